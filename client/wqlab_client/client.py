@@ -8,11 +8,12 @@ from .calls.lab import LabCalls
 from .calls.outbox import OutboxCalls
 from .calls.reports import ReportCalls, ReportFormat
 from .calls.rules import RuleCalls
+from .calls.watched_trees import WatchedTreeCalls
 
 __all__ = ["Client", "ReportFormat"]
 
 
-class Client(EventCalls, ReportCalls, BuildCalls, RunCalls, LabCalls, OutboxCalls, RuleCalls):
+class Client(EventCalls, ReportCalls, BuildCalls, RunCalls, LabCalls, OutboxCalls, RuleCalls, WatchedTreeCalls):
     """A connection to one lab; safe to use from several threads.
 
     >>> with Client("https://lab.example.org", token) as lab:

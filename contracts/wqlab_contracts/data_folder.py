@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, TestPlan, Tree
+from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, TestPlan, Tree, WatchedTree
 from .specs.rules import ListRule
 
 _WINDOW = re.compile(r"^[^#\n]*\b(?:run_fio|(?:window|wqmark) begin)\b", re.MULTILINE)
@@ -43,6 +43,7 @@ class DataFolder:
     """Repositories on forges whose pull requests and pushes are measured."""
     list_rules: Mapping[str, ListRule] = field(default_factory=dict)
     """Rules by which series on mailing lists are measured; the lab has more, which are not in files."""
+    watched_trees: tuple[WatchedTree, ...] = ()
 
     def archive(self, name: str) -> Archive | None:
         """Return a mail archive; None if the folder has none of this name."""

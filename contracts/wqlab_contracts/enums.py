@@ -443,6 +443,12 @@ class AuditAction(StrEnum):
     SWITCH_RULE_ON = "rule.switch_on"
     SWITCH_RULE_OFF = "rule.switch_off"
     REMOVE_RULE = "rule.remove"
+    CREATE_WATCHED_TREE = "watched_tree.create"
+    CHANGE_WATCHED_TREE = "watched_tree.change"
+    ENABLE_WATCHED_TREE = "watched_tree.enable"
+    DISABLE_WATCHED_TREE = "watched_tree.disable"
+    REMOVE_WATCHED_TREE = "watched_tree.remove"
+    CHECK_WATCHED_TREE = "watched_tree.check"
     REQUEST = "request"
     """A request that needs a scope which its sender does not have."""
 
@@ -484,6 +490,19 @@ class DecisionReason(StrEnum):
     """A quota of the rule's owner is used up."""
     INVALID = "invalid"
     """The lab refuses the submission, such as for a plan that it does not have."""
+
+
+class WatchedHeadState(StrEnum):
+    """State of a head of a watched tree."""
+
+    START = "start"
+    """The first head that was seen: nothing is measured, later ones are compared with it."""
+    WAITING = "waiting"
+    RUNNING = "running"
+    """Its submission is not finished."""
+    MEASURED = "measured"
+    SKIPPED = "skipped"
+    FAILED = "failed"
 
 
 class AuditOutcome(StrEnum):

@@ -1,4 +1,4 @@
-"""Read and validate the data folder: device types, kernel trees and recipes, test plans, mail archives.
+"""Read and validate the data folder: device types, kernel trees and recipes, test plans, mail archives, watched trees.
 
     device-types/<type>.yaml       one device type; the file name without .yaml is its name
     device-types/common.yaml       defaults under every type (optional)
@@ -12,6 +12,7 @@
     intake/archives.yaml           the list `archives:` of mail archives, in the order to ask them (optional)
     intake/forges.yaml             the list `forges:` of repositories on forges (optional)
     intake/rules/<rule>.yaml       a rule by which series on a mailing list are measured (optional)
+    intake/watched-trees.yaml      the list `watched_trees:` whose new heads are measured (optional)
 
 `load_data` reads everything or raises one `DataError` with every problem found, each with file, line and key.
 """
@@ -30,9 +31,22 @@ from pydantic import BaseModel, ValidationError
 from .data_folder import DataFolder
 from .forges_file import read_forges
 from .fragments import fragment_problems
-from .rule_references import reference_problems
-from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, Name, Strict, TestPlan, Tree, Unit
+from .rule_references import reference_problems as rule_problems
+from .specs import (
+    Archive,
+    DeviceType,
+    Forge,
+    GeneratedTopology,
+    KernelRecipe,
+    Name,
+    Strict,
+    TestPlan,
+    Tree,
+    Unit,
+    WatchedTree,
+)
 from .specs.rules import ListRule
+from .watched_tree_references import reference_problems as watched_tree_problems
 from .yamlfile import DataError, Document, Location, Problem, suggest_name
 
 __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
@@ -59,6 +73,10 @@ class _Trees(Strict):
 
 class _Archives(Strict):
     archives: list[Archive]
+
+
+class _WatchedTrees(Strict):
+    watched_trees: list[WatchedTree]
 
 
 def load_data(data_dir: Path) -> DataFolder:
@@ -127,6 +145,7 @@ class _Reader:
             self._archives(),
             self._forges(set(trees)),
             rules,
+            self._watched_trees(trees, device_types, plan_documents.names),
         )
         self._check_list_rules(rule_documents, folder)
         return folder
@@ -212,8 +231,21 @@ class _Reader:
 
     def _check_list_rules(self, loaded: _Loaded, folder: DataFolder) -> None:
         for name, rule in folder.list_rules.items():
-            for location, message in reference_problems(rule, folder):
+            for location, message in rule_problems(rule, folder):
                 self._add(loaded.documents[name], location, message)
+
+    def _watched_trees(
+        self, trees: Mapping[str, Tree], device_types: Mapping[str, DeviceType], plans: set[str]
+    ) -> tuple[WatchedTree, ...]:
+        path = self.root / "intake" / "watched-trees.yaml"
+        if not path.exists():
+            return ()
+        document = Document.read(path, str(path.relative_to(self.root)))
+        value = document.validate_as(_WatchedTrees)
+        self.problems.extend(document.problems)
+        watched = value.watched_trees if value is not None else []
+        self.problems += watched_tree_problems(document, watched, trees, set(device_types), plans)
+        return tuple(watched)
 
     def _fragments(self) -> dict[str, str]:
         fragments: dict[str, str] = {}

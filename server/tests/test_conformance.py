@@ -21,10 +21,11 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.api.webhooks import WebhookFilter
 from wqlab_contracts.enums import Arm, AuditAction, AuditOutcome, DeliveryKind, DeliveryState, Scope, UserRole
 from wqlab_contracts.mail import OutgoingMail
+from wqlab_contracts.specs import WatchedTree as Spec
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.http.limits import RateLimit
-from wqlab_server.models import AuditEntry, Delivery, Webhook
+from wqlab_server.models import AuditEntry, Delivery, WatchedTree, Webhook
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
@@ -43,6 +44,8 @@ WITHOUT_SUCCESS = {
     "get_run_artifact",  # needs the hash of an artifact
     "get_submission_series",  # needs a finished apply
     "receive_forge_event",  # needs a signature
+    "add_watched_tree",  # needs a tree, plan and account that exist
+    "change_watched_tree",  # likewise
     "edit_mail",  # needs a mail that still waits, and mail addresses
     *("create_rule", "change_rule"),  # need an archive whose list can be watched
     *("get_rule", "preview_rule", "switch_rule_on", "switch_rule_off", "remove_rule"),  # need a rule
@@ -93,6 +96,12 @@ AUDITED = {
     "switch_rule_on": AuditAction.SWITCH_RULE_ON,
     "switch_rule_off": AuditAction.SWITCH_RULE_OFF,
     "remove_rule": AuditAction.REMOVE_RULE,
+    "add_watched_tree": AuditAction.CREATE_WATCHED_TREE,
+    "change_watched_tree": AuditAction.CHANGE_WATCHED_TREE,
+    "remove_watched_tree": AuditAction.REMOVE_WATCHED_TREE,
+    "enable_watched_tree": AuditAction.ENABLE_WATCHED_TREE,
+    "disable_watched_tree": AuditAction.DISABLE_WATCHED_TREE,
+    "check_watched_tree": AuditAction.CHECK_WATCHED_TREE,
 }
 """Operation -> the action that it adds to the audit log."""
 
@@ -139,9 +148,22 @@ def token(sessions: SessionFactory, scene: Scene) -> tuple[int, str]:
     scene.submission()
     with transaction(sessions) as session:
         add_deliveries(session)
+        add_watched_trees(session)
         user = add_user(session, FUZZER, UserRole.ADMIN)
         token, secret = create_token(session, FUZZER, [Scope.ADMIN], user=user)
         return token.id, secret
+
+
+def add_watched_trees(session: Session) -> None:
+    """Add three watched trees: one that may be removed, one that stays enabled, and one for everything else."""
+    for name in ("next", "pushed", "old"):
+        spec = Spec(name=name, tree="t", branches=["master"], targets=["flush@tiny"], owner=FUZZER)
+        session.add(
+            WatchedTree(
+                name=name, spec=spec, from_file=False, enabled=True, created_by=FUZZER, problem="", waiting_for=""
+            )
+        )
+    session.flush()
 
 
 def add_deliveries(session: Session) -> None:

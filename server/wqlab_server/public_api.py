@@ -27,7 +27,7 @@ from .http.metrics import LabCollector, Metrics, RequestLatency
 from .http.paging import reject_duplicate_params
 from .http.sse import Notifications
 from .intake import endpoints as intake_endpoints
-from .intake import rule_endpoints
+from .intake import rule_endpoints, watched_tree_endpoints
 from .intake.forges import endpoints as forge_endpoints
 from .intake.mailbox import endpoints as command_endpoints
 from .lab import endpoints as device_endpoints
@@ -76,6 +76,7 @@ def include_in(router: APIRouter) -> None:
         intake_endpoints,
         forge_endpoints,
         rule_endpoints,
+        watched_tree_endpoints,
         report_endpoints,
         bundle_endpoints,
         build_endpoints,

@@ -26,6 +26,7 @@ from . import (
     submit,
     users,
     watch,
+    watched_trees,
     webhooks,
 )
 from .output import Output
@@ -48,6 +49,7 @@ for _commands in (
     devices,
     plans,
     labs,
+    watched_trees,
     webhooks,
     mails,
     rules,

@@ -12,6 +12,7 @@ from ..jsontypes import JSON_NUMBER, JsonBool, JsonInt
 from ..messages import (
     Artifact,
     CheckpatchFinding,
+    CommitPair,
     Failure,
     GitSeries,
     Message,
@@ -89,11 +90,12 @@ class SubmittedMbox(ComputedResource):
 
 
 class SubmittedSeries(Message):
-    """The series of a submission: exactly one of `git`, `mbox` and `thread`."""
+    """The series of a submission: exactly one of `git`, `mbox`, `thread` and `commits`."""
 
     git: GitSeries | None = None
     mbox: SubmittedMbox | None = None
     thread: ThreadSeries | None = None
+    commits: CommitPair | None = None
 
     @field_validator("mbox", mode="before")
     @classmethod

@@ -3,7 +3,7 @@
 Each worker request carries the claim's `fence`. The server refuses a stale fence with 409, and the worker then stops.
 """
 
-from .apply import ApplyJob, ApplyResult, CheckpatchFinding, PatchSummary, Source
+from .apply import ApplyJob, ApplyResult, CheckpatchFinding, CommitRange, PatchSummary, Source
 from .base import EXCERPT_LIMIT, STACK_LIMIT, Artifact, Failure, GitObject, Message, Sha256, StackFrame
 from .build import BuildJob, BuildResult, CompilerWarning
 from .claims import (
@@ -39,7 +39,7 @@ from .events import (
 )
 from .pool import LavaDevice, LavaPool
 from .run import BlockPlan, DeviceFacts, Kernel, LavaBoot, RunJob, RunResult
-from .submission import Event, GitSeries, MboxSeries, Series, Target, ThreadSeries, normalised_subject
+from .submission import CommitPair, Event, GitSeries, MboxSeries, Series, Target, ThreadSeries, normalised_subject
 from .threads import TakenThread, ThreadMail, ThreadSelection, ThreadSource
 
 __all__ = [
@@ -62,6 +62,8 @@ __all__ = [
     "CheckStep",
     "CheckpatchFinding",
     "ClaimRequest",
+    "CommitPair",
+    "CommitRange",
     "CompilerWarning",
     "ConsoleAnswer",
     "ConsoleChunk",

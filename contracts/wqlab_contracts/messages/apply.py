@@ -23,6 +23,8 @@ class ApplyJob(Message):
     tree: Tree
     series: Series | None
     """None for a settings study: only the head of the tree is resolved."""
+    seen: list[GitObject] = Field(default_factory=list, max_length=2)
+    """Commits of a pair that the lab has seen as heads of a watched tree, so that they may be fetched by their id."""
     thread: ThreadSource | None = None
     """Where to get the series from, if it is given by a Message-ID."""
     toolchain: str = "gcc"
@@ -62,6 +64,15 @@ class Source(Message):
     """Output of `make kernelversion`, for display."""
 
 
+class CommitRange(Message):
+    """How two commits of a tree are related."""
+
+    ahead: int = Field(ge=0)
+    """Number of commits that only the candidate has, merges included."""
+    behind: int = Field(ge=0)
+    """Number of commits that only the baseline has; 0 if the candidate descends from it."""
+
+
 class ApplyResult(Message):
     """Result of an apply job."""
 
@@ -77,6 +88,8 @@ class ApplyResult(Message):
     checkpatch_skipped: str = Field(default="", max_length=300)
     """Why checkpatch did not check every patch; empty if it did."""
     series_mbox: Artifact | None = None
+    range: CommitRange | None = None
+    """How candidate and baseline are related, if the series is a pair of commits."""
     thread: TakenThread | None = None
     """The mails that were taken, if the series is given by a Message-ID; also of a series that does not apply."""
     touched: list[Annotated[str, StringConstraints(max_length=160)]] = Field(

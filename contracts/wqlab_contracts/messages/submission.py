@@ -12,7 +12,7 @@ from ..enums import EventKind
 from ..jsontypes import JSON_NUMBER, JsonFloat, JsonInt
 from ..message_ids import find_message_id
 from ..specs import Name
-from .base import Message
+from .base import GitObject, Message
 from .threads import REVISION_LIMIT
 
 
@@ -57,12 +57,23 @@ class ThreadSeries(Message):
         return found
 
 
+class CommitPair(Message):
+    """Two commits of the tree's own repository, such as two heads of a branch; the baseline need not be an ancestor."""
+
+    baseline: GitObject
+    candidate: GitObject
+    ref: Annotated[str, Field(min_length=1, max_length=250)]
+    """Branch or tag of the tree's repository that has the candidate. The baseline must be on it too, or on the tree's
+    branch; the lab also finds commits that it has seen as heads of a watched tree."""
+
+
 class Series(Message):
-    """A patch series: exactly one of `git`, `mbox` and `thread`."""
+    """A patch series: exactly one of `git`, `mbox`, `thread` and `commits`."""
 
     git: GitSeries | None = None
     mbox: MboxSeries | None = None
     thread: ThreadSeries | None = None
+    commits: CommitPair | None = None
 
 
 class Target(Message):
@@ -77,6 +88,9 @@ class Target(Message):
     """Canonical settings to measure; None: those of the plan's profile."""
     parameters: dict[str, str | JsonInt | JsonFloat] = Field(default_factory=dict)
     """Parameters that override those of the profile."""
+    device: Name | None = None
+    """Device on which to measure, such as that of an earlier submission; null: any of the type. It is waited for; if it
+    is quarantined or removed meanwhile, another of the type is taken."""
 
 
 class Event(Message):

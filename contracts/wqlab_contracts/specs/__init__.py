@@ -1,4 +1,4 @@
-"""Schema of the data folder: device types, kernel trees and recipes, test plans, mail archives, forges.
+"""Schema of the data folder: device types, kernel trees and recipes, test plans, what makes submissions by itself.
 
 Each YAML file that a lab operator writes has a model here. `loading.py` reads the files and reports violations with
 file, line and key. Unknown fields are rejected.
@@ -41,6 +41,7 @@ from .plans import (
     format_setting,
     parse_setting,
 )
+from .watched_trees import Batch, WatchedTree
 
 __all__ = [
     "DIMENSIONS",
@@ -51,6 +52,7 @@ __all__ = [
     "Archive",
     "Axis",
     "Backend",
+    "Batch",
     "BootMethod",
     "Cluster",
     "Command",
@@ -82,6 +84,7 @@ __all__ = [
     "Tradeoff",
     "Tree",
     "Unit",
+    "WatchedTree",
     "counted",
     "format_setting",
     "parse_setting",

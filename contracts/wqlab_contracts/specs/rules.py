@@ -12,9 +12,10 @@ from .base import Name, Strict
 _Prefix = Annotated[str, StringConstraints(pattern=r"^[^\s/][^\s]*$", max_length=300)]
 _Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=2, max_length=200)]
 _Address = Annotated[str, StringConstraints(pattern=r"^[^<>\s@]*@[^<>\s@]+$", max_length=200)]
-_Target = Annotated[
+PlanOnType = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}@[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
 ]
+"""What is measured: `plan@device-type`."""
 
 
 class QuietHours(Strict):
@@ -63,7 +64,7 @@ class ListRule(Strict):
     """Senders, by address (`ada@example.org`) or domain (`@example.org`)."""
     only_if_asked: bool = True
     """Take only series whose cover letter asks, by a line `wqlab: xfs-fsync@xeon-2s`."""
-    targets: list[_Target] = Field(default_factory=list, max_length=16)
+    targets: list[PlanOnType] = Field(default_factory=list, max_length=16)
     """What is measured: `plan@device-type`. With `only_if_asked`, what may be asked for; empty: everything."""
     tree: Name
     """Kernel tree of the lab to which series are applied."""

@@ -148,6 +148,17 @@ def test_assignments_are_valid_and_independent_of_input_order(
     assert all(used[lab] <= max(limit, busy[lab]) for lab, limit in capacity.items())
 
 
+def test_wanted_device_must_be_good_unless_its_health_is_checked() -> None:
+    device = PoolDevice("a", "tiny", "local", DeviceHealth.UNKNOWN)
+    check = WaitingRun(1, "lab", 100, 0, "tiny", wanted_device="a")
+    measuring = WaitingRun(2, "ada", 100, 0, "tiny", wanted_device="a", checks_health=False)
+    assert allocate([device], [], [measuring], {}) == []
+    assert allocate([device], [], [check], {}) == [Assignment(1, "a")]
+    good = [PoolDevice(name, "tiny", "local", DeviceHealth.GOOD) for name in ("a", "b")]
+    assert allocate(good, [HeldDevice("a", "bo")], [measuring], {}) == [], "it is waited for"
+    assert allocate(good, [], [measuring], {}) == [Assignment(2, "a")]
+
+
 @settings(max_examples=100, deadline=None)
 @given(device_lists, waiting_lists)
 def test_no_device_stays_free_while_a_fitting_run_waits(devices: list[PoolDevice], waiting: list[WaitingRun]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydantic import TypeAdapter
-from sqlalchemy import or_, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import or_, select, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE, BUILD, BUILD_QUEUE
@@ -29,7 +29,7 @@ from ..http.problems import ApiProblem, not_found
 from ..jobs import claims
 from ..jobs.errors import StaleFence, infrastructure_failure
 from ..jobs.state import Ended, Retry, decide_job
-from ..models import Apply, ArtifactLink, Build, Submission, SubmissionBuild
+from ..models import Apply, ArtifactLink, Build, Submission, SubmissionBuild, WatchedHead, WatchedTree
 from ..settings import Settings
 from ..storage.db import clock
 from ..storage.events import emit, emit_to_all
@@ -159,10 +159,26 @@ def claim_apply(
         submission_id=apply.submission_id or 0,
         tree=apply.tree,
         series=submission.request.series if submission else None,
+        seen=_seen_commits(session, apply, submission),
         thread=_thread_source(apply),
         toolchain=apply.toolchain,
     )
     return job, apply.fence or 0
+
+
+def _seen_commits(session: Session, apply: Apply, submission: Submission | None) -> list[str]:
+    """Return the commits of a pair that the lab has seen as heads of a watched tree in the repository of the apply."""
+    series = submission.request.series if submission is not None else None
+    pair = series.commits if series is not None else None
+    if pair is None:
+        return []
+    found = session.scalars(
+        select(WatchedHead.commit)
+        .where(WatchedHead.commit.in_([pair.baseline, pair.candidate]))
+        .join(WatchedTree, WatchedTree.name == WatchedHead.tree_name)
+        .where(type_coerce(WatchedTree.spec, JSONB)["tree"].astext == apply.tree.name)
+    )
+    return sorted(set(found))
 
 
 def _thread_source(apply: Apply) -> ThreadSource | None:

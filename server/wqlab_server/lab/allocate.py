@@ -52,7 +52,9 @@ class WaitingRun:
     backend: Backend | None = None
     """Restrict the run to devices with this backend; None allows any."""
     wanted_device: str | None = None
-    """The one device that a health check is for; the device may have any health except quarantined."""
+    """The one device that a health check is for, or on which a submission wants to measure."""
+    checks_health: bool = True
+    """With a wanted device: True if it may have any health except quarantined, False if it must be good."""
     avoid: frozenset[str] = field(default_factory=frozenset)
     """Devices on which the run had an infrastructure failure; used only if no other device fits."""
 
@@ -151,7 +153,9 @@ class _Pool:
     def take_device_for(self, run: WaitingRun) -> str | None:
         """Remove a device for `run` from the pool and return its name; None if none fits."""
         if run.wanted_device is not None:
-            name = run.wanted_device if run.wanted_device in self._free else None
+            wanted = self._free.get(run.wanted_device)
+            usable = wanted is not None and (run.checks_health or wanted.health is DeviceHealth.GOOD)
+            name = run.wanted_device if usable else None
         else:
             good = self._good[run.device_type]
             fit = [name for name in good if run.backend in (None, self._free[name].backend)] if run.backend else good

@@ -25,6 +25,7 @@ from .storage_reports import StorageReport
 from .submissions import Apply, Event, Submission
 from .tick_errors import TickError
 from .ticks import LastTick
+from .watched_trees import WatchedHead, WatchedTree
 
 __all__ = [
     "Apply",
@@ -82,7 +83,9 @@ __all__ = [
     "Typed",
     "Unsupported",
     "User",
+    "WatchedHead",
     "WatchedList",
+    "WatchedTree",
     "Webhook",
     "fences",
 ]

@@ -22,6 +22,7 @@ from wqlab_contracts.messages import (
     ApplyResult,
     BuildResult,
     CheckStep,
+    CommitRange,
     DeviceFacts,
     Failure,
     LavaPool,
@@ -37,7 +38,7 @@ from wqlab_contracts.messages.shared_boots import BootFiles
 from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_contracts.messages.storage import StorageArea
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
-from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
+from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree, WatchedTree
 from wqlab_contracts.specs.rules import ListRule
 
 
@@ -110,6 +111,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.SubmissionState,
             enums.UserRole,
             enums.Verdict,
+            enums.WatchedHeadState,
         )
     },
     **{
@@ -118,6 +120,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             ApplyResult,
             BootFiles,
             BuildResult,
+            CommitRange,
             ComparisonData,
             DeviceFacts,
             DeviceType,
@@ -140,10 +143,12 @@ _COLUMN_TYPES: dict[Any, Any] = {
             ThreadLookupResult,
             ThreadSource,
             Tree,
+            WatchedTree,
             WebhookFilter,
             dict[str, str],
             dict[str, dict[str, str]],
             dict[str, Any],
+            list[str],
             list[CheckStep],
             tuple[StackFrame, ...],
             list[StorageArea],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index
+from sqlalchemy import Index, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from wqlab_contracts.messages import ThreadSource
@@ -14,13 +14,17 @@ from .job import Job
 
 
 class Lookup(Job, Base):
-    """A request for the branches of a repository, answered by a worker."""
+    """A request for branches and tags of a repository, answered by a worker."""
 
     __tablename__ = "lookups"
 
     url: Mapped[str] = mapped_column(index=True)
+    refs: Mapped[list[str]] = mapped_column(default=list, server_default=text("'[]'::jsonb"))
+    """Full names of the branches and tags that are asked for; empty: all branches."""
+    private_network: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """True if the operator named the repository, which may then be in the lab's own network."""
     owner: Mapped[str]
-    """The user who requested the lookup first."""
+    """The user who requested the lookup first, or `watched tree NAME`."""
     result: Mapped[LookupResult | None]
 
 

@@ -54,7 +54,7 @@ class Run(Job, KeepsFiles, Base):
     blocks: Mapped[list[list[Arm]]]
     """Arms of each block in boot order."""
     wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
-    """The one device that a health check or noise run is for."""
+    """The one device that a health check or noise run is for, or on which the submission wants to measure."""
     wanted_backend: Mapped[Backend | None] = mapped_column(Text)
     """Restrict the run to devices with this backend; null allows any."""
     device_name: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)

@@ -15,7 +15,17 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api import report as api_report
-from wqlab_contracts.enums import Arm, ErrorKind, EventKind, JobState, OutboxEvent, Outcome, SubmissionState, Verdict
+from wqlab_contracts.enums import (
+    Arm,
+    DeviceHealth,
+    ErrorKind,
+    EventKind,
+    JobState,
+    OutboxEvent,
+    Outcome,
+    SubmissionState,
+    Verdict,
+)
 from wqlab_contracts.messages import ApplyResult, Failure, TakenThread
 
 from ..builds import service as builds
@@ -25,7 +35,7 @@ from ..jobs.errors import canceled_failure, infrastructure_failure
 from ..jobs.state import change_state
 from ..lab import lease
 from ..lab import service as lab_service
-from ..models import Apply, Build, Comparison, ForgeHead, Run, Submission, SubmissionBuild
+from ..models import Apply, Build, Comparison, Device, ForgeHead, Run, Submission, SubmissionBuild
 from ..reports.stored_report import store_report
 from ..settings import Settings
 from ..storage import source_mails
@@ -99,6 +109,7 @@ def _advance_jobs(session: Session, submission: Submission, settings: Settings) 
         _ensure_builds(session, submission, apply.result, runs)
         for run in runs:
             _queue_when_built(session, run, force=submission.request.force)
+    _release_from_devices_out_of_service(session, runs)
     _fail_unschedulable_runs(session, runs, settings)
     _enter_next_state(session, submission, runs, settings)
 
@@ -226,6 +237,16 @@ def _queue_when_built(session: Session, run: Run, *, force: bool) -> None:
             return
         change_state(run, JobState.QUEUED)
         emit_run_state(session, run)
+
+
+def _release_from_devices_out_of_service(session: Session, runs: Sequence[Run]) -> None:
+    """Let each unclaimed run whose wanted device is quarantined or retired use any device of the type."""
+    for run in runs:
+        if run.wanted_device is not None and run.state in {JobState.WAITING, JobState.QUEUED}:
+            device = session.get_one(Device, run.wanted_device)
+            if device.retired_at is not None or device.health is DeviceHealth.QUARANTINED:
+                log.info("wanted_device_out_of_service", run=run.id, device=device.name)
+                run.wanted_device = None
 
 
 def _fail_unschedulable_runs(session: Session, runs: Sequence[Run], settings: Settings) -> None:

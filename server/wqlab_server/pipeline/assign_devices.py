@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import JobState
+from wqlab_contracts.enums import JobState, RunPurpose
 
 from ..estimates.lab_snapshot import lab_capacities, published_pools
 from ..estimates.lava_pools import availability
@@ -58,7 +58,10 @@ def _decide_assignments(session: Session, settings: Settings) -> list[allocate.A
         for device, owner in session.execute(select(Lease.device_name, Run.owner).join(Run, Run.id == Lease.run_id))
     ]
     queued = session.execute(
-        select(Run.id, Run.owner, Run.priority, Run.created_at, Run.device_type, Run.wanted_device, Run.wanted_backend)
+        select(
+            *(Run.id, Run.owner, Run.priority, Run.created_at, Run.device_type, Run.wanted_device, Run.wanted_backend),
+            Run.purpose,
+        )
         .outerjoin(Lease, Lease.run_id == Run.id)
         .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.cancel_requested_at.is_(None))
     ).all()
@@ -72,6 +75,7 @@ def _decide_assignments(session: Session, settings: Settings) -> list[allocate.A
             device_type=row.device_type,
             backend=row.wanted_backend,
             wanted_device=row.wanted_device,
+            checks_health=row.purpose is not RunPurpose.MEASURE,
             avoid=avoid.get(row.id, frozenset()),
         )
         for row in queued

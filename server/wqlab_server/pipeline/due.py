@@ -27,6 +27,7 @@ def due_submissions(session: Session) -> Sequence[int]:
             _has_run(Run.state == JobState.WAITING, _builds_decided()),
             # All devices of the run may be out of service, or may never pass their health checks.
             _has_run(Run.state.in_([JobState.WAITING, JobState.QUEUED]), ~_has_good_device()),
+            _has_run(Run.state.in_([JobState.WAITING, JobState.QUEUED]), _wants_device_out_of_service()),
         ),
     )
     return session.scalars(
@@ -52,6 +53,11 @@ def _builds_decided() -> ColumnElement[bool]:
         ~exists().where(of_run, Build.state != JobState.FINISHED),
         exists().where(of_run, Build.outcome != Outcome.PASSED),
     )
+
+
+def _wants_device_out_of_service() -> ColumnElement[bool]:
+    out = or_(Device.retired_at.is_not(None), Device.health == DeviceHealth.QUARANTINED)
+    return exists().where(Device.name == Run.wanted_device, out)
 
 
 def _has_good_device() -> ColumnElement[bool]:

@@ -1,8 +1,8 @@
 """Run one tick over the whole lab.
 
-A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, takes series from watched
-lists, repeats unanswered messages, writes and wakes deliveries, and runs retention when it is due. An error in one
-item does not affect the others.
+A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, measures new heads of
+watched trees, takes series from watched lists, repeats unanswered messages, writes and wakes deliveries, and runs
+retention when it is due. An error in one item does not affect the others.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from .forges import advance_forges
 from .operator_changes import record_changes
 from .tick_errors import isolate_errors
 from .watch_lists import watch_lists
+from .watched_trees import watch_trees
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +64,7 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
         _reclaim_expired(factory, settings)
         _advance_submissions(factory, settings)
         _sync_devices_and_checks(factory, settings, data)
+        watch_trees(factory, settings, data)
         with isolate_errors(factory, "audit", "operator"), transaction(factory) as session:
             record_changes(session, settings, data)
         watch_lists(factory, settings, data)

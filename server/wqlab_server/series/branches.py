@@ -26,8 +26,10 @@ def request(session: Session, url: str, owner: str, settings: Settings) -> int:
     problem = url_problem(url, settings.local_git_path_list)
     if problem is not None:
         raise ApiProblem(422, problem, errors=[{"parameter": "url", "in": "query", "detail": problem}])
-    new = Lookup(url=url, owner=owner, state=JobState.WAITING)
-    return lookups.request(session, new, [Lookup.url == url], LOOKUP, settings)
+    new = Lookup(url=url, refs=[], private_network=False, owner=owner, state=JobState.WAITING)
+    return lookups.request(
+        session, new, [Lookup.url == url, Lookup.refs == [], Lookup.private_network.is_(False)], LOOKUP, settings
+    )
 
 
 def read(session: Session, lookup_id: int) -> GitBranches:
@@ -59,7 +61,7 @@ def claim(
     """
     lookup = lookups.lock(session, Lookup, lookup_id)
     fence = lookups.claim(session, lookup, holder, settings, nonce)
-    return LookupJob(url=lookup.url), fence
+    return LookupJob(url=lookup.url, refs=lookup.refs, private_network=lookup.private_network), fence
 
 
 def finish(session: Session, lookup_id: int, fence: int, result: LookupResult) -> None:

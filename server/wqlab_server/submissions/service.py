@@ -17,12 +17,12 @@ from wqlab_contracts.keys import fragment_names
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mail import source_of
 from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
-from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan
+from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan, Tree
 
 from ..estimates.noise_floors import planned_seeds
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims
-from ..models import Apply, Artifact, ArtifactLink, Run, Submission
+from ..models import Apply, Artifact, ArtifactLink, Device, Run, Submission
 from ..settings import Settings
 from ..storage.announcements import announce
 from ..storage.db import Message, clock, post
@@ -52,13 +52,15 @@ def create(
     retry_of: int | None = None,
     taken: TakenThread | None = None,
     limited: bool = False,
+    repository: Tree | None = None,
 ) -> Submission:
     """Create a submission with its apply queued and its runs waiting.
 
     If the owner has used the same `idempotency_key` before, returns the submission created then. Raises ApiProblem 422
     with every mistake of the request, or if the key was used for another request; with `limited`, 429 if a quota of the
     owner is used up. The submission keeps the request with a target for each point of its sweep. `taken` are the mails
-    of a series that is given by a Message-ID, if an earlier submission has taken them.
+    of a series that is given by a Message-ID, if an earlier submission has taken them. `repository`
+    replaces the tree of the data folder, for a pair of commits of another repository.
     """
     requested, request = request, request.expanded()
     if idempotency_key is not None:
@@ -95,11 +97,12 @@ def create(
         if source is not None:
             remember(session, submission.id, source)
     for index, target in enumerate(request.targets):
+        _check_known(session, index, target)
         session.add(plan_run(submission, index, target, data, planned_blocks(session, data, request, target)))
     by_id = request.series is not None and request.series.thread is not None
     apply = Apply(
         submission_id=submission.id,
-        tree=data.trees[request.tree],
+        tree=repository or data.trees[request.tree],
         toolchain=toolchain,
         thread=ThreadSource(archives=list(data.archives), taken=taken) if by_id else None,
     )
@@ -112,6 +115,13 @@ def create(
     announce(session, OutboxEvent.SUBMISSION_ACCEPTED, submission.id, submission_id=submission.id)
     claims.queue_apply(session, apply)
     return submission
+
+
+def _check_known(session: Session, index: int, target: Target) -> None:
+    """Raise ApiProblem 422 if the target names a device of the data folder that no tick has taken in yet."""
+    if target.device is not None and session.get(Device, target.device) is None:
+        detail = f"{target.device} is new; it can be named a few seconds from now"
+        raise invalid([{"pointer": f"/targets/{index}/device", "detail": detail}])
 
 
 def is_noise_control(request: SubmissionRequest, data: DataFolder) -> bool:
@@ -152,6 +162,7 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
         priority=submission.priority,
         seed=seed,
         wanted_backend=submission.request.backend,
+        wanted_device=target.device,
         blocks=block_plan(profile.blocks, submission.request.series is not None, seed),
         profile=profile,
         **snapshot(data, device_type, plan, recipe),
@@ -265,11 +276,22 @@ def retry(
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
     taken = _stored_thread(session, old)
     request = old.request if blocks is None else old.request.model_copy(update={"blocks": blocks})
-    again = create(session, data, settings, request, owner, retry_of=old.id, taken=taken, limited=limited)
+    repository = _repository(session, old)
+    again = create(
+        session, data, settings, request, owner, retry_of=old.id, taken=taken, limited=limited, repository=repository
+    )
     source = find(session, old.id)
     if source is not None:
         remember(session, again.id, source)
     return again
+
+
+def _repository(session: Session, submission: Submission) -> Tree | None:
+    """Return the repository of a pair of commits, which may be that of a watched tree; None for any other series."""
+    series = submission.request.series
+    if series is None or series.commits is None:
+        return None
+    return session.scalars(select(Apply.tree).where(Apply.submission_id == submission.id)).one()
 
 
 def _stored_thread(session: Session, submission: Submission) -> TakenThread | None:
@@ -347,10 +369,13 @@ def _names(request: SubmissionRequest) -> dict[str, object]:
             "author": "",
             "version": None,
         }
+    if request.series.commits is not None:
+        title = f"{request.series.commits.ref} of {request.tree}"
+        return {"title": truncate(title), "series_key": truncate(title), "author": "", "version": None}
     if request.series.thread is not None:
         title = f"<{request.series.thread.message_id}>"
         return {"title": truncate(title), "series_key": truncate(title), "author": "", "version": None}
-    assert request.series.mbox is not None  # noqa: S101 - validated: one of the three
+    assert request.series.mbox is not None  # noqa: S101 - validated: one of the four
     first = mbox.parse_first_headers(request.series.mbox.text)
     subject = " ".join((first.subject if first else "").split()) or "mailbox"
     return {

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mbox import header_problem
-from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
-from wqlab_contracts.specs import TestPlan, format_setting, parse_setting
+from wqlab_contracts.messages import CommitPair, GitSeries, MboxSeries, Series, Target
+from wqlab_contracts.specs import DeviceType, TestPlan, format_setting, parse_setting
 from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.archives import archive_problem
@@ -39,7 +39,7 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
         hint = suggest_name(request.recipe, set(data.recipes))
         found.append(_mistake("/recipe", f"no kernel recipe {request.recipe!r}; {hint}"))
     if request.series is not None:
-        found += _check_series(request.series, data, local_git_paths)
+        found += _check_series(request.series, request.tree, data, local_git_paths)
     found += [_mistake(pointer, detail) for pointer, detail in sweep_mistakes(request, data)]
     seen: dict[tuple[str, str], int] = {}
     for index, target in enumerate(request.targets):
@@ -94,10 +94,15 @@ def _mistake(pointer: str, detail: str) -> Mistake:
 # --- the series -------------------------------------------------------------------------------------------------
 
 
-def _check_series(series: Series, data: DataFolder, local_git_paths: Sequence[str]) -> list[Mistake]:
-    if sum(each is not None for each in (series.git, series.mbox, series.thread)) != 1:
-        detail = "give one of git {url, ref}, mbox {text} and thread {message_id}; give null for a settings study"
+def _check_series(series: Series, tree: str, data: DataFolder, local_git_paths: Sequence[str]) -> list[Mistake]:
+    if sum(each is not None for each in (series.git, series.mbox, series.thread, series.commits)) != 1:
+        detail = (
+            "give one of git {url, ref}, mbox {text}, thread {message_id} and commits {baseline, candidate, ref}; "
+            "give null for a settings study"
+        )
         return [_mistake("/series", detail)]
+    if series.commits is not None:
+        return _check_commits(series.commits, tree, data)
     if series.thread is not None:
         problem = archive_problem(data)
         return [] if problem is None else [_mistake("/series/thread/message_id", problem)]
@@ -116,6 +121,17 @@ def _check_git(git: GitSeries, local_git_paths: Sequence[str]) -> list[Mistake]:
         found.append(
             _mistake("/series/git/base", f"{git.base[:80]!r} is not a commit; leave it out to use the merge base")
         )
+    return found
+
+
+def _check_commits(pair: CommitPair, tree: str, data: DataFolder) -> list[Mistake]:
+    found = []
+    if tree in data.trees and data.trees[tree].url is None:
+        found.append(_mistake("/tree", f"{tree} is a source package; commits are compared in a git repository"))
+    if not _GIT_REF.match(pair.ref):
+        found.append(_mistake("/series/commits/ref", f"{pair.ref[:80]!r} is not a branch or tag name"))
+    if pair.baseline == pair.candidate:
+        found.append(_mistake("/series/commits/candidate", "is the baseline; name two commits"))
     return found
 
 
@@ -152,12 +168,23 @@ def _check_target(target: Target, pointer: str, data: DataFolder, request: Submi
         return [*found, _mistake(f"{pointer}/plan", f"no plan {target.plan!r}; {hint}")]
     if device_type is not None:
         plan = plan.on(instrumented=device_type.instrumented)
+    found += _check_device(target, device_type, pointer)
     found += _check_scenarios(target, plan, pointer)
     found += _check_settings(target, plan, pointer)
     if settings_only and device_type is not None and not any("/settings" in each["pointer"] for each in found):
         found += _check_comparable(target, plan, device_type.emulated, pointer)
     found += _check_parameters(target, plan, device_type is not None and device_type.emulated, pointer)
     return found
+
+
+def _check_device(target: Target, device_type: DeviceType | None, pointer: str) -> list[Mistake]:
+    if target.device is None or device_type is None:
+        return []
+    units = {unit.name for unit in device_type.units}
+    if target.device in units:
+        return []
+    hint = suggest_name(target.device, units)
+    return [_mistake(f"{pointer}/device", f"{device_type.name} has no device {target.device!r}; {hint}")]
 
 
 def _check_scenarios(target: Target, plan: TestPlan, pointer: str) -> list[Mistake]:

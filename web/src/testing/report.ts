@@ -90,7 +90,12 @@ export function makeReport({
       created_at: "2026-03-14T15:00:00Z",
       finished_at: "2026-03-14T15:09:00Z",
       request: {
-        series: { git: { url: "https://git.example.org/linux.git", ref: "wq" }, mbox: null, thread: null },
+        series: {
+          commits: null,
+          git: { url: "https://git.example.org/linux.git", ref: "wq" },
+          mbox: null,
+          thread: null,
+        },
         tree: "linux-6.12",
         targets: [],
         blocks: null,

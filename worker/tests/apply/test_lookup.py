@@ -53,6 +53,32 @@ def test_branches_are_listed_over_https_and_git(lab: Workspace, repository, serv
         assert (result.head, result.truncated) == ("master", False)
 
 
+def test_only_the_refs_that_are_asked_for_are_listed(lab: Workspace, repository) -> None:
+    repository.git("branch", "for-next")
+    repository.git("branch", "other/for-next")
+    head = repository.git("rev-parse", "master")
+    repository.git("tag", "-a", "-m", "release", "v6.12.1")
+    repository.git("tag", "v6.12.2")
+    repository.git("tag", "-a", "-m", "release", "v6.13")
+    repository.git("tag", "v6.13.1")
+    environment = {"WQLAB_CACHE": str(lab.cache), "WQLAB_LOCAL_GIT_PATHS": str(repository.path)}
+    refs = ["refs/heads/for-next", "refs/tags/v6.12.*", "refs/tags/v6.13"]
+    result = look_up(LookupJob(url=str(repository.path), refs=refs), Workspace.from_environment(environment))
+    assert [(each.name, each.commit) for each in result.branches] == [("for-next", head)]
+    assert [(each.name, each.commit) for each in result.tags] == [
+        ("v6.12.1", head),
+        ("v6.12.2", head),
+        ("v6.13", head),
+    ], "of an annotated tag its commit"
+
+
+def test_repository_of_the_operator_may_be_in_the_private_network(lab: Workspace, repository, daemon: int) -> None:
+    url = f"git://127.0.0.1:{daemon}/linux"
+    job = LookupJob(url=url, refs=["refs/heads/master"], private_network=True)
+    assert [each.name for each in look_up(job, listing(lab)).branches] == ["master"]
+    assert "private address" in failed(listing(lab), url).summary
+
+
 def test_unlisted_host_is_not_asked(lab: Workspace, server: HttpsServer) -> None:
     failure = failed(lab, server.url())
     assert failure.kind is ErrorKind.USER

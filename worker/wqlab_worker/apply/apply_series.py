@@ -29,6 +29,7 @@ from ..workspace import Progress, Workspace, no_progress
 from .branch import fetch_branch
 from .checkout import BUNDLE_REFERENCE, base_files, unbundle
 from .checkpatch import checkpatch
+from .commit_pair import resolve_pair
 from .confined_git import ConfinedGit, ConfinedGitError, create_confined, limits_text
 from .mailed_series import Candidate, Mails, apply_mails
 from .mirror import Mirror, release_of, source_at, update_mirror
@@ -57,6 +58,8 @@ def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress)
                 series_key=f"settings of {job.tree.name}",
                 toolchain=toolchain,
             )
+        if job.series.commits is not None:
+            return resolve_pair(job.series.commits, job, mirror, toolchain, progress)
         with workspace.temporary("apply") as folder:
             if job.series.git is not None:
                 candidate = Candidate(*fetch_branch(job.series.git, job, mirror, folder, progress))
@@ -65,7 +68,7 @@ def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress)
             elif taken is not None:
                 candidate = apply_mails(Mails.of_thread(taken, workspace), job, mirror, folder, progress)
             else:
-                raise UserError("the series is neither a git branch, nor an mbox, nor a thread")
+                raise UserError("the series is neither a git branch, nor an mbox, nor a thread, nor a pair of commits")
             result = _result(candidate, job, mirror, folder, toolchain=toolchain, progress=progress)
             return result.model_copy(update={"thread": taken})
     except JobError as error:

@@ -13,6 +13,7 @@ from ..linear_patterns import LinearPattern
 from ..workspace import Progress
 from .confined_git import ConfinedGit, ConfinedGitError, create_confined
 from .fetch import fetch
+from .git import Git
 from .mirror import Mirror
 
 _REFERENCE = LinearPattern(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
@@ -136,7 +137,7 @@ def _rebase_onto_mirror(
     return own, parent
 
 
-def check_count(git: ConfinedGit, base: str, commit: str, counted: str = "--no-merges") -> None:
+def check_count(git: Git, base: str, commit: str, counted: str = "--no-merges") -> None:
     """Raise UserError if there are too many patches. `counted` is the option of git-rev-list(1) for what counts."""
     count = int(git.run("rev-list", "--count", counted, f"{base}..{commit}"))
     if count > mbox.PATCH_LIMIT:

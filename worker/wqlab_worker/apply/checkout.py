@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from ..failures import InfrastructureError, UserError
 from ..workspace import Progress, Workspace, no_progress, remove_tree
 from .confined_git import ConfinedGit, ConfinedGitError, create_confined, limits_text
 from .git import Git, GitError
-from .mirror import update_mirror
+from .mirror import fetch_commit, update_mirror
 from .series_size import check_size
 
 MINUTES = 60.0
@@ -61,6 +61,10 @@ def checked_out(source: Source, workspace: Workspace, progress: Progress = no_pr
     needed = source.commit if source.bundle is None else source.base_commit
     if not mirror.is_dir() or base.commit(needed) is None:
         base = update_mirror(source.tree, workspace, progress).git
+    if source.bundle is None and source.tree.url is not None and base.commit(needed) is None:
+        # A head of another branch, which may have been rewritten; the apply job has checked that it is the tree's.
+        with suppress(UserError):  # `_check_tree` names the commit
+            fetch_commit(source.tree, needed, workspace, progress)
     if source.bundle is None:
         _check_tree(base, source)
         yield CheckedOut(base_files(base, source.commit, workspace, progress))

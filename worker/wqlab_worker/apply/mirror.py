@@ -49,6 +49,42 @@ def update_mirror(tree: Tree, workspace: Workspace, progress: Progress = no_prog
     return Mirror(git, head)
 
 
+def fetch_commit(tree: Tree, commit: str, workspace: Workspace, progress: Progress = no_progress) -> Git:
+    """Fetch one commit by its id into the mirror of the tree, unless it is there, and return the mirror.
+
+    The caller knows the commit to be of the tree: servers also send commits that only a fork has. Raises UserError if
+    the server does not have it or does not send commits by their id.
+    """
+    return _fetch_into(tree, f"+{commit}:refs/commits/{commit}", commit, workspace, progress)
+
+
+def fetch_ref(tree: Tree, reference: str, workspace: Workspace, progress: Progress = no_progress) -> Git:
+    """Fetch a branch or tag (`refs/heads/NAME`) of the tree's repository into its mirror and return the mirror.
+
+    It is then `refs/watched/heads/NAME`. Raises UserError if the repository does not have it.
+    """
+    target = f"refs/watched/{reference.removeprefix('refs/')}"
+    return _fetch_into(tree, f"+{reference}:{target}", None, workspace, progress)
+
+
+def _fetch_into(tree: Tree, refspec: str, commit: str | None, workspace: Workspace, progress: Progress) -> Git:
+    def waiting() -> None:
+        progress(f"waiting for another worker that updates tree {tree.name}", 0, 0)
+
+    with workspace.lock(f"mirror-{tree.name}", waiting):
+        workspace.use(workspace.mirrors / f"{tree.name}.git")
+        git = create_bare(workspace, workspace.mirrors / f"{tree.name}.git")
+        _remove_leftovers(git)
+        if commit is None or git.commit(commit) is None:
+            fetch(
+                *(git, tree.url or "", [refspec]),
+                private_network=True,
+                limits=MIRROR_LIMITS,
+                on_tick=lambda: progress(f"fetching {refspec.partition(':')[0].removeprefix('+')} of {tree.url}", 0, 0),
+            )
+    return git
+
+
 def _remove_leftovers(git: Git) -> None:
     """Remove incomplete packs and lock files of a killed git. The caller holds the lock of the tree."""
     for pattern in ("objects/pack/tmp_*", "refs/**/*.lock", "*.lock"):

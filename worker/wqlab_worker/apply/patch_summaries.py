@@ -7,14 +7,14 @@ from wqlab_contracts.text import control_character
 
 from ..failures import UserError
 from .branch import check_count
-from .confined_git import ConfinedGit
+from .git import Git
 
 SUBJECT_LIMIT = 2000
 """Longest subject or author, in characters."""
 _FIELDS = "%H%x00%s%x00%an <%ae>"
 
 
-def patch_summaries(git: ConfinedGit, base: str, commit: str) -> list[PatchSummary]:
+def patch_summaries(git: Git, base: str, commit: str) -> list[PatchSummary]:
     """Return one summary per commit of `base..commit`, oldest first.
 
     Raises UserError if there are too many commits, or a subject or author holds a control character, which could

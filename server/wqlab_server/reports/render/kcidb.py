@@ -78,6 +78,7 @@ def _checkout(report: Report, sender: Sender, arm: Arm, name: str) -> Checkout:
     origin = next((build.origin for build in submission.builds if build.origin), "")
     candidate = arm is Arm.CANDIDATE
     git = series.git if candidate and series is not None else None
+    pair = series.commits if candidate and series is not None else None
     misc = {
         "submission": submission.id,
         "report_url": report_url(report),
@@ -91,9 +92,9 @@ def _checkout(report: Report, sender: Sender, arm: Arm, name: str) -> Checkout:
         origin=sender.origin,
         tree_name=submission.tree,
         git_repository_url=origin if _PUBLIC_URL.fullmatch(origin) else None,
-        git_commit_hash=apply.base_commit,
+        git_commit_hash=pair.candidate if pair is not None else apply.base_commit,
         patchset_files=list(_patchset_files(report, sender)) or None if candidate else None,
-        patchset_hash=_patchset_hash(apply) if candidate else "",
+        patchset_hash=_patchset_hash(apply) if candidate and pair is None else "",
         message_id=_message_id(apply) if candidate else None,
         comment=printable(submission.title) if candidate else f"base of: {printable(submission.title)}",
         start_time=submission.created_at,

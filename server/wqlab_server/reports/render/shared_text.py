@@ -307,13 +307,19 @@ def compilers(builds: Sequence[BuildView]) -> list[str]:
 
 
 def head(report: Report) -> str:
-    """Return the first line: `wqlab submission 2, finished 2026-11-21 09:40 UTC, 2 patches on linux-6.12`."""
+    """Return the first line: `wqlab submission 2, finished 2026-11-21 09:40 UTC, 2 patches on linux-6.12`.
+
+    Of a pair of commits it names both.
+    """
     submission = report.submission
     time = submission.finished_at or report.generated_at
     state = "finished" if submission.finished_at else "as of"
     patches = len(submission.apply.patches)
     subject = f"settings of {submission.tree}" if is_study(report) else f"on {submission.tree}"
-    if patches:
+    pair = submission.request.series.commits if submission.request.series is not None else None
+    if pair is not None:
+        subject = f"{pair.candidate[:12]} of {pair.ref} against {pair.baseline[:12]}, {submission.tree}"
+    elif patches:
         subject = f"{patches} {'patch' if patches == 1 else 'patches'} on {submission.tree}"
     return f"wqlab submission {submission.id}, {state} {time.strftime('%Y-%m-%d %H:%M UTC')}, {subject}"
 

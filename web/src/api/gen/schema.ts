@@ -1677,6 +1677,138 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/watched-trees": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Watched Trees
+         * @description List the watched trees by name.
+         */
+        get: operations["list_watched_trees"];
+        put?: never;
+        /**
+         * Add Watched Tree
+         * @description Watch branches or tags of a tree. The first head of each is the starting point; later ones are measured.
+         */
+        post: operations["add_watched_tree"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/watched-trees/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Watched Tree
+         * @description One watched tree.
+         */
+        get: operations["get_watched_tree"];
+        /**
+         * Change Watched Tree
+         * @description Replace what is watched and measured. Heads that wait are measured as the new one says.
+         */
+        put: operations["change_watched_tree"];
+        post?: never;
+        /**
+         * Remove Watched Tree
+         * @description Stop watching a tree. Its heads are kept: if it is added again, none is measured twice.
+         */
+        delete: operations["remove_watched_tree"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/watched-trees/{name}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check Watched Tree
+         * @description Look for new heads now, for example after a push. The heads are there some seconds later.
+         */
+        post: operations["check_watched_tree"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/watched-trees/{name}/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Disable Watched Tree
+         * @description Look for no heads and submit none; what is being measured ends. Disabling it twice changes nothing.
+         */
+        post: operations["disable_watched_tree"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/watched-trees/{name}/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enable Watched Tree
+         * @description Watch a tree again and look now. Enabling it twice changes nothing.
+         */
+        post: operations["enable_watched_tree"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/watched-trees/{name}/heads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Watched Heads
+         * @description List the heads that were seen, newest first, each with the one that it was compared with.
+         */
+        get: operations["list_watched_heads"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/webhooks": {
         parameters: {
             query?: never;
@@ -2028,7 +2160,7 @@ export interface components {
          * @description Action in the audit log: what was changed, and how.
          * @enum {string}
          */
-        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "forge.event" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "request";
+        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "forge.event" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "request";
         /**
          * AuditEntry
          * @description One entry of the audit log: who did what to which resource, when and from where. It contains no secrets.
@@ -2076,6 +2208,12 @@ export interface components {
             /** Values */
             values: string[];
         };
+        /**
+         * Batch
+         * @description What is done with heads that wait while an earlier one is measured.
+         * @enum {string}
+         */
+        Batch: "all" | "newest" | "range";
         /**
          * BlockState
          * @description State of a block.
@@ -2477,6 +2615,28 @@ export interface components {
          * @enum {string}
          */
         CommandState: "done" | "refused";
+        /**
+         * CommitPair
+         * @description Two commits of the tree's own repository, such as two heads of a branch; the baseline need not be an ancestor.
+         */
+        CommitPair: {
+            /** Baseline */
+            baseline: string;
+            /** Candidate */
+            candidate: string;
+            /** Ref */
+            ref: string;
+        };
+        /**
+         * CommitRange
+         * @description How two commits of a tree are related.
+         */
+        CommitRange: {
+            /** Ahead */
+            ahead: number;
+            /** Behind */
+            behind: number;
+        };
         /**
          * Comparison
          * @description Comparison of one metric in one scenario and setting, with its verdict.
@@ -3342,7 +3502,7 @@ export interface components {
         };
         /**
          * GitBranch
-         * @description One branch of a repository.
+         * @description One branch or tag of a repository.
          */
         GitBranch: {
             /** Commit */
@@ -3383,6 +3543,34 @@ export interface components {
             ref: string;
             /** Url */
             url: string;
+        };
+        /**
+         * HeadRange
+         * @description Commits of which one changed what was measured, for a bisection.
+         */
+        HeadRange: {
+            /** Bad */
+            bad: string;
+            /** Commits */
+            commits: number | null;
+            /** Descends */
+            descends: boolean;
+            /** Good */
+            good: string;
+            /** Skipped */
+            skipped: string[];
+        };
+        /**
+         * HeadRef
+         * @description A head that another one refers to.
+         */
+        HeadRef: {
+            /** Commit */
+            commit: string;
+            /** Id */
+            id: number;
+            /** Name */
+            name: string;
         };
         /** Health */
         Health: {
@@ -4089,6 +4277,20 @@ export interface components {
             at_least: boolean;
             /** Items */
             items: components["schemas"]["UserView"][];
+            /** Next */
+            next: string | null;
+            /** Total */
+            total: number;
+        };
+        /** Page[WatchedHead] */
+        Page_WatchedHead_: {
+            /**
+             * At Least
+             * @default false
+             */
+            at_least: boolean;
+            /** Items */
+            items: components["schemas"]["WatchedHead"][];
             /** Next */
             next: string | null;
             /** Total */
@@ -4960,9 +5162,10 @@ export interface components {
         Scope: "read" | "submit" | "maintain" | "admin" | "worker";
         /**
          * Series
-         * @description A patch series: exactly one of `git`, `mbox` and `thread`.
+         * @description A patch series: exactly one of `git`, `mbox`, `thread` and `commits`.
          */
         Series: {
+            commits?: components["schemas"]["CommitPair"] | null;
             git?: components["schemas"]["GitSeries"] | null;
             mbox?: components["schemas"]["MboxSeries"] | null;
             thread?: components["schemas"]["ThreadSeries"] | null;
@@ -5530,9 +5733,10 @@ export interface components {
         };
         /**
          * SubmittedSeries
-         * @description The series of a submission: exactly one of `git`, `mbox` and `thread`.
+         * @description The series of a submission: exactly one of `git`, `mbox`, `thread` and `commits`.
          */
         SubmittedSeries: {
+            commits: components["schemas"]["CommitPair"] | null;
             git: components["schemas"]["GitSeries"] | null;
             mbox: components["schemas"]["SubmittedMbox"] | null;
             thread: components["schemas"]["ThreadSeries"] | null;
@@ -5714,6 +5918,8 @@ export interface components {
          * @description A plan to run on a device type.
          */
         Target: {
+            /** Device */
+            device?: string | null;
             /**
              * Device Type
              * @default
@@ -6310,6 +6516,54 @@ export interface components {
          */
         Waits: "offered" | "next" | "busy" | "ahead" | "unchecked" | "capacity" | "away" | "out_of_service";
         /**
+         * WatchedHead
+         * @description A commit that a branch or tag of a watched tree pointed to.
+         */
+        WatchedHead: {
+            /** Commit */
+            commit: string;
+            compared_with: components["schemas"]["HeadRef"] | null;
+            /** Cut */
+            cut: string;
+            /** Devices */
+            devices: {
+                [key: string]: string;
+            };
+            /** Ended At */
+            ended_at: string | null;
+            /** Id */
+            id: number;
+            /** Name */
+            name: string;
+            range: components["schemas"]["HeadRange"] | null;
+            /** Reason */
+            reason: string;
+            /** Ref */
+            ref: string;
+            related: components["schemas"]["CommitRange"] | null;
+            /** Returned At */
+            returned_at: string | null;
+            /**
+             * Seen At
+             * Format: date-time
+             */
+            seen_at: string;
+            skipped_by: components["schemas"]["HeadRef"] | null;
+            state: components["schemas"]["WatchedHeadState"];
+            /** Submission Id */
+            submission_id: number | null;
+            /** Submitted At */
+            submitted_at: string | null;
+            /** Verdicts */
+            verdicts: components["schemas"]["Verdict"][];
+        };
+        /**
+         * WatchedHeadState
+         * @description State of a head of a watched tree.
+         * @enum {string}
+         */
+        WatchedHeadState: "start" | "waiting" | "running" | "measured" | "skipped" | "failed";
+        /**
          * WatchedListView
          * @description A mailing list that is watched, and how far it has been read.
          */
@@ -6331,6 +6585,98 @@ export interface components {
             undecided: number;
             /** Waiting For Worker Since */
             waiting_for_worker_since: string | null;
+        };
+        /**
+         * WatchedTree
+         * @description A repository in which the lab looks for new heads; each is measured against the last one that was measured.
+         */
+        WatchedTree: {
+            /** @default newest */
+            batch?: components["schemas"]["Batch"];
+            /** Blocks */
+            blocks?: number | null;
+            /** Branches */
+            branches?: string[];
+            /**
+             * Enabled
+             * @default true
+             */
+            enabled?: boolean;
+            /**
+             * Every Minutes
+             * @default 60
+             */
+            every_minutes?: number;
+            /**
+             * Minutes A Day
+             * @default 240
+             */
+            minutes_a_day?: number;
+            /** Name */
+            name: string;
+            /** Owner */
+            owner: string;
+            /** Parameters */
+            parameters?: {
+                [key: string]: string | number;
+            };
+            /**
+             * Priority
+             * @default 30
+             */
+            priority?: number;
+            /** Quiet Hours */
+            quiet_hours?: components["schemas"]["QuietHours"][];
+            /**
+             * Summary
+             * @default
+             */
+            summary?: string;
+            /** Tags */
+            tags?: string[];
+            /** Targets */
+            targets: string[];
+            /** Tree */
+            tree: string;
+            /** Url */
+            url?: string | null;
+        };
+        /**
+         * WatchedTreeView
+         * @description A watched tree.
+         */
+        WatchedTreeView: {
+            /**
+             * Changed At
+             * Format: date-time
+             */
+            changed_at: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Enabled */
+            enabled: boolean;
+            /** From File */
+            from_file: boolean;
+            /** Heads */
+            heads: {
+                [key: string]: number;
+            };
+            /** Looked At */
+            looked_at: string | null;
+            /** Next Look At */
+            next_look_at: string | null;
+            /** Problem */
+            problem: string;
+            spec: components["schemas"]["WatchedTree"];
+            /** Url */
+            url: string;
+            /** Waiting For */
+            waiting_for: string;
         };
         /**
          * WebhookDevice
@@ -13043,6 +13389,657 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_watched_trees: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WatchedTreeView"][];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_watched_tree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WatchedTree"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WatchedTreeView"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: the lab has no such tree, plan, device type or account, or the tree is no git repository */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_watched_tree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WatchedTreeView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_watched_tree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WatchedTree"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WatchedTreeView"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: the lab has no such tree, plan, device type or account, or the tree is no git repository; `name` is another one */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_watched_tree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WatchedTreeView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    check_watched_tree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WatchedTreeView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    disable_watched_tree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WatchedTreeView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    enable_watched_tree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WatchedTreeView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_watched_heads: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page */
+                cursor?: string | null;
+                /** @description Maximum number of items on the page */
+                limit?: number;
+                /** @description Branch or pattern of tags, as watched */
+                ref?: string | null;
+                state?: components["schemas"]["WatchedHeadState"] | null;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_WatchedHead_"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

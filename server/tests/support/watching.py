@@ -1,0 +1,120 @@
+"""A lab that watches a real git repository: looks and applies are those of the real worker, boots are scripted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from sqlalchemy import select
+
+from wqlab_contracts.celery_names import LOOKUP
+from wqlab_contracts.enums import WatchedHeadState as State
+from wqlab_contracts.messages import ApplyJob, ApplyResult
+from wqlab_contracts.messages.lookups import LookupJob
+from wqlab_server.models import Submission, WatchedHead, WatchedTree
+from wqlab_server.storage.db import Message
+from wqlab_worker.apply.apply_series import apply
+from wqlab_worker.apply.lookup import look_up
+from wqlab_worker.workspace import Workspace
+
+from .lab import LabUnderTest, ScriptedWorker
+
+FAKE_KERNEL = Path(__file__).parents[3] / "worker" / "tests" / "fakekernel"
+FILE = """\
+watched_trees:
+  - name: next
+    tree: lab-tree
+    branches: [for-next]
+    targets: [locks@device]
+    owner: bot
+"""
+
+
+class Upstream:
+    """A repository with the branches master and for-next."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        shutil.copytree(FAKE_KERNEL, path)
+        self.git("init", "--quiet", "--initial-branch=master")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "-m", "toy: start")
+        self.git("switch", "--quiet", "-c", "for-next")
+        self.value = 512
+
+    def git(self, *arguments: str) -> str:
+        who = {
+            f"GIT_{role}_{part}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")
+        }
+        environment = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "HOME": str(self.path), **who}
+        done = subprocess.run(
+            ["git", *arguments], cwd=self.path, env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    def push(self) -> str:
+        """Add a commit to for-next and return it."""
+        file = self.path / "kernel/workqueue.c"
+        new = self.value + 1
+        text = file.read_text()
+        assert f"= {self.value};" in text
+        file.write_text(text.replace(f"= {self.value};", f"= {new};"))
+        self.value = new
+        self.git("commit", "--quiet", "--all", "-m", f"workqueue: raise max_active to {new}")
+        return self.git("rev-parse", "HEAD")
+
+
+class WatchingLab(LabUnderTest):
+    """A lab whose looks and applies are real."""
+
+    workspace: Workspace
+
+    def handle(self, message: Message) -> None:
+        if message.task != LOOKUP:
+            super().handle(message)
+            return
+        assert message.id is not None
+        claim = self.worker.claim("lookups", message.id)
+        if claim is not None:
+            result = look_up(LookupJob.model_validate(claim["job"]), self.workspace)
+            self.worker.finish("lookups", message.id, claim["fence"], result)
+
+    def apply_for_real(self, job: ApplyJob, _: ScriptedWorker) -> ApplyResult:
+        return apply(job, self.workspace)
+
+    def look(self) -> None:
+        """Look now, and store what is found."""
+        self.sql("UPDATE watched_trees SET due_at = now()")
+        self.tick()
+        self.work(LOOKUP)
+        self.tick()
+        assert self.tick_errors() == {}
+
+    def heads(self, ref: str = "for-next") -> list[WatchedHead]:
+        with self.transaction() as session:
+            return list(session.scalars(select(WatchedHead).where(WatchedHead.ref == ref).order_by(WatchedHead.id)))
+
+    def states(self, ref: str = "for-next") -> list[State]:
+        return [head.state for head in self.heads(ref)]
+
+    def tree(self) -> WatchedTree:
+        with self.transaction() as session:
+            return session.scalars(select(WatchedTree)).one()
+
+    def configure(self, text: str) -> None:
+        (self.settings.data_dir / "intake/watched-trees.yaml").write_text(text)
+        self.app.state.data._checked_at = float("-inf")  # it is read at most once a second
+
+    def measure(self) -> None:
+        """Work until everything that is submitted is measured and recorded."""
+        self.until_idle()
+        self.tick()
+
+    def arms_of(self, head: WatchedHead) -> tuple[str, str]:
+        """Return the commits of baseline and candidate of a head's submission."""
+        with self.transaction() as session:
+            submission = session.get_one(Submission, head.submission_id)
+            assert submission.request.series and submission.request.series.commits
+            return submission.request.series.commits.baseline, submission.request.series.commits.candidate

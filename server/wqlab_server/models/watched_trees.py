@@ -1,0 +1,87 @@
+"""Tables of watched trees and of the heads that were seen in them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from wqlab_contracts.enums import WatchedHeadState
+from wqlab_contracts.messages import CommitRange
+from wqlab_contracts.specs import WatchedTree as WatchedTreeSpec
+
+from .base import Base
+
+
+class WatchedTree(Base):
+    """A repository in which the lab looks for new heads. The row is kept after its removal: heads refer to it."""
+
+    __tablename__ = "watched_trees"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    spec: Mapped[WatchedTreeSpec]
+    from_file: Mapped[bool]
+    """True if the data folder defines it."""
+    enabled: Mapped[bool]
+    due_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    """When its heads are to be read next."""
+    lookup_id: Mapped[int | None]
+    """The lookup that reads its heads now. No foreign key, because lookups are deleted after a day."""
+    looked_at: Mapped[datetime | None]
+    problem: Mapped[str] = mapped_column(default="")
+    """Why the last look failed."""
+    waiting_for: Mapped[str] = mapped_column(default="")
+    """Why no submission is made although heads wait."""
+    created_by: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    changed_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    removed_at: Mapped[datetime | None]
+
+
+class WatchedHead(Base):
+    """A commit that a branch, or a tag that matches a pattern, pointed to. Rows are kept: none is measured twice."""
+
+    __tablename__ = "watched_heads"
+    __table_args__ = (
+        UniqueConstraint("tree_name", "ref", "commit"),
+        Index("ix_watched_heads_open", "tree_name", postgresql_where=text("state IN ('waiting', 'running')")),
+        Index("ix_watched_heads_submitted_at", "tree_name", "submitted_at"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    tree_name: Mapped[str] = mapped_column(ForeignKey("watched_trees.name"))
+    ref: Mapped[str]
+    """Branch or pattern of tags, as in the tree's spec."""
+    name: Mapped[str]
+    """Branch or tag."""
+    commit: Mapped[str] = mapped_column(index=True)
+    state: Mapped[WatchedHeadState]
+    reason: Mapped[str] = mapped_column(default="")
+    seen_at: Mapped[datetime]
+    returned_at: Mapped[datetime | None]
+    """When the branch was last set back to it."""
+    parent_id: Mapped[int | None] = mapped_column(ForeignKey("watched_heads.id"))
+    """Head that it was compared with."""
+    skipped_by_id: Mapped[int | None] = mapped_column(ForeignKey("watched_heads.id"))
+    submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
+    attempts: Mapped[int] = mapped_column(default=0)
+    """Number of its submissions."""
+    due_at: Mapped[datetime | None]
+    """When it is tried again after a failure of the lab."""
+    submitted_at: Mapped[datetime | None]
+    quoted_s: Mapped[float | None]
+    """Device time by the quote of its submissions, in seconds."""
+    ended_at: Mapped[datetime | None]
+    verdicts: Mapped[list[str]] = mapped_column(default=list)
+    related: Mapped[CommitRange | None]
+    devices: Mapped[dict[str, str]] = mapped_column(default=dict)
+    """Target (`plan@device-type`) -> device that measured it."""
+    cut: Mapped[str] = mapped_column(default="")
+    """Why its figures do not continue those of its parent."""
+    ranged: Mapped[bool] = mapped_column(default=False)
+    """True if the commits since its parent are a range to bisect."""
+
+    @property
+    def last_seen_at(self) -> datetime:
+        return self.returned_at or self.seen_at
