@@ -285,6 +285,8 @@ class DeliveryKind(StrEnum):
 
     WEBHOOK = "webhook"
     MAIL = "mail"
+    KCIDB = "kcidb"
+    """A document for KernelCI's results database."""
     FORGE_STATUS = "forge_status"
     """Status of a commit on a forge."""
     FORGE_COMMENT = "forge_comment"

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from wqlab_server.outbox.kcidb import SendOutcome, send
+from wqlab_contracts.enums import AttemptOutcome
+from wqlab_server.outbox.kcidb import send
 from wqlab_server.settings import Settings
 
 SECRET = b"secret of the receiver"
@@ -112,9 +113,11 @@ def make_settings(folder: Path, **more: Any) -> Settings:
 
 def test_document_is_sent_as_it_is(receiver: Receiver, kcidb: Settings) -> None:
     answer = send(DOCUMENT, kcidb)
-    assert (answer.outcome, answer.status, answer.reference, answer.problem) == (SendOutcome.ACCEPTED, 200, "aB3", "")
+    assert (answer.outcome, answer.status, answer.problem) == (AttemptOutcome.ACCEPTED, 200, "")
+    assert '"id": "aB3"' in answer.answer
     assert receiver.received == [DOCUMENT]
-    assert send(DOCUMENT, kcidb.model_copy(update={"kcidb_url": f"{receiver.url}/submit"})).reference == "aB3"
+    again = send(DOCUMENT, kcidb.model_copy(update={"kcidb_url": f"{receiver.url}/submit"}))
+    assert again.outcome is AttemptOutcome.ACCEPTED
 
 
 @pytest.mark.parametrize(
@@ -130,7 +133,7 @@ def test_document_that_kcidb_would_drop_is_not_sent(
     receiver: Receiver, kcidb: Settings, document: bytes, problem: str
 ) -> None:
     answer = send(document, kcidb)
-    assert (answer.outcome, answer.status) == (SendOutcome.REFUSED, None)
+    assert (answer.outcome, answer.status) == (AttemptOutcome.REFUSED, None)
     assert problem in answer.problem
     assert receiver.requests == 0
 
@@ -149,7 +152,7 @@ def test_unusable_token_is_not_sent(receiver: Receiver, kcidb: Settings, content
     assert kcidb.kcidb_token_file is not None
     kcidb.kcidb_token_file.write_text(content)
     answer = send(DOCUMENT, kcidb)
-    assert answer.outcome is SendOutcome.FAILED
+    assert answer.outcome is AttemptOutcome.FAILED
     assert answer.problem.startswith("kcidb.token: ")
     assert problem in answer.problem
     assert receiver.requests == 0
@@ -162,7 +165,7 @@ def test_token_with_a_wrong_signature_is_told_by_the_receiver(receiver: Receiver
     secret = token(b"another secret")
     kcidb.kcidb_token_file.write_text(secret)
     answer = send(DOCUMENT, kcidb)
-    assert (answer.outcome, answer.status) == (SendOutcome.FAILED, 401)
+    assert (answer.outcome, answer.status) == (AttemptOutcome.FAILED, 401)
     assert answer.problem == "the token was not accepted: InvalidSignature; ask KernelCI for another"
     assert secret not in repr(answer)
 
@@ -170,18 +173,18 @@ def test_token_with_a_wrong_signature_is_told_by_the_receiver(receiver: Receiver
 @pytest.mark.parametrize(
     ("status", "body", "outcome", "problem"),
     [
-        (200, b"<html>sign in</html>", SendOutcome.FAILED, "not as KCIDB does"),
-        (200, b'{"status": "error", "id": "0"}', SendOutcome.FAILED, "not as KCIDB does"),
-        (302, b"", SendOutcome.FAILED, "redirects are not followed"),
-        (400, b'{"message": "expected value"}', SendOutcome.REFUSED, "was not accepted: expected value"),
-        (404, b"", SendOutcome.FAILED, "check WQLAB_KCIDB_URL"),
-        (413, b"", SendOutcome.REFUSED, "was not accepted: 413"),
-        (500, b'{"message": "Internal server error"}', SendOutcome.FAILED, "answered 500: Internal server error"),
-        (503, b"[1]", SendOutcome.FAILED, "answered 503"),
+        (200, b"<html>sign in</html>", AttemptOutcome.FAILED, "not as KCIDB does"),
+        (200, b'{"status": "error", "id": "0"}', AttemptOutcome.FAILED, "not as KCIDB does"),
+        (302, b"", AttemptOutcome.FAILED, "redirects are not followed"),
+        (400, b'{"message": "expected value"}', AttemptOutcome.REFUSED, "was not accepted: expected value"),
+        (404, b"", AttemptOutcome.FAILED, "check WQLAB_KCIDB_URL"),
+        (413, b"", AttemptOutcome.REFUSED, "was not accepted: 413"),
+        (500, b'{"message": "Internal server error"}', AttemptOutcome.FAILED, "answered 500: Internal server error"),
+        (503, b"[1]", AttemptOutcome.FAILED, "answered 503"),
     ],
 )
 def test_answers_are_errors_by_kind(
-    receiver: Receiver, kcidb: Settings, status: int, body: bytes, outcome: SendOutcome, problem: str
+    receiver: Receiver, kcidb: Settings, status: int, body: bytes, outcome: AttemptOutcome, problem: str
 ) -> None:
     receiver.answer = lambda handler: handler.reply(status, body)
     answer = send(DOCUMENT, kcidb)
@@ -208,19 +211,19 @@ def test_receiver_that_is_slow_or_silent_ends_with_the_time_limit(receiver: Rece
         receiver.answer = answer
         started = time.monotonic()
         found = send(DOCUMENT, kcidb, limit_s=0.5)
-        assert (found.outcome, found.problem) == (SendOutcome.UNKNOWN, "no answer within 0.5 s")
+        assert (found.outcome, found.problem) == (AttemptOutcome.UNKNOWN, "no answer within 0.5 s")
         assert time.monotonic() - started < 5
     ended.set()
 
 
 def test_receiver_that_hangs_up_or_is_gone(receiver: Receiver, kcidb: Settings) -> None:
     receiver.answer = lambda handler: handler.connection.shutdown(socket.SHUT_RDWR)
-    assert send(DOCUMENT, kcidb).outcome is SendOutcome.UNKNOWN
+    assert send(DOCUMENT, kcidb).outcome is AttemptOutcome.UNKNOWN
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         gone = kcidb.model_copy(update={"kcidb_url": f"http://127.0.0.1:{free.getsockname()[1]}"})
         answer = send(DOCUMENT, gone)
-    assert answer.outcome is SendOutcome.FAILED
+    assert answer.outcome is AttemptOutcome.FAILED
     assert answer.problem.startswith("no connection: ")
 
 

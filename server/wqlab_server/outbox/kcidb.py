@@ -11,17 +11,17 @@ import binascii
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from wqlab_contracts.enums import AttemptOutcome
 from wqlab_contracts.kcidb import parse_document
 
 from ..settings import Settings
+from .post_webhook import Result
 
 LIMIT_S = 60.0
 """Time for connection, request and answer together."""
@@ -29,34 +29,6 @@ ANSWER_LIMIT = 4096
 """Bytes that are read of an answer."""
 TOKEN_LIMIT = 16_384
 _CHUNK = 65_536
-
-
-class SendOutcome(StrEnum):
-    """What came of an attempt to send."""
-
-    ACCEPTED = "accepted"
-    """The receiver has the document. Whether it enters the database, it decides later."""
-    FAILED = "failed"
-    """Not accepted; another attempt can succeed, perhaps after the operator has corrected a setting."""
-    REFUSED = "refused"
-    """Not accepted, and never will be."""
-    UNKNOWN = "unknown"
-    """The receiver may have the document: the connection ended before its answer."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Result of an attempt to send."""
-
-    outcome: SendOutcome
-    status: int | None = None
-    """HTTP status; None without an answer."""
-    answer: str = ""
-    """Beginning of the receiver's answer."""
-    problem: str = ""
-    """What went wrong and what to do; empty if accepted."""
-    reference: str = ""
-    """KCIDB's id of what it received: `GET /status?id=...` there says what became of it."""
 
 
 class _TokenError(Exception):
@@ -67,26 +39,26 @@ class _LateError(Exception):
     """The time for the attempt is over."""
 
 
-def send(document: bytes, settings: Settings, *, limit_s: float = LIMIT_S) -> Answer:
+def send(document: bytes, settings: Settings, *, limit_s: float = LIMIT_S) -> Result:
     """Validate a document and send it once. Redirects are not followed, and no answer makes this raise."""
     try:
         origin = parse_document(document).origin
     except ValueError as error:
-        return Answer(SendOutcome.REFUSED, problem=f"the document is not valid: {error}")
+        return Result(AttemptOutcome.REFUSED, problem=f"the document is not valid: {error}")
     if origin is None:
-        return Answer(SendOutcome.REFUSED, problem="the document is empty")
+        return Result(AttemptOutcome.REFUSED, problem="the document is empty")
     if not settings.kcidb_url or settings.kcidb_token_file is None:
-        return Answer(SendOutcome.FAILED, problem="set WQLAB_KCIDB_URL and WQLAB_KCIDB_TOKEN_FILE")
+        return Result(AttemptOutcome.FAILED, problem="set WQLAB_KCIDB_URL and WQLAB_KCIDB_TOKEN_FILE")
     try:
         token = _read_token(settings.kcidb_token_file)
         allowed = _origin_of(token)
     except _TokenError as error:
-        return Answer(SendOutcome.FAILED, problem=f"{settings.kcidb_token_file.name}: {error}")
+        return Result(AttemptOutcome.FAILED, problem=f"{settings.kcidb_token_file.name}: {error}")
     if allowed != origin:
         problem = (
             f"the token is for the origin {allowed!r}, the document has {origin!r}: set WQLAB_KCIDB_ORIGIN={allowed}"
         )
-        return Answer(SendOutcome.REFUSED, problem=problem)
+        return Result(AttemptOutcome.REFUSED, problem=problem)
     return _post(f"{settings.kcidb_url.rstrip('/').removesuffix('/submit')}/submit", token, document, limit_s)
 
 
@@ -120,7 +92,7 @@ def _origin_of(token: str) -> str:
     return str(origin)
 
 
-def _post(url: str, token: str, document: bytes, limit_s: float) -> Answer:
+def _post(url: str, token: str, document: bytes, limit_s: float) -> Result:
     deadline = time.monotonic() + limit_s
     headers = {
         "Authorization": f"Bearer {token}",
@@ -137,12 +109,12 @@ def _post(url: str, token: str, document: bytes, limit_s: float) -> Answer:
         ):
             return _judge(response.status_code, _beginning(response, deadline))
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-        return Answer(SendOutcome.FAILED, problem=f"no connection: {error or type(error).__name__}")
+        return Result(AttemptOutcome.FAILED, problem=f"no connection: {error or type(error).__name__}")
     except (_LateError, httpx.TimeoutException):
-        return Answer(SendOutcome.UNKNOWN, problem=f"no answer within {limit_s:g} s")
+        return Result(AttemptOutcome.UNKNOWN, problem=f"no answer within {limit_s:g} s")
     except (httpx.HTTPError, OSError) as error:
         problem = f"the connection ended before the answer: {error or type(error).__name__}"
-        return Answer(SendOutcome.UNKNOWN, problem=problem)
+        return Result(AttemptOutcome.UNKNOWN, problem=problem)
 
 
 def _parts(document: bytes, deadline: float) -> Iterator[bytes]:
@@ -167,27 +139,27 @@ def _check_time(deadline: float) -> None:
         raise _LateError
 
 
-def _judge(status: int, answer: str) -> Answer:
+def _judge(status: int, answer: str) -> Result:
     told = _fields(answer)
     message = told.get("message", "")
     if status == 200:
         if told.get("status") == "ok" and told.get("id"):
-            return Answer(SendOutcome.ACCEPTED, status, answer, reference=told["id"])
+            return Result(AttemptOutcome.ACCEPTED, status, answer)
         problem = "the receiver answered 200, but not as KCIDB does; check WQLAB_KCIDB_URL"
-        return Answer(SendOutcome.FAILED, status, answer, problem)
+        return Result(AttemptOutcome.FAILED, status, answer, problem)
     if status in {401, 403}:
         problem = f"the token was not accepted: {message or status}; ask KernelCI for another"
-        return Answer(SendOutcome.FAILED, status, answer, problem)
+        return Result(AttemptOutcome.FAILED, status, answer, problem)
     if status in {400, 413, 422}:
-        return Answer(SendOutcome.REFUSED, status, answer, f"the document was not accepted: {message or status}")
+        return Result(AttemptOutcome.REFUSED, status, answer, f"the document was not accepted: {message or status}")
     if 300 <= status < 400:
         problem = f"{status}: redirects are not followed, so that the token goes nowhere else; check WQLAB_KCIDB_URL"
-        return Answer(SendOutcome.FAILED, status, answer, problem)
+        return Result(AttemptOutcome.FAILED, status, answer, problem)
     if status in {404, 405}:
         problem = f"{status}: there is no KCIDB at this address; check WQLAB_KCIDB_URL"
-        return Answer(SendOutcome.FAILED, status, answer, problem)
-    return Answer(
-        SendOutcome.FAILED, status, answer, f"the receiver answered {status}{f': {message}' if message else ''}"
+        return Result(AttemptOutcome.FAILED, status, answer, problem)
+    return Result(
+        AttemptOutcome.FAILED, status, answer, f"the receiver answered {status}{f': {message}' if message else ''}"
     )
 
 

@@ -16,7 +16,7 @@ from wqlab_contracts.enums import AttemptOutcome, DeliveryKind
 from ..models import Delivery, Webhook
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
-from . import deliveries, forge_messages, post_webhook, schedule, send_forge, send_mail
+from . import deliveries, forge_messages, kcidb, post_webhook, schedule, send_forge, send_mail
 from .post_webhook import Letter, Result
 
 log = structlog.get_logger(__name__)
@@ -75,6 +75,11 @@ def _prepare_mail(_: Session, settings: Settings, delivery: Delivery, at: dateti
     return lambda: send_mail.send(server, mail, last=last)
 
 
+def _prepare_kcidb(_: Session, settings: Settings, delivery: Delivery, __: datetime) -> Send:
+    document = (delivery.body or "").encode()
+    return lambda: kcidb.send(document, settings)
+
+
 def _prepare_forge(session: Session, settings: Settings, delivery: Delivery, at: datetime) -> Send:
     if reason := forge_messages.is_replaced(session, delivery):
         return lambda: Result(AttemptOutcome.REFUSED, problem=reason)
@@ -87,6 +92,7 @@ def _prepare_forge(session: Session, settings: Settings, delivery: Delivery, at:
 _PREPARE: Mapping[DeliveryKind, Prepare] = {
     DeliveryKind.WEBHOOK: _prepare_webhook,
     DeliveryKind.MAIL: _prepare_mail,
+    DeliveryKind.KCIDB: _prepare_kcidb,
     DeliveryKind.FORGE_STATUS: _prepare_forge,
     DeliveryKind.FORGE_COMMENT: _prepare_forge,
 }

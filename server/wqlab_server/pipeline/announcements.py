@@ -26,6 +26,7 @@ from ..storage.announcements import announce
 from ..storage.db import SessionFactory, clock, transaction
 from ..views.load import target_summaries
 from .answers import write_answer
+from .kcidb_results import write_result
 from .tick_errors import isolate_errors
 
 EVENTS_PER_TICK = 100
@@ -59,7 +60,9 @@ def handle(session: Session, settings: Settings, event_id: int) -> None:
     event.handled_at = clock(session)
     webhooks.write_deliveries(session, settings, event, notice_of(session, settings, event), event.handled_at)
     if event.event is OutboxEvent.SUBMISSION_FINISHED:
-        write_answer(session, settings, session.get_one(Submission, event.submission_id), event.handled_at)
+        submission = session.get_one(Submission, event.submission_id)
+        write_answer(session, settings, submission, event.handled_at)
+        write_result(session, settings, submission, event.handled_at)
 
 
 def notice_of(session: Session, settings: Settings, event: PendingEvent) -> Notice:

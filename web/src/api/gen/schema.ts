@@ -2915,7 +2915,7 @@ export interface components {
          * @description Way in which a delivery leaves the lab.
          * @enum {string}
          */
-        DeliveryKind: "webhook" | "mail" | "forge_status" | "forge_comment";
+        DeliveryKind: "webhook" | "mail" | "kcidb" | "forge_status" | "forge_comment";
         /**
          * DeliveryState
          * @description State of a delivery.

@@ -5,6 +5,7 @@ import type { AttemptOutcome, DeliveryKind, DeliveryState, DeliveryView } from "
 const KIND_WORDS: Record<DeliveryKind, string> = {
   webhook: "webhook",
   mail: "mail",
+  kcidb: "KernelCI result",
   forge_status: "commit status",
   forge_comment: "pull request comment",
 };
