@@ -364,3 +364,9 @@ def test_definitions_are_fetched_from_safe_places_only(api: KernelCiApi) -> None
             connection.node("0" * 24)
     with KernelCi("https://api.example.org/latest", TOKEN) as other, pytest.raises(Refused):
         other.definition(f"{api.url}/a.json")
+
+
+def test_a_definition_at_a_private_address_is_not_fetched(api: KernelCiApi) -> None:
+    refusal = pytest.raises(Refused, match=r"internal\.example is the private address 10\.1\.2\.3")
+    with KernelCi(api.url, TOKEN, find=lambda host, port: ["10.1.2.3"]) as client, refusal:
+        client.definition("https://internal.example/job.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,7 +11,10 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+import httpcore
 import httpx
+
+from ...http.guarded_network import AddressRefused, GuardedBackend, Resolve, resolve
 
 EVENTS_PAGE = 1000
 """Most events that the API sends with their nodes."""
@@ -39,9 +43,10 @@ class Refused(KernelCiError):
 class KernelCi:
     """HTTP client of KernelCI's API. It follows no redirects, which could send the token to another server."""
 
-    def __init__(self, url: str, token: str, *, limit_s: float = LIMIT_S) -> None:
+    def __init__(self, url: str, token: str, *, limit_s: float = LIMIT_S, find: Resolve = resolve) -> None:
         self._url = url.rstrip("/")
         self._limit_s = limit_s
+        self._find = find
         self._client = httpx.Client(trust_env=False, follow_redirects=False, timeout=limit_s)
         self._token = {"Authorization": f"Bearer {token}"}
 
@@ -77,10 +82,13 @@ class KernelCi:
         self._call("PUT", f"{self._url}/node/{node['id']}", NODE_LIMIT, headers=self._token, json=node)
 
     def definition(self, url: str) -> dict[str, Any]:
-        """Return the job definition at a URL. It is fetched without the token, since another server stores it."""
+        """Return the job definition at a URL, from a public address or the API's own host.
+
+        It is fetched without the token, since another server stores it.
+        """
         if (problem := self.url_problem(url)) is not None:
             raise Refused(problem)
-        found = self._call("GET", url, DEFINITION_LIMIT)
+        found = _decoded(*self._fetch_public(url), url)
         if not isinstance(found, dict):
             raise Refused("the job definition is not a JSON object")
         return found
@@ -99,6 +107,29 @@ class KernelCi:
             return "the job definition has no https URL without user name"
         return None
 
+    def _fetch_public(self, url: str) -> tuple[int, bytes]:
+        """Return status and content. Whoever schedules jobs chooses the URL, so it must not reach the lab's network."""
+        own = urlsplit(url).hostname == urlsplit(self._url).hostname
+        network = GuardedBackend(private=own, limit_s=self._limit_s, find=self._find)
+        tls = ssl.create_default_context()
+        content = b""
+        try:
+            with (
+                httpcore.ConnectionPool(ssl_context=tls, network_backend=network, retries=0) as pool,
+                pool.stream("GET", url, headers=[("Host", urlsplit(url).netloc), ("User-Agent", "wqlab")]) as response,
+            ):
+                for chunk in response.iter_stream():
+                    content += chunk
+                    if len(content) > DEFINITION_LIMIT:
+                        raise Refused(f"{_place(url)} sent more than {DEFINITION_LIMIT} bytes")
+                return response.status, content
+        except AddressRefused as error:
+            raise Refused(f"the job definition is not fetched: {error}") from None
+        except httpcore.TimeoutException:
+            raise KernelCiError(f"{_place(url)} did not answer within {self._limit_s:g} s") from None
+        except (httpcore.NetworkError, httpcore.ProtocolError, ssl.SSLError, OSError) as error:
+            raise KernelCiError(f"no connection to {_place(url)}: {error or type(error).__name__}") from None
+
     def _call(self, method: str, url: str, limit: int, **request: Any) -> Any:
         """Return the JSON of an answer. Raises KernelCiError or one of its kinds."""
         deadline = time.monotonic() + self._limit_s
@@ -115,11 +146,16 @@ class KernelCi:
             raise KernelCiError(f"{_place(url)} did not answer within {self._limit_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise KernelCiError(f"no connection to {_place(url)}: {error or type(error).__name__}") from None
-        _check_status(response.status_code, content, url)
-        try:
-            return json.loads(content)
-        except ValueError:
-            raise Refused(f"{_place(url)} did not answer with JSON") from None
+        return _decoded(response.status_code, content, url)
+
+
+def _decoded(status: int, content: bytes, url: str) -> Any:
+    """Return the JSON of an answer. Raises KernelCiError or one of its kinds for another status."""
+    _check_status(status, content, url)
+    try:
+        return json.loads(content)
+    except ValueError:
+        raise Refused(f"{_place(url)} did not answer with JSON") from None
 
 
 def parse_time(text: object) -> datetime | None:
