@@ -43,16 +43,25 @@ def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) ->
             "git": {"url": "https://git.example.org/l.git", "ref": "wq", "base": None},
             "mbox": None,
             "thread": None,
+            "commits": None,
         },
         "tree": "linux-6.12",
         "targets": [
-            {"plan": "xfs-fsync", "device_type": "xeon-2s", "scenarios": None, "settings": None, "parameters": {}},
+            {
+                "plan": "xfs-fsync",
+                "device_type": "xeon-2s",
+                "scenarios": None,
+                "settings": None,
+                "parameters": {},
+                "device": None,
+            },
             {
                 "plan": "dm-crypt-affinity",
                 "device_type": "ryzen-3900x",
                 "scenarios": ["HIGH", "LOW"],
                 "settings": ["scope=cache,strict=1", "scope=system,strict=0"],
                 "parameters": {"fio_runtime": 5, "size": "32k"},
+                "device": None,
             },
             {
                 "plan": "dm-crypt-affinity",
@@ -60,6 +69,7 @@ def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) ->
                 "scenarios": None,
                 "settings": None,
                 "parameters": {"fio_runtime": 0.5},
+                "device": None,
             },
         ],
         "blocks": 8,
@@ -87,7 +97,14 @@ def test_values_that_look_like_options_are_values(wqlab: Wqlab) -> None:
     sent = request(wqlab, *GIT[:4], "--target", *GIT[5:], "--target", "a@x", "--param", "note=--target b@y")
     assert sent["series"]["git"]["ref"] == "--target"
     assert sent["targets"] == [
-        {"plan": "a", "device_type": "x", "scenarios": None, "settings": None, "parameters": {"note": "--target b@y"}}
+        {
+            "plan": "a",
+            "device_type": "x",
+            "scenarios": None,
+            "settings": None,
+            "parameters": {"note": "--target b@y"},
+            "device": None,
+        }
     ]
 
 
@@ -253,4 +270,4 @@ def test_refused_request_prints_every_mistake(wqlab: Wqlab, lab: FakeLab) -> Non
 )
 def test_series_is_named_by_message_id(wqlab: Wqlab, options: tuple[str, ...], thread: dict[str, Any]) -> None:
     sent = request(wqlab, "submit", *options, "--tree", "linux-6.12", "--target", "a@x", "--dry-run")
-    assert sent["series"] == {"git": None, "mbox": None, "thread": thread}
+    assert sent["series"] == {"git": None, "mbox": None, "thread": thread, "commits": None}

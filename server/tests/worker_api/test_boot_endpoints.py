@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from sqlalchemy import select
 
@@ -320,11 +322,23 @@ def test_lab_token_makes_no_boots_and_shares_none_of_another_lab(lab: LabUnderTe
     shared.share((A, 0), expect=403)
 
 
+class _OnTestClient(httpx.BaseTransport):
+    """Pass the requests of the worker's client on to the application. The test client is one of httpx2."""
+
+    def __init__(self, lab: LabUnderTest) -> None:
+        self._client = lab.client
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        content, headers = request.read(), dict(request.headers)
+        answer = self._client.request(request.method, str(request.url), content=content, headers=headers)
+        return httpx.Response(answer.status_code, headers=dict(answer.headers), content=answer.content)
+
+
 def test_real_worker_and_build_host_exchange_a_boot(lab: LabUnderTest, shared: Shared, tmp_path: Path) -> None:
     """The worker's own client shares a boot, its build host makes it, without an emulator, and the files come back."""
 
     def server(name: str) -> Server:
-        return Server("http://lab", lab.worker_token, worker=name, lab="local", transport=lab.client._transport)
+        return Server("http://lab", lab.worker_token, worker=name, lab="local", transport=_OnTestClient(lab))
 
     def make(job: SharedBootJob, workspace: Workspace, folder: Path, stop: Stop) -> Ended:
         kernel, initramfs = (far.fetch(each, workspace.fetched) for each in (job.kernel, job.initramfs))
@@ -349,6 +363,9 @@ def test_real_worker_and_build_host_exchange_a_boot(lab: LabUnderTest, shared: S
         assert time.monotonic() < deadline, made
         time.sleep(0.1)  # the server sends no event to a run's worker
     host.close()
+    for thread in threading.enumerate():
+        if thread.name in {"boot host", "shared boot"}:
+            thread.join()  # a request that is open when the fixture stops its event loop would never end
     assert made.files is not None
     kernel = near.fetch(shared.run.job.kernels[B].image, tmp_path).read_bytes()
     assert sharing.fetch(made.files.output, tmp_path).read_bytes() == b"output" + kernel + b"archive"
