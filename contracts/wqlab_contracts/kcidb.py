@@ -57,6 +57,7 @@ _URL = (
     r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*)?"
     r"(\?([A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?"
 )
+_HTTPS = f"^{_URL.replace('https?', 'https', 1)}$"
 Url = Annotated[str, StringConstraints(pattern=f"^{_URL}$")]
 """An http or https URL, without user name, password or fragment."""
 Misc = Annotated[dict[str, JsonValue], AfterValidator(_without_nul_and_null)]
@@ -102,7 +103,7 @@ class Checkout(KcidbObject):
     id: ObjectId
     origin: Origin
     tree_name: Text | None = None
-    git_repository_url: Annotated[str, StringConstraints(pattern=r"^https://[^\x00\s]*$")] | None = None
+    git_repository_url: Annotated[str, StringConstraints(pattern=_HTTPS)] | None = None
     git_commit_hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")] | None = None
     patchset_files: Sequence[Resource] | None = None
     patchset_hash: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")] | None = None

@@ -91,7 +91,7 @@ def _checkout(report: Report, sender: Sender, arm: Arm, name: str) -> Checkout:
         id=name,
         origin=sender.origin,
         tree_name=submission.tree,
-        git_repository_url=origin if _PUBLIC_URL.fullmatch(origin) else None,
+        git_repository_url=origin if _PUBLIC_URL.fullmatch(origin) and is_url(origin) else None,
         git_commit_hash=pair.candidate if pair is not None else apply.base_commit,
         patchset_files=list(_patchset_files(report, sender)) or None if candidate else None,
         patchset_hash=_patchset_hash(apply) if candidate and pair is None else "",
