@@ -84,6 +84,7 @@ def test_id_that_is_used_twice_is_refused():
         {"build": {"output_files": [{"name": "out/kernel", "url": "https://lab.example.org/k"}]}},
         {"checkout": {"git_repository_url": "git://git.example.org/linux.git"}},
         {"checkout": {"git_repository_url": "https://\b"}},
+        {"checkout": {"git_repository_url": "https://[0]"}},
         {"checkout": {"git_commit_hash": "c0ffee"}},
         {"checkout": {"patchset_hash": "c0ffee"}},
         {"checkout": {"message_id": "none"}},

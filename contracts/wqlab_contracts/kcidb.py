@@ -7,6 +7,7 @@ with KernelCI's own `kcidb_io` (docs/decisions/0042-kernelci.md).
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -49,6 +50,14 @@ def _without_nul_and_null(value: JsonValue) -> JsonValue:
     return value
 
 
+def _with_address(url: str) -> str:
+    """Return a URL. Raises ValueError if its host is in brackets and no IPv6 address."""
+    host = url.partition("://")[2].partition("/")[0].partition("?")[0]
+    if host.startswith("["):
+        ipaddress.IPv6Address(host[1:].partition("]")[0])
+    return url
+
+
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 Origin = Annotated[str, StringConstraints(pattern=ORIGIN_PATTERN)]
 ObjectId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+:[^\x00]+$", max_length=500)]
@@ -58,14 +67,17 @@ _URL = (
     r"(\?([A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?"
 )
 _HTTPS = f"^{_URL.replace('https?', 'https', 1)}$"
-Url = Annotated[str, StringConstraints(pattern=f"^{_URL}$")]
+Url = Annotated[str, StringConstraints(pattern=f"^{_URL}$"), AfterValidator(_with_address)]
 """An http or https URL, without user name, password or fragment."""
 Misc = Annotated[dict[str, JsonValue], AfterValidator(_without_nul_and_null)]
 
 
 def is_url(text: str) -> bool:
     """Return True if a document can contain the URL."""
-    return re.fullmatch(_URL, text) is not None
+    try:
+        return re.fullmatch(_URL, text) is not None and bool(_with_address(text))
+    except ValueError:
+        return False
 
 
 class Status(StrEnum):
@@ -103,7 +115,7 @@ class Checkout(KcidbObject):
     id: ObjectId
     origin: Origin
     tree_name: Text | None = None
-    git_repository_url: Annotated[str, StringConstraints(pattern=_HTTPS)] | None = None
+    git_repository_url: Annotated[str, StringConstraints(pattern=_HTTPS), AfterValidator(_with_address)] | None = None
     git_commit_hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")] | None = None
     patchset_files: Sequence[Resource] | None = None
     patchset_hash: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")] | None = None
