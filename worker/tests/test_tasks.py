@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from wqlab_contracts import celery_names
 from wqlab_worker import settings, tasks
-from wqlab_worker.claims import jobs
+from wqlab_worker.claims import jobs, reading_jobs
 
 
 @pytest.fixture
@@ -24,18 +25,21 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "job"),
+    ("name", "module", "job"),
     [
-        (celery_names.APPLY, "apply"),
-        (celery_names.BUILD, "build"),
-        (celery_names.RUN, "run"),
-        (celery_names.FORGE_READING, "forge_reading"),
+        (celery_names.APPLY, jobs, "apply"),
+        (celery_names.BUILD, jobs, "build"),
+        (celery_names.RUN, jobs, "run"),
+        (celery_names.FORGE_READING, reading_jobs, "forge_reading"),
+        (celery_names.LIST_READ, reading_jobs, "list_read"),
     ],
 )
 @pytest.mark.usefixtures("environment")
-def test_message_runs_the_job_of_its_id(name: str, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_message_runs_the_job_of_its_id(
+    name: str, module: ModuleType, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done: list[int] = []
-    monkeypatch.setattr(jobs, job, lambda id_, configured: done.append(id_))
+    monkeypatch.setattr(module, job, lambda id_, configured: done.append(id_))
     tasks.app.tasks[name].run(id=5)
     assert done == [5]
 

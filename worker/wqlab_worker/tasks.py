@@ -13,7 +13,7 @@ from kombu import Queue  # type: ignore[attr-defined]
 from wqlab_contracts import celery_names, logs
 
 from . import protection, reaper, retention
-from .claims import boot_host, jobs
+from .claims import boot_host, jobs, reading_jobs
 from .retention import has_room_for_a_job
 from .settings import settings
 from .workspace import Workspace
@@ -56,24 +56,24 @@ def build(id: int) -> None:
 
 @app.task(name=celery_names.LOOKUP)  # type: ignore[untyped-decorator]
 def lookup(id: int) -> None:
-    jobs.lookup(id, settings())
+    reading_jobs.lookup(id, settings())
 
 
 @app.task(name=celery_names.THREAD_LOOKUP)  # type: ignore[untyped-decorator]
 def thread_lookup(id: int) -> None:
-    jobs.thread_lookup(id, settings())
+    reading_jobs.thread_lookup(id, settings())
 
 
 @app.task(name=celery_names.FORGE_READING)  # type: ignore[untyped-decorator]
 def forge_reading(id: int) -> None:
     if has_room_for_a_job(Workspace(settings().cache)):
-        jobs.forge_reading(id, settings())
+        reading_jobs.forge_reading(id, settings())
 
 
 @app.task(name=celery_names.LIST_READ)  # type: ignore[untyped-decorator]
 def list_read(id: int) -> None:
     if has_room_for_a_job(Workspace(settings().cache)):
-        jobs.list_read(id, settings())
+        reading_jobs.list_read(id, settings())
 
 
 @app.task(name=celery_names.RUN)  # type: ignore[untyped-decorator]

@@ -11,7 +11,7 @@ from wqlab_contracts.messages import Failure
 from wqlab_contracts.messages.lookups import BRANCH_LIMIT, LookupJob, LookupResult
 from wqlab_worker.apply import lookup
 from wqlab_worker.apply.lookup import look_up
-from wqlab_worker.claims import jobs
+from wqlab_worker.claims import reading_jobs
 from wqlab_worker.workspace import Workspace
 
 from .gitservers import Handler, HttpsServer
@@ -153,12 +153,12 @@ def test_lookup_job_is_claimed_and_finished(monkeypatch: pytest.MonkeyPatch, tmp
         return httpx.Response(204)
 
     server = Server("http://lab.test", "t", worker="w", lab="l", transport=httpx.MockTransport(answer))
-    monkeypatch.setattr(jobs, "connect_server", lambda _: server)
+    monkeypatch.setattr(reading_jobs, "connect_server", lambda _: server)
     monkeypatch.setenv("WQLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("WQLAB_LOCAL_GIT_PATHS", str(repository.path))
     (tmp_path / "cache").mkdir()
     settings = Settings(server_url="http://lab.test", worker_token="t", cache=tmp_path / "cache", state=tmp_path)
-    jobs.lookup(3, settings)
+    reading_jobs.lookup(3, settings)
     assert [path for path, _ in posted] == ["/api/worker/v1/lookups/3/claim", "/api/worker/v1/lookups/3/finish"]
     assert b'"fence":7' in posted[1][1]
     assert b'"name":"master"' in posted[1][1]

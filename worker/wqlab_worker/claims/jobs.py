@@ -68,8 +68,6 @@ ResultT = TypeVar(
 DELIVERY_S = 120.0
 """Time for delivering the last events of a run."""
 PROGRESS_INTERVAL_S = 1.0
-DOWNLOAD_SHARE = 0.6
-"""Share of a thread lookup's claim for downloads; the rest is for reading the mails."""
 
 
 class Stopped(Exception):
@@ -113,7 +111,7 @@ def apply(id_: int, settings: Settings) -> None:
 
     ref, stop = JobRef("applies", id_, claim.fence), Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        finish(server.finish_apply, ref, _work_and_upload(server, ref, stop, work, ApplyResult))
+        finish(server.finish_apply, ref, work_and_upload(server, ref, stop, work, ApplyResult))
 
 
 def build(id_: int, settings: Settings) -> None:
@@ -133,10 +131,10 @@ def build(id_: int, settings: Settings) -> None:
 
     ref, stop = JobRef("builds", id_, claim.fence), Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        finish(server.finish_build, ref, _work_and_upload(server, ref, stop, work, BuildResult))
+        finish(server.finish_build, ref, work_and_upload(server, ref, stop, work, BuildResult))
 
 
-def _work_and_upload(
+def work_and_upload(
     server: Server,
     ref: JobRef,
     stop: Stop,
@@ -152,81 +150,7 @@ def _work_and_upload(
             return result
     except Exception as error:
         failure = failure_of(error)
-        return kind(outcome=_outcome(failure), failure=failure)
-
-
-def lookup(id_: int, settings: Settings) -> None:
-    """Process a lookup. It needs no heartbeats, because its time limit is shorter than its claim."""
-    from ..apply.lookup import look_up
-
-    server = connect_server(settings)
-    claim = server.claim_lookup(id_)
-    if claim is None:
-        return
-    try:
-        result = look_up(claim.job, Workspace.from_environment())
-    except Exception as error:
-        failure = failure_of(error)
-        result = LookupResult(outcome=_outcome(failure), failure=failure)
-    finish(server.finish_lookup, JobRef("lookups", id_, claim.fence), result)
-
-
-def thread_lookup(id_: int, settings: Settings) -> None:
-    """Process a thread lookup, within the time of its claim."""
-    from ..intake.archive import ArchiveClient, Limits
-    from ..intake.fetch_thread import fetch_thread
-
-    server, claimed_at = connect_server(settings), time.monotonic()
-    claim = server.claim_thread_lookup(id_)
-    if claim is None:
-        return
-    left_s = max(1.0, (claim.expires_in_s - (time.monotonic() - claimed_at)) * DOWNLOAD_SHARE)
-    try:
-        with Workspace.from_environment().session() as workspace:
-            client = ArchiveClient(workspace, limits=Limits(answer_s=left_s, total_s=left_s))
-            found = fetch_thread(claim.job.series, claim.job.archives, workspace, client, inspected=True)
-        result = ThreadLookupResult(outcome=Outcome.PASSED, thread=found.taken, inspection=found.inspection)
-    except Exception as error:
-        failure = failure_of(error)
-        result = ThreadLookupResult(outcome=_outcome(failure), failure=failure)
-    finish(server.finish_thread_lookup, JobRef("thread_lookups", id_, claim.fence), result)
-
-
-def forge_reading(id_: int, settings: Settings) -> None:
-    """Process a reading. Its heartbeats keep the claim while the tree is fetched for the first time."""
-    from ..apply.read_forge_head import read_forge_head
-
-    server, claimed_at = connect_server(settings), time.monotonic()
-    claim = server.claim_forge_reading(id_)
-    if claim is None:
-        return
-    ref, stop = JobRef("forge_readings", id_, claim.fence), Stop()
-    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        try:
-            with Workspace.from_environment().session() as workspace:
-                result = read_forge_head(claim.job, workspace, ProgressReporter(server, ref, stop))
-        except Exception as error:
-            failure = failure_of(error)
-            result = ForgeReadingResult(outcome=_outcome(failure), failure=failure)
-        finish(server.finish_forge_reading, ref, result)
-
-
-def list_read(id_: int, settings: Settings) -> None:
-    from ..intake.read_list import read_for_preview, read_list
-
-    server, claimed_at = connect_server(settings), time.monotonic()
-    claim = server.claim_list_read(id_)
-    if claim is None:
-        return
-    job = claim.job
-
-    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[ListReadResult, list[Artifact]]:
-        read = read_for_preview if job.heads_only else read_list
-        return ListReadResult(outcome=Outcome.PASSED, found=read(job.source, workspace, progress, limit=job.limit)), []
-
-    ref, stop = JobRef("list_reads", id_, claim.fence), Stop()
-    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        finish(server.finish_list_read, ref, _work_and_upload(server, ref, stop, work, ListReadResult))
+        return kind(outcome=outcome_of(failure), failure=failure)
 
 
 class ProgressReporter:
@@ -355,7 +279,7 @@ def run_claimed(
             result = RunResult(outcome=Outcome.FAILED, failure=failure)
     except Exception as error:
         failure = failure_of(error)
-        result = RunResult(outcome=_outcome(failure), failure=failure)
+        result = RunResult(outcome=outcome_of(failure), failure=failure)
     finally:
         emit.close()
         uploads.close()
@@ -448,5 +372,5 @@ def failure_of(error: Exception) -> Failure:
     return Failure(kind=ErrorKind.INFRASTRUCTURE, summary=f"the worker failed: {error!r}"[:1000])
 
 
-def _outcome(failure: Failure) -> Outcome:
+def outcome_of(failure: Failure) -> Outcome:
     return Outcome.CANCELED if failure.kind is ErrorKind.CANCELED else Outcome.FAILED

@@ -30,7 +30,7 @@ BRANCH = "refs/heads/master"
 MAIL_BYTES = 2 << 20
 """Size of the largest mail that is read; a patch of a series is smaller."""
 READ_BYTES = 8_000_000
-"""Size of what is returned of mails, as JSON, after which a read ends before its limit."""
+"""Size in bytes, as JSON, of the returned mails at which a read ends although `limit` is not reached."""
 _ADDED, _REMOVED = "m", "d"
 _FIRST_LINE = "From mboxrd@z Thu Jan  1 00:00:00 1970\n"
 _FROM = re.compile(r"^(>*From )", re.MULTILINE)

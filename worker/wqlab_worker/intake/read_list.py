@@ -30,7 +30,7 @@ _CODE = "/code"
 _READER = "wqlab_worker.intake.read_commits"
 _EPOCH_LIMIT = 1_000
 PREVIEW_BYTES = 16_000_000
-"""Size of the mails that a preview sends to the server, as JSON; a request may have little more."""
+"""Maximum size in bytes, as JSON, of the mails that a preview sends; it is below the server's BODY_LIMIT."""
 _NOTHING_SINCE = ("no commits selected for shallow requests", "error processing shallow info")
 """Errors of git for an epoch without a mail of the wanted time, from the server or from the client."""
 

@@ -1,0 +1,94 @@
+"""Process jobs that read something for the server: branches, mail threads, watched lists and heads of forges."""
+
+from __future__ import annotations
+
+import time
+
+from wqlab_contracts.enums import Outcome
+from wqlab_contracts.messages import Artifact
+from wqlab_contracts.messages.forge_readings import ForgeReadingResult
+from wqlab_contracts.messages.list_reads import ListReadResult
+from wqlab_contracts.messages.lookups import LookupResult
+from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
+
+from ..settings import Settings
+from ..workspace import Workspace
+from .heartbeats import Heartbeats, Stop
+from .jobs import ProgressReporter, connect_server, failure_of, finish, outcome_of, work_and_upload
+from .server import JobRef
+
+DOWNLOAD_SHARE = 0.6
+"""Share of a thread lookup's claim for downloads; the rest is for reading the mails."""
+
+
+def lookup(id_: int, settings: Settings) -> None:
+    """Process a lookup. It needs no heartbeats, because its time limit is shorter than its claim."""
+    from ..apply.lookup import look_up
+
+    server = connect_server(settings)
+    claim = server.claim_lookup(id_)
+    if claim is None:
+        return
+    try:
+        result = look_up(claim.job, Workspace.from_environment())
+    except Exception as error:
+        failure = failure_of(error)
+        result = LookupResult(outcome=outcome_of(failure), failure=failure)
+    finish(server.finish_lookup, JobRef("lookups", id_, claim.fence), result)
+
+
+def thread_lookup(id_: int, settings: Settings) -> None:
+    """Process a thread lookup, within the time of its claim."""
+    from ..intake.archive import ArchiveClient, Limits
+    from ..intake.fetch_thread import fetch_thread
+
+    server, claimed_at = connect_server(settings), time.monotonic()
+    claim = server.claim_thread_lookup(id_)
+    if claim is None:
+        return
+    left_s = max(1.0, (claim.expires_in_s - (time.monotonic() - claimed_at)) * DOWNLOAD_SHARE)
+    try:
+        with Workspace.from_environment().session() as workspace:
+            client = ArchiveClient(workspace, limits=Limits(answer_s=left_s, total_s=left_s))
+            found = fetch_thread(claim.job.series, claim.job.archives, workspace, client, inspected=True)
+        result = ThreadLookupResult(outcome=Outcome.PASSED, thread=found.taken, inspection=found.inspection)
+    except Exception as error:
+        failure = failure_of(error)
+        result = ThreadLookupResult(outcome=outcome_of(failure), failure=failure)
+    finish(server.finish_thread_lookup, JobRef("thread_lookups", id_, claim.fence), result)
+
+
+def forge_reading(id_: int, settings: Settings) -> None:
+    """Read the head of a pull request or branch, under heartbeats: the first fetch of a tree takes minutes."""
+    from ..apply.read_forge_head import read_forge_head
+
+    server, claimed_at = connect_server(settings), time.monotonic()
+    claim = server.claim_forge_reading(id_)
+    if claim is None:
+        return
+
+    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[ForgeReadingResult, list[Artifact]]:
+        return read_forge_head(claim.job, workspace, progress), []
+
+    ref, stop = JobRef("forge_readings", id_, claim.fence), Stop()
+    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
+        finish(server.finish_forge_reading, ref, work_and_upload(server, ref, stop, work, ForgeReadingResult))
+
+
+def list_read(id_: int, settings: Settings) -> None:
+    """Read new mails of a watched list, or its last mails for the preview of a rule."""
+    from ..intake.read_list import read_for_preview, read_list
+
+    server, claimed_at = connect_server(settings), time.monotonic()
+    claim = server.claim_list_read(id_)
+    if claim is None:
+        return
+    job = claim.job
+
+    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[ListReadResult, list[Artifact]]:
+        read = read_for_preview if job.heads_only else read_list
+        return ListReadResult(outcome=Outcome.PASSED, found=read(job.source, workspace, progress, limit=job.limit)), []
+
+    ref, stop = JobRef("list_reads", id_, claim.fence), Stop()
+    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
+        finish(server.finish_list_read, ref, work_and_upload(server, ref, stop, work, ListReadResult))
