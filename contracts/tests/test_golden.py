@@ -117,7 +117,7 @@ def test_enums() -> None:
         for name, value in vars(enums).items()
         if isinstance(value, type)
         and issubclass(value, enums.StrEnum | enums.IntEnum)
-        and value.__module__ == enums.__name__
+        and value.__module__.startswith("wqlab_contracts.")
     }
     check("enums", vocabularies)
 

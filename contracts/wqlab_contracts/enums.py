@@ -6,6 +6,16 @@ state never changes.
 
 from enum import IntEnum, StrEnum
 
+from .intake_enums import CommandState as CommandState
+from .intake_enums import DecisionReason as DecisionReason
+from .intake_enums import DecisionState as DecisionState
+from .intake_enums import MailCommand as MailCommand
+from .intake_enums import WatchedHeadState as WatchedHeadState
+from .outbox_enums import AttemptOutcome as AttemptOutcome
+from .outbox_enums import DeliveryKind as DeliveryKind
+from .outbox_enums import DeliveryState as DeliveryState
+from .outbox_enums import OutboxEvent as OutboxEvent
+
 
 class ErrorKind(StrEnum):
     """Kind of a failure, by who has to act on it."""
@@ -267,78 +277,6 @@ class EventKind(StrEnum):
     REPORT_READY = "report_ready"
 
 
-class OutboxEvent(StrEnum):
-    """Kind of an event that the lab tells others about."""
-
-    SUBMISSION_ACCEPTED = "submission.accepted"
-    """A submission was created: its request is valid and its jobs are queued."""
-    SUBMISSION_FINISHED = "submission.finished"
-    REGRESSION_FOUND = "regression.found"
-    """A finished submission has a target whose verdict is a regression."""
-    DEVICE_QUARANTINED = "device.quarantined"
-    LAB_LOST = "lab.lost"
-    """The worker of a lab has not reported for a while."""
-
-
-class DeliveryKind(StrEnum):
-    """Way in which a delivery leaves the lab."""
-
-    WEBHOOK = "webhook"
-    MAIL = "mail"
-    KCIDB = "kcidb"
-    """A document for KernelCI's results database."""
-    FORGE_STATUS = "forge_status"
-    """Status of a commit on a forge."""
-    FORGE_COMMENT = "forge_comment"
-    """The lab's one comment on a pull request."""
-
-
-class DeliveryState(StrEnum):
-    """State of a delivery."""
-
-    WAITING_FOR_REVIEW = "waiting_for_review"
-    """A maintainer has to approve the mail."""
-    WAITING = "waiting"
-    """To be sent when it is due, now or again."""
-    DELIVERED = "delivered"
-    """The receiver has accepted it."""
-    GIVEN_UP = "given_up"
-    """The receiver has refused it for good, or all attempts have failed."""
-    DROPPED = "dropped"
-    """A maintainer has decided that it is not sent, or its webhook was removed."""
-
-
-class MailCommand(StrEnum):
-    """What a reply to a mail of the lab can ask for, by a line `wqlab: COMMAND`."""
-
-    RETRY = "retry"
-    """Measure the series again."""
-    MORE_BLOCKS = "more blocks"
-    """Measure it again with twice as many blocks."""
-    STOP = "stop"
-    """Cancel what is measured, and send no more mails about this revision."""
-
-
-class CommandState(StrEnum):
-    """What the lab has done with a command that came by mail."""
-
-    DONE = "done"
-    REFUSED = "refused"
-    """It was not followed; the reason says why."""
-
-
-class AttemptOutcome(StrEnum):
-    """Outcome of one attempt at a delivery."""
-
-    ACCEPTED = "accepted"
-    FAILED = "failed"
-    """The receiver did not get it, or asked to be tried again later."""
-    UNKNOWN = "unknown"
-    """The receiver may have got it, but has not said so."""
-    REFUSED = "refused"
-    """The receiver has refused it for good."""
-
-
 class ArtifactKind(StrEnum):
     """Kind of an artifact."""
 
@@ -453,58 +391,6 @@ class AuditAction(StrEnum):
     CHECK_WATCHED_TREE = "watched_tree.check"
     REQUEST = "request"
     """A request that needs a scope which its sender does not have."""
-
-
-class DecisionState(StrEnum):
-    """State of a rule's decision on a series of a watched list."""
-
-    WAITING = "waiting"
-    """The rule takes the series as soon as nothing is in the way; `reason` says what is."""
-    TAKEN = "taken"
-    """A submission was made."""
-    NOT_TAKEN = "not_taken"
-
-
-class DecisionReason(StrEnum):
-    """Why a rule waits with a series of a watched list, or does not take it."""
-
-    PATHS = "paths"
-    SUBJECTS = "subjects"
-    AUTHORS = "authors"
-    NOT_ASKED = "not_asked"
-    """The cover letter has no line `wqlab: ...`, which the rule wants."""
-    NOT_ALLOWED = "not_allowed"
-    """The cover letter asks for something that the rule does not allow, or in a way that is not understood."""
-    INCOMPLETE = "incomplete"
-    """Patches did not arrive within a day."""
-    REMOVED = "removed"
-    """The archive has removed a mail of the series."""
-    OTHER_RULE = "other_rule"
-    """Another rule takes the series."""
-    SUPERSEDED = "superseded"
-    """A later revision has arrived."""
-    SWITCHED_OFF = "switched_off"
-    """The rule was switched off or removed while the series waited."""
-    QUIET_HOURS = "quiet_hours"
-    OVER_BUDGET = "over_budget"
-    """The device time of the rule's last 24 hours and of this series is more than the rule's budget."""
-    QUOTA = "quota"
-    """A quota of the rule's owner is used up."""
-    INVALID = "invalid"
-    """The lab refuses the submission, such as for a plan that it does not have."""
-
-
-class WatchedHeadState(StrEnum):
-    """State of a head of a watched tree."""
-
-    START = "start"
-    """The first head that was seen: nothing is measured, later ones are compared with it."""
-    WAITING = "waiting"
-    RUNNING = "running"
-    """Its submission is not finished."""
-    MEASURED = "measured"
-    SKIPPED = "skipped"
-    FAILED = "failed"
 
 
 class AuditOutcome(StrEnum):

@@ -46,7 +46,7 @@ from .specs import (
     WatchedTree,
 )
 from .specs.rules import ListRule
-from .watched_tree_references import reference_problems as watched_tree_problems
+from .watched_trees_file import read_watched_trees
 from .yamlfile import DataError, Document, Location, Problem, suggest_name
 
 __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
@@ -73,10 +73,6 @@ class _Trees(Strict):
 
 class _Archives(Strict):
     archives: list[Archive]
-
-
-class _WatchedTrees(Strict):
-    watched_trees: list[WatchedTree]
 
 
 def load_data(data_dir: Path) -> DataFolder:
@@ -237,15 +233,9 @@ class _Reader:
     def _watched_trees(
         self, trees: Mapping[str, Tree], device_types: Mapping[str, DeviceType], plans: set[str]
     ) -> tuple[WatchedTree, ...]:
-        path = self.root / "intake" / "watched-trees.yaml"
-        if not path.exists():
-            return ()
-        document = Document.read(path, str(path.relative_to(self.root)))
-        value = document.validate_as(_WatchedTrees)
-        self.problems.extend(document.problems)
-        watched = value.watched_trees if value is not None else []
-        self.problems += watched_tree_problems(document, watched, trees, set(device_types), plans)
-        return tuple(watched)
+        watched, problems = read_watched_trees(self.root, trees, set(device_types), plans)
+        self.problems.extend(problems)
+        return watched
 
     def _fragments(self) -> dict[str, str]:
         fragments: dict[str, str] = {}

@@ -1,0 +1,74 @@
+"""Enumerations of what makes submissions by itself: watched lists, watched trees and commands by mail."""
+
+from enum import StrEnum
+
+
+class MailCommand(StrEnum):
+    """What a reply to a mail of the lab can ask for, by a line `wqlab: COMMAND`."""
+
+    RETRY = "retry"
+    """Measure the series again."""
+    MORE_BLOCKS = "more blocks"
+    """Measure it again with twice as many blocks."""
+    STOP = "stop"
+    """Cancel what is measured, and send no more mails about this revision."""
+
+
+class CommandState(StrEnum):
+    """What the lab has done with a command that came by mail."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    """It was not followed; the reason says why."""
+
+
+class DecisionState(StrEnum):
+    """State of a rule's decision on a series of a watched list."""
+
+    WAITING = "waiting"
+    """The rule will take the series later; `reason` says what it waits for."""
+    TAKEN = "taken"
+    """The rule has created a submission for the series."""
+    NOT_TAKEN = "not_taken"
+
+
+class DecisionReason(StrEnum):
+    """Why a rule waits with a series of a watched list, or does not take it."""
+
+    PATHS = "paths"
+    SUBJECTS = "subjects"
+    AUTHORS = "authors"
+    NOT_ASKED = "not_asked"
+    """The cover letter has no line `wqlab: ...`, which the rule wants."""
+    NOT_ALLOWED = "not_allowed"
+    """The cover letter asks for something that the rule does not allow, or in a way that is not understood."""
+    INCOMPLETE = "incomplete"
+    """Patches did not arrive within a day."""
+    REMOVED = "removed"
+    """The archive has removed a mail of the series."""
+    OTHER_RULE = "other_rule"
+    """Another rule takes the series."""
+    SUPERSEDED = "superseded"
+    """A later revision has arrived."""
+    SWITCHED_OFF = "switched_off"
+    """The rule was switched off or removed while the series waited."""
+    QUIET_HOURS = "quiet_hours"
+    OVER_BUDGET = "over_budget"
+    """The device time of the rule's last 24 hours and of this series is more than the rule's budget."""
+    QUOTA = "quota"
+    """A quota of the rule's owner is used up."""
+    INVALID = "invalid"
+    """The lab refuses the submission, such as for a plan that it does not have."""
+
+
+class WatchedHeadState(StrEnum):
+    """State of a head of a watched tree."""
+
+    START = "start"
+    """The first head that the lab has seen. It is not measured; the next head is compared with it."""
+    WAITING = "waiting"
+    RUNNING = "running"
+    """The submission that measures the head is not finished."""
+    MEASURED = "measured"
+    SKIPPED = "skipped"
+    FAILED = "failed"
