@@ -78,5 +78,5 @@ def test_mistakes_are_told(ask: Command, tmp_path: Path) -> None:
     assert ended.code == 2 and "branch" in ended.err and "bad.yaml" in ended.err
     file.write_text(SPEC.replace("lab-tree", "nowhere").replace("locks@", "nothing@").replace("dev\n", "nobody\n"))
     ended = ask("watched-tree", "add", str(file))
-    for text in ("no tree 'nowhere'", "no plan 'nothing'", "'nobody' is no account"):
+    for text in ("no tree 'nowhere'", "no plan 'nothing'", "no account 'nobody'"):
         assert text in ended.err

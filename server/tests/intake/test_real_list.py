@@ -16,7 +16,7 @@ from wqlab_server.models import ListRead, WatchedList
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.pipeline.watch_lists import watch_lists
 from wqlab_server.storage.db import SessionFactory, transaction
-from wqlab_worker.claims import jobs
+from wqlab_worker.claims import jobs, reading_jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
 from ..support.live_server import Live, expect
@@ -65,7 +65,7 @@ class Watcher:
             waiting = session.scalars(select(ListRead.id).where(ListRead.state == JobState.QUEUED)).all()
         assert waiting, "no read is queued"
         for number in waiting:
-            jobs.list_read(number, self.worker)
+            reading_jobs.list_read(number, self.worker)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from wqlab_contracts.mail import OutgoingMail
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.storage import source_mails
 from wqlab_server.storage.db import SessionFactory, transaction
-from wqlab_worker.claims import jobs
+from wqlab_worker.claims import jobs, reading_jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
 from ..support.live_server import Live, expect
@@ -139,7 +139,7 @@ def test_message_id_becomes_an_applied_series(
     # The form shows what would be taken, found by the real worker.
     url = f"{inbox.url}/v1-1@kernel.example/T/#u"
     expect(client.get("/api/v1/archives/thread", params={"message_id": url, "wait_s": 0}))
-    jobs.thread_lookup(1, worker)
+    reading_jobs.thread_lookup(1, worker)
     answer = expect(client.get("/api/v1/archives/thread", params={"message_id": url}))
     seen = ThreadPreview.model_validate_json(answer.content)
     assert (seen.state, seen.outcome, seen.failure) == (JobState.FINISHED, Outcome.PASSED, None)

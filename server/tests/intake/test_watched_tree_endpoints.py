@@ -51,8 +51,8 @@ def test_only_maintainers_change_watched_trees_and_readers_see_them(live: Live) 
         ({"url": "/etc"}, "not allowed"),
         ({"targets": ["flusch@tiny"]}, "did you mean"),
         ({"targets": ["flush@tyni"]}, "no device type 'tyni'"),
-        ({"owner": "read"}, "'read' is no account that may submit"),
-        ({"owner": "nobody"}, "'nobody' is no account that may submit"),
+        ({"owner": "read"}, "the account read may not submit; give it the role submitter"),
+        ({"owner": "nobody"}, "no account 'nobody'; an administrator makes it with `wqlab-server user create`"),
         ({"branches": []}, "name branches, tags or both"),
     ],
 )

@@ -215,8 +215,10 @@ def test_an_automatic_reply_is_ignored(lab: LabUnderTest, mail: Delivery) -> Non
 
 def test_refused_commands_do_not_fill_the_database(lab: LabUnderTest, mail: Delivery) -> None:
     for number in range(60):
-        received(lab, reply(mail.message_id, f"wqlab: dance {number}\n"))
+        said = received(lab, reply(mail.message_id, f"wqlab: dance {number}\n"))
+    assert said == "ignored: too many commands about this mail were refused"
     assert len(commands(lab)) == 50
+    assert received(lab, reply(mail.message_id, "wqlab: retry\n")).startswith("done"), "the author's command counts"
 
 
 def test_a_large_mail_is_refused(lab: LabUnderTest) -> None:

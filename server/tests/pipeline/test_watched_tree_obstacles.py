@@ -128,7 +128,7 @@ def test_quiet_hours_budget_and_owner_delay_submissions_and_are_said(watching: W
         assert text in watching.tree().waiting_for
     watching.configure(FILE.replace("owner: bot", "owner: nobody"))
     watching.look()
-    assert "nobody is no account that may submit" in watching.tree().waiting_for
+    assert "no account 'nobody'" in watching.tree().waiting_for
     watching.configure(f"{FILE}    minutes_a_day: 100\n")
     watching.look()
     assert (watching.tree().waiting_for, watching.states()) == ("", [State.START, State.RUNNING])

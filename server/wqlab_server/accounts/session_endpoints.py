@@ -74,7 +74,7 @@ def change_password(
 
 
 def _begin_session(request: Request, response: Response, settings: Settings, secret: str) -> SessionView:
-    """Set the cookie of a session and return the session, as the next `GET /session` will show it."""
+    """Set the session cookie, and return what `GET /session` will return from now on."""
     browser_sessions.set_cookie(response, settings, secret)
     factory: SessionFactory = request.app.state.sessions
     with transaction(factory) as session:

@@ -111,7 +111,7 @@ def cookie_name(settings: Settings) -> str:
 
 
 def set_cookie(response: Response, settings: Settings, secret: str, *, life_s: float | None = None) -> None:
-    """Set the cookie of a session; `life_s` as for `begin`."""
+    """Set the session cookie. The browser keeps it for `life_s` seconds; at most, and by default, `session_life_s`."""
     response.set_cookie(
         cookie_name(settings),
         secret,

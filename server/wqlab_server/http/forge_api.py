@@ -25,7 +25,7 @@ ANSWER_LIMIT = 8 << 20
 
 
 class ForgeUnreachable(Exception):
-    """There was no answer. `sent`: the forge may have got the request."""
+    """The forge did not answer. `sent` is True if the forge may have received the request."""
 
     def __init__(self, problem: str, *, sent: bool) -> None:
         super().__init__(problem)
@@ -134,7 +134,7 @@ def _read(response: httpcore.Response) -> bytes:
 
 
 def wait_s(answer: Answer, now_s: float) -> float | None:
-    """Return the seconds after which a forge that limits requests wants the next one; None if it does not limit.
+    """Return the seconds to wait before the next request; None if the answer does not report a rate limit.
 
     GitHub answers 403 or 429, with `retry-after`, or with the time at which its hourly limit begins again. `now_s` is
     the Unix time.

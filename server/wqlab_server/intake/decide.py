@@ -20,7 +20,7 @@ from .match_rules import Refused, Taken, address_of, judge_all
 INCOMPLETE_WAIT = timedelta(days=1)
 """How long a series waits for its missing patches, after the last one has arrived."""
 COVER_LETTER_WAIT = timedelta(hours=1)
-"""How long a series whose patches reply to an unknown mail waits for it: it may be the cover letter, which asks."""
+"""How long a series waits for the unknown mail that its patches reply to; this mail may be the cover letter."""
 DECISIONS_KEPT = timedelta(days=30)
 """How long decisions on series that a rule does not want are kept."""
 REVISIONS_APART = timedelta(days=60)

@@ -23,7 +23,7 @@ _START = "starting point: later heads are compared with it, and it is not measur
 def branch_head(known: Sequence[WatchedHead], branch: str, commit: str, now: datetime) -> WatchedHead | None:
     """Return the new head of a branch; None if the commit is known. `known` are the heads of the branch.
 
-    A branch that is set back to an earlier head makes that one the last again, and is said there.
+    If the branch was set back to an earlier head, that head becomes the last one again and records the return.
     """
     if not known:
         return WatchedHead(ref=branch, name=branch, commit=commit, seen_at=now, state=State.START, reason=_START)
@@ -128,7 +128,7 @@ def choose(heads: Sequence[WatchedHead], batch: Batch, now: datetime) -> Choice 
 
 
 def left_behind(heads: Sequence[WatchedHead], batch: Batch) -> list[WatchedHead]:
-    """Return the waiting heads that the branch has left by going back to a measured head; `all` measures them still."""
+    """Return the waiting heads to skip because the branch is back at a measured head; none with `batch: all`."""
     if batch is Batch.ALL or not heads:
         return []
     last = last_seen(heads)

@@ -6,15 +6,16 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.enums import AuditAction, UserRole
+from wqlab_contracts.enums import AuditAction
 from wqlab_contracts.rule_references import reference_problems
 from wqlab_contracts.specs.rules import ListRule
 from wqlab_contracts.yamlfile import dotted
 
 from ..http.problems import ApiProblem, invalid, not_found
-from ..models import StoredRule, User
+from ..models import StoredRule
 from ..storage.audit import OPERATOR, record
 from ..storage.db import clock
+from ..storage.owners import UnusableOwner, owner_of
 
 FOLDER = "intake/rules"
 
@@ -79,7 +80,7 @@ def change(session: Session, data: DataFolder, name: str, rule: ListRule, by: st
 
 
 def switch(session: Session, data: DataFolder, name: str, by: str, *, on: bool) -> tuple[StoredRule, bool]:
-    """Switch a rule on or off; return it, and False if it was so already.
+    """Switch a rule on or off; return the rule, and True if its state changed.
 
     Raises ApiProblem 404, 409 for a rule of the data folder, 422 if a rule to be switched on has mistakes.
     """
@@ -103,20 +104,18 @@ def remove(session: Session, name: str) -> None:
 
 
 def problems(session: Session, data: DataFolder, rule: ListRule) -> list[tuple[str, str]]:
-    """Return what the lab does not have that the rule names, as (field, detail)."""
+    """Return the problems of what the rule names (tree, plans, device types, archive, account) as pairs of field and
+    detail."""
     found = [(dotted(location), detail) for location, detail in reference_problems(rule, data)]
-    owner = session.scalar(select(User).where(User.name == rule.owner))
-    if owner is None:
-        found.append(("owner", f"no account {rule.owner!r}; an administrator makes it with `wqlab-server user create`"))
-    elif owner.disabled_at is not None:
-        found.append(("owner", f"the account {rule.owner} is disabled"))
-    elif owner.role is UserRole.VIEWER or owner.without_role_since is not None:
-        found.append(("owner", f"the account {rule.owner} may not submit; give it the role submitter"))
+    try:
+        owner_of(session, rule.owner)
+    except UnusableOwner as error:
+        found.append(("owner", str(error)))
     return found
 
 
 def _check(session: Session, data: DataFolder, rule: ListRule) -> None:
-    """Raise ApiProblem 422 with everything that the rule names and the lab does not have."""
+    """Raise ApiProblem 422 if the rule names a tree, plan, device type, archive or account that the lab cannot use."""
     found = problems(session, data, rule)
     if found:
         pointers = (("/" + field.replace("[", "/").replace("]", ""), detail) for field, detail in found)
@@ -129,5 +128,5 @@ def _check_not_from_file(row: StoredRule) -> None:
 
 
 def audited(rule: ListRule) -> dict[str, object]:
-    """Return a rule as the audit log has it."""
+    """Return the fields of a rule that the audit log stores: those that differ from their defaults."""
     return rule.model_dump(mode="json", exclude_defaults=True)

@@ -1,4 +1,4 @@
-"""Make the submissions of series that a rule takes, when quiet hours, budget and quota allow it."""
+"""Create submissions for the series that a rule has selected, as soon as quiet hours, budget and quota allow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..storage.db import clock
 from .decide import other_revisions
 
 WAIT = timedelta(days=3)
-"""How long a series waits for the end of quiet hours, for budget and for quota."""
+"""Longest time for which a series waits for the end of quiet hours, for budget or for quota."""
 BUDGET_WINDOW = timedelta(days=1)
 _QUIET_RETRY = timedelta(minutes=5)
 _BUDGET_RETRY = timedelta(minutes=10)
@@ -35,12 +35,12 @@ class Steps:
     """What other domains do for a decision."""
 
     minutes: Callable[[Session, SubmissionRequest, str], float]
-    """Return the device time of a request of an owner, by its quote."""
+    """Return the device time (minutes) that the quote of an owner's request predicts."""
     create: Callable[[Session, SubmissionRequest, str, str, str], int]
     """Create a submission for an account, with an idempotency key and the rule's name, and return its id. Raises
     ApiProblem."""
     cancel: Callable[[Session, int, str], bool]
-    """Cancel a submission, for a rule, unless one of its runs has begun; return whether it was canceled."""
+    """Cancel a submission on behalf of a rule, unless one of its runs has begun. Return True if it was canceled."""
 
 
 def due(session: Session) -> list[int]:
@@ -52,7 +52,7 @@ def due(session: Session) -> list[int]:
 
 
 def request_of(rule: ListRule, message_id: str, revision: int, targets: list[str]) -> SubmissionRequest:
-    """Return the submission that measures a revision. Raises ValidationError if the Message-ID is none."""
+    """Return the request of a submission that measures a revision. Raises ValidationError for an invalid Message-ID."""
     thread = ThreadSeries(message_id=message_id, revision=revision or None)
     pairs = (target.partition("@") for target in targets)
     return SubmissionRequest(
@@ -63,7 +63,7 @@ def request_of(rule: ListRule, message_id: str, revision: int, targets: list[str
 
 
 def take(session: Session, decision_id: int, steps: Steps) -> None:
-    """Make the submission of a waiting decision, or write why it waits or is not made.
+    """Create the submission of a waiting decision, or record why it has to wait or why there will be none.
 
     The submission and the decision are written in one transaction, so that neither exists without the other.
     """

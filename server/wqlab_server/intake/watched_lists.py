@@ -160,7 +160,7 @@ def _store_mails(session: Session, archive: str, found: ListMails) -> None:
 
 
 def is_storable(mail: ListMail) -> bool:
-    """Return False for a mail whose ids no program can have made in earnest."""
+    """Return True if the mail has a Message-ID, and neither this id nor its In-Reply-To exceeds ID_BYTES."""
     return all(len((each or "").encode()) <= ID_BYTES for each in (mail.message_id, mail.in_reply_to)) and bool(
         mail.message_id
     )

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.celery_names import LOOKUP, LOOKUP_QUEUE, SERVER_QUEUE, TICK
-from wqlab_contracts.enums import JobState, Outcome, UserRole, WatchedHeadState
+from wqlab_contracts.enums import JobState, Outcome, WatchedHeadState
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.specs import Tree
@@ -21,9 +21,10 @@ from ..http.git_urls import url_problem
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims, lookups
 from ..jobs.state import change_state
-from ..models import Lookup, User, WatchedHead, WatchedTree
+from ..models import Lookup, WatchedHead, WatchedTree
 from ..settings import Settings
 from ..storage.db import Message, clock, post
+from ..storage.owners import UnusableOwner, owner_of
 from . import head_lines
 
 OPERATOR = "operator"
@@ -106,9 +107,9 @@ def remove(session: Session, name: str) -> WatchedTree:
 
 
 def look_now(session: Session, name: str) -> WatchedTree:
-    """Read the heads at the next tick, which is requested now. Raises ApiProblem 404, 409 if the tree is disabled.
+    """Request a lookup of the heads now. Raises ApiProblem 404, and 409 if the tree is disabled.
 
-    A look that is under way may have read them already, so another one follows it.
+    A lookup that is running may have read the heads before the change, so that another one follows it.
     """
     row = get(session, name, lock=True)
     if not row.enabled:
@@ -123,7 +124,10 @@ def _look_now(session: Session, row: WatchedTree) -> None:
 
 
 def check(session: Session, spec: Spec, data: DataFolder, settings: Settings) -> None:
-    """Raise ApiProblem 422 with the mistakes of a spec that its schema cannot find, apart from those of parameters."""
+    """Raise ApiProblem 422 if the spec names a tree, URL, plan, device type or account that the lab cannot use.
+
+    The parameters are not checked here.
+    """
     found = []
     if spec.tree not in data.trees:
         found.append({"pointer": "/tree", "detail": f"the lab has no tree {spec.tree!r}; see `wqlab trees`"})
@@ -139,10 +143,10 @@ def check(session: Session, spec: Spec, data: DataFolder, settings: Settings) ->
         if not data.has_device_type(device_type):
             hint = suggest_name(device_type, set(data.device_types))
             found.append({"pointer": f"/targets/{index}", "detail": f"no device type {device_type!r}; {hint}"})
-    owner = session.scalar(select(User).where(User.name == spec.owner))
-    if owner is None or owner.disabled_at is not None or owner.role is UserRole.VIEWER:
-        detail = f"{spec.owner!r} is no account that may submit"
-        found.append({"pointer": "/owner", "detail": detail})
+    try:
+        owner_of(session, spec.owner)
+    except UnusableOwner as error:
+        found.append({"pointer": "/owner", "detail": str(error)})
     if found:
         raise invalid(found)
 

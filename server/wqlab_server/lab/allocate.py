@@ -52,9 +52,10 @@ class WaitingRun:
     backend: Backend | None = None
     """Restrict the run to devices with this backend; None allows any."""
     wanted_device: str | None = None
-    """The one device that a health check is for, or on which a submission wants to measure."""
+    """Name of the only device that the run may use: the one to be checked, or the one that the submission names."""
     checks_health: bool = True
-    """With a wanted device: True if it may have any health except quarantined, False if it must be good."""
+    """True for a health check: its device may be suspect or unchecked, but not quarantined. Other runs need a device
+    whose health is good."""
     avoid: frozenset[str] = field(default_factory=frozenset)
     """Devices on which the run had an infrastructure failure; used only if no other device fits."""
 

@@ -54,18 +54,18 @@ class ForgeChange(Base):
     head: Mapped[str] = mapped_column(default="")
     """Commit, as the API said last; empty until it was asked."""
     updated_at: Mapped[datetime | None]
-    """The forge's time of the state that the API said last."""
+    """Field `updated_at` of the pull request in the last answer of the API; null for a branch."""
     labels: Mapped[list[str]] = mapped_column(ARRAY(Text), default=list)
     pushed_head: Mapped[str] = mapped_column(default="")
     """Commit of the last push that an event has told."""
     label_head: Mapped[str] = mapped_column(default="")
     """Commit that was the head when the label was set."""
     label_by: Mapped[str] = mapped_column(default="")
-    """Account that set the label then. Its rights are asked of the API."""
+    """Account that set the label at that commit. The lab asks the API whether this account has write access."""
     label_by_id: Mapped[int | None]
     """Number of that account, by which GitLab's API finds its rights."""
     events: Mapped[int] = mapped_column(default=0)
-    """Number of events; tells a sync whether another one has come meanwhile."""
+    """Number of events received. A sync compares it to detect an event that arrived during the sync."""
     due_at: Mapped[datetime | None]
     """When the API has to be asked; null if nothing is new."""
     nudged_at: Mapped[datetime | None]
@@ -107,11 +107,11 @@ class ForgeHead(Job, Base):
     decided_at: Mapped[datetime | None]
     """When the result of the reading became a submission or a reason."""
     due_at: Mapped[datetime | None]
-    """Before this time no other attempt to submit is made: a quota is used up."""
+    """Time of the next attempt to submit if a quota of the owner was used up; otherwise null."""
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
     withdrawn_at: Mapped[datetime | None]
     """When a newer head replaced it, or the pull request was closed."""
     told_at: Mapped[datetime | None]
-    """When its status was last written as a delivery; null if it has a new one."""
+    """Time at which a delivery with the head's status was last written; null if it is still to be written."""
     ended_at: Mapped[datetime | None]
     """When its last status was written."""

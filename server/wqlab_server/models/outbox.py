@@ -50,10 +50,10 @@ class Webhook(Base):
     """Key of the signatures. It cannot be hashed, because each delivery is signed with it."""
     previous_secret: Mapped[str | None]
     previous_until: Mapped[datetime | None]
-    """Until when deliveries are signed with the previous secret too."""
+    """Time until which deliveries are also signed with the previous secret."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     paused_at: Mapped[datetime | None]
-    """Since when it gets no events."""
+    """Time at which the webhook was paused; it gets no events from then on. Null if it is not paused."""
     removed_at: Mapped[datetime | None]
 
 

@@ -25,14 +25,14 @@ class WatchedTree(Base):
     """True if the data folder defines it."""
     enabled: Mapped[bool]
     due_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    """When its heads are to be read next."""
+    """Time of the next lookup of its heads."""
     lookup_id: Mapped[int | None]
     """The lookup that reads its heads now. No foreign key, because lookups are deleted after a day."""
     looked_at: Mapped[datetime | None]
     problem: Mapped[str] = mapped_column(default="")
-    """Why the last look failed."""
+    """Why the last lookup failed; empty if it did not."""
     waiting_for: Mapped[str] = mapped_column(default="")
-    """Why no submission is made although heads wait."""
+    """Why waiting heads are not submitted; empty if none waits."""
     created_by: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     changed_at: Mapped[datetime] = mapped_column(server_default=func.now())
@@ -62,23 +62,23 @@ class WatchedHead(Base):
     returned_at: Mapped[datetime | None]
     """When the branch was last set back to it."""
     parent_id: Mapped[int | None] = mapped_column(ForeignKey("watched_heads.id"))
-    """Head that it was compared with."""
+    """The head with which it was compared."""
     skipped_by_id: Mapped[int | None] = mapped_column(ForeignKey("watched_heads.id"))
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
     attempts: Mapped[int] = mapped_column(default=0)
     """Number of its submissions."""
     due_at: Mapped[datetime | None]
-    """When it is tried again after a failure of the lab."""
+    """Time of the next attempt after a failure of the lab."""
     submitted_at: Mapped[datetime | None]
     quoted_s: Mapped[float | None]
-    """Device time by the quote of its submissions, in seconds."""
+    """Device time (seconds) that the quotes of the head's submissions predict."""
     ended_at: Mapped[datetime | None]
     verdicts: Mapped[list[str]] = mapped_column(default=list)
     related: Mapped[CommitRange | None]
     devices: Mapped[dict[str, str]] = mapped_column(default=dict)
     """Target (`plan@device-type`) -> device that measured it."""
     cut: Mapped[str] = mapped_column(default="")
-    """Why its figures do not continue those of its parent."""
+    """Why its figures cannot be compared with those of earlier heads; empty if they can."""
     ranged: Mapped[bool] = mapped_column(default=False)
     """True if the commits since its parent are a range to bisect."""
 

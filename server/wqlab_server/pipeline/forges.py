@@ -16,7 +16,7 @@ from wqlab_contracts.specs import Forge
 
 from ..http.problems import ApiProblem
 from ..intake.forges import heads, sync
-from ..models import ForgeChange, ForgeHead, Submission, User
+from ..models import ForgeChange, ForgeHead, Submission
 from ..outbox import forge_messages
 from ..outbox.forge_messages import COMMENT_LIMIT, ForgeComment, ForgeStatus, StatusState
 from ..reports.render.markdown import render_markdown
@@ -26,6 +26,7 @@ from ..storage.artifacts import ArtifactStore
 from ..storage.audit import OPERATOR, record
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
+from ..storage.owners import UnusableOwner, owner_of
 from ..submissions import service as submissions
 from ..views.load import target_summaries
 from .tick_errors import isolate_errors
@@ -92,7 +93,7 @@ def _decide(
     head: ForgeHead,
     now: datetime,
 ) -> None:
-    """Turn a head that was read into a submission, or a reason."""
+    """Create the submission for a head that a worker has read, or record why it is not measured."""
     head.due_at, head.told_at = None, None
     if head.result is None or head.outcome is not Outcome.PASSED:
         failure = head.failure
@@ -106,9 +107,10 @@ def _decide(
             status = "success"  # that it waited for a label must not be its last status
         _end(head, now, status, request.reason)
         return
-    owner = session.scalar(select(User.id).where(User.name == forge.owner, User.disabled_at.is_(None)))
-    if owner is None:
-        _end(head, now, "error", f"the lab has no account {forge.owner}, which is the owner in {FILE}")
+    try:
+        owner_of(session, forge.owner)
+    except UnusableOwner as error:
+        _end(head, now, "error", f"owner in {FILE}: {error}")
         return
     key = f"forge:{forge.name}:{head.id}"
     try:

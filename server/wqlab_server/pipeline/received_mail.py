@@ -55,22 +55,21 @@ def receive(factory: SessionFactory, settings: Settings, data: DataFolder, mail:
     except Unsigned as error:
         unsigned = str(error)
     with transaction(factory) as session:
-        row = commands.remember(session, read, about)
+        now = clock(session)
+        against = unsigned or commands.objection(session, settings, read, about, now) or commands.mistake(read)
+        if against and not commands.has_room(session, about):
+            return "ignored: too many commands about this mail were refused"
+        row = commands.remember(session, read, about, signed=not unsigned)
         if row is None:
             return "ignored: this mail was received before"
-        follower = _Follower(session, settings, data, about, clock(session))
-        row.reason = unsigned or _follow(follower, read, row)
+        row.reason = against or _follow(_Follower(session, settings, data, about, now), row)
         return f"{row.state}: {row.reason}"
 
 
-def _follow(follower: _Follower, mail: ReceivedMail, row: ReceivedCommand) -> str:
-    """Follow a command if it is one and its sender may give it; return what was done, or why nothing was."""
+def _follow(follower: _Follower, row: ReceivedCommand) -> str:
+    """Follow a command; return what was done, or why nothing was."""
     session, about = follower.session, follower.about
-    against = commands.objection(session, follower.settings, mail, about, follower.now)
-    if against is not None:
-        return against
-    if row.command is None:
-        return f"{row.text[:100]!r} is not one command; the lab knows {commands.KNOWN}"
+    assert row.command is not None  # noqa: S101 - the caller has refused other texts
     try:
         with session.begin_nested():
             done, number = _DO[row.command](follower)
@@ -79,7 +78,7 @@ def _follow(follower: _Follower, mail: ReceivedMail, row: ReceivedCommand) -> st
     row.state, row.submission_id = CommandState.DONE, number
     action = AuditAction.CANCEL_SUBMISSION if row.command is MailCommand.STOP else AuditAction.RETRY_SUBMISSION
     created = number if number != about.submission_id else None
-    record(session, Actor(name=f"mail:{mail.sender}"), action, f"submission/{about.submission_id}", created=created)
+    record(session, Actor(name=f"mail:{row.sender}"), action, f"submission/{about.submission_id}", created=created)
     return done
 
 

@@ -6,20 +6,20 @@ import structlog
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api.quotes import QuoteBasis
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.enums import AuditAction, Scope, SubmissionState
+from wqlab_contracts.enums import AuditAction, SubmissionState
 from wqlab_contracts.loading import DataError
 
 from ..http.auth import SCOPE_OF_ROLE, Principal
 from ..http.problems import ApiProblem
 from ..intake import decide, rules, take_series, watched_lists
-from ..models import RuleDecisionRow, Run, SeenMail, User
+from ..models import RuleDecisionRow, Run, SeenMail
 from ..settings import Settings
 from ..storage.audit import Actor, record
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
+from ..storage.owners import UnusableOwner, owner_of
 from ..submissions import quotas
 from ..submissions import service as submissions
 from ..submissions.quote_service import make_quote
@@ -59,14 +59,7 @@ def steps_of(settings: Settings, data: DataFolder) -> take_series.Steps:
 
     def minutes(session: Session, request: SubmissionRequest, owner: str) -> float:
         quote = make_quote(session, data, settings, request, owner)
-        # As quotas do: the time limits of a plan that was never measured are many times longer than its boots.
-        times = (
-            target.device_s
-            if target.device_s is not None and target.basis is QuoteBasis.MEASURED
-            else target.boots * quotas.UNMEASURED_BOOT_S
-            for target in quote.targets
-        )
-        return sum(times) / 60
+        return quotas.device_s(quote) / 60
 
     def create(session: Session, request: SubmissionRequest, owner: str, key: str, rule: str) -> int:
         limited = quotas.is_limited(_principal(session, owner))
@@ -97,11 +90,9 @@ def _actor(rule: str) -> Actor:
 
 
 def _principal(session: Session, owner: str) -> Principal:
-    """Return the account that a rule's submissions belong to. Raises ApiProblem 422 if it may not submit."""
-    user = session.scalar(select(User).where(User.name == owner))
-    if user is None or user.disabled_at is not None or user.without_role_since is not None:
-        raise ApiProblem(422, f"the rule's owner {owner!r} has no account that is in use; name another in the rule")
-    principal = Principal(user.name, frozenset({SCOPE_OF_ROLE[user.role]}), user.id, user.role)
-    if not principal.may(Scope.SUBMIT):
-        raise ApiProblem(422, f"the rule's owner {owner!r} may not submit; give the account the role submitter")
-    return principal
+    """Return the account that owns a rule's submissions. Raises ApiProblem 422 if it may not submit."""
+    try:
+        user = owner_of(session, owner)
+    except UnusableOwner as error:
+        raise ApiProblem(422, f"owner of the rule: {error}") from None
+    return Principal(user.name, frozenset({SCOPE_OF_ROLE[user.role]}), user.id, user.role)

@@ -31,11 +31,13 @@ from wqlab_contracts.specs import WatchedTree as Spec
 
 from ..http.problems import ApiProblem
 from ..intake import head_lines, watched_trees
-from ..models import Apply, Device, Run, Submission, User, WatchedHead, WatchedTree
+from ..models import Apply, Device, Run, Submission, WatchedHead, WatchedTree
 from ..settings import Settings
 from ..storage.audit import OPERATOR, record
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
+from ..storage.owners import UnusableOwner, owner_of
+from ..submissions import quotas
 from ..submissions import service as submissions
 from ..submissions.quote_service import make_quote
 from .tick_errors import isolate_errors
@@ -44,8 +46,6 @@ ATTEMPTS = 3
 """Submissions of a head that the lab fails to measure, before the head is given up."""
 FIRST_RETRY = timedelta(minutes=15)
 DAY = timedelta(days=1)
-UNMEASURED_BOOT_S = 60.0
-"""Device time counted for each boot of a target without an estimate."""
 _DIFFERENT = frozenset({Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.FAILED})
 
 log = structlog.get_logger(__name__)
@@ -128,9 +128,10 @@ def _submit_head(
 ) -> None:
     """Create the submission of a head. Raises _Wait or ApiProblem if that is not possible now."""
     spec, head, now = tree.spec, choice.head, clock(session)
-    owner = session.scalar(select(User).where(User.name == spec.owner))
-    if owner is None or owner.disabled_at is not None or owner.role is UserRole.VIEWER:
-        raise _Wait(f"the owner {spec.owner} is no account that may submit")
+    try:
+        owner = owner_of(session, spec.owner)
+    except UnusableOwner as error:
+        raise _Wait(str(error)) from None
     if spec.tree not in data.trees:
         raise _Wait(f"the lab has no tree {spec.tree} any more")
     devices, cut = _same_devices(session, choice.parent, data)
@@ -194,7 +195,7 @@ def _quote(
     quote = make_quote(session, data, settings, request, tree.spec.owner)
     if quote.errors:
         raise _Wait("; ".join(f"{error.pointer}: {error.detail}" for error in quote.errors))
-    return sum(each.boots * UNMEASURED_BOOT_S if each.device_s is None else each.device_s for each in quote.targets)
+    return quotas.device_s(quote)
 
 
 def _check_budget(session: Session, tree: WatchedTree, quoted_s: float, now: datetime) -> None:

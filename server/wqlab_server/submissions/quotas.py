@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, and_, func, literal_column, or_, select
 from sqlalchemy.orm import Session, defer
 
-from wqlab_contracts.api.quotes import Quota, QuotaName
+from wqlab_contracts.api.quotes import Quota, QuotaName, Quote, QuoteBasis
 from wqlab_contracts.enums import ArtifactKind, JobState, Scope, SubmissionState
 
 from ..estimates import timings
@@ -36,6 +36,20 @@ _TEXTS = {
     QuotaName.BUILD_MINUTES: "minutes of kernel builds in 24 hours",
     QuotaName.BYTES: "bytes stored in 24 hours",
 }
+
+
+def device_s(quote: Quote) -> float:
+    """Return the device time (seconds) that a quote predicts.
+
+    A boot of a plan that was never measured counts UNMEASURED_BOOT_S: the plan's time limits, on which such a quote is
+    based, are many times longer.
+    """
+    return sum(
+        target.device_s
+        if target.device_s is not None and target.basis is QuoteBasis.MEASURED
+        else target.boots * UNMEASURED_BOOT_S
+        for target in quote.targets
+    )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from wqlab_server.pipeline.forges import advance_forges
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, transaction
 from wqlab_server.storage.live_data import LiveData
-from wqlab_worker.claims import jobs
+from wqlab_worker.claims import jobs, reading_jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
 from ...support.forge import StubForge, stub_forge
@@ -95,7 +95,7 @@ def test_head_is_read_and_applied(
     )
     with transaction(sessions) as session:
         head_id = session.scalars(select(ForgeHead.id)).one()
-    jobs.forge_reading(head_id, worker)
+    reading_jobs.forge_reading(head_id, worker)
     advance_forges(sessions, settings, LiveData(scene_data_dir))
     with transaction(sessions) as session:
         row = session.get_one(ForgeHead, head_id)

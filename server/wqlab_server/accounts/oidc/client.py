@@ -15,7 +15,7 @@ RESPONSE_TIME_S = 15.0
 
 
 class ProviderUnavailable(Exception):
-    """The provider cannot be reached, or its answer is not one; the text says which, for users and operators."""
+    """The provider cannot be reached, or its answer is invalid; the text tells users and operators which."""
 
 
 class BoundedClient(AsyncOAuth2Client):  # type: ignore[misc]  # Authlib has no types

@@ -1,4 +1,4 @@
-"""Endpoints of sign-in with the OpenID provider: its state, the redirect to it, and its answer."""
+"""Endpoints for sign-in with the OpenID provider: show the provider, redirect to it, and accept its response."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .client import ProviderUnavailable
 from .provider import AnswerRefused, Provider, SignInDenied, error_code
 
 NEXT_LENGTH = 1500
-"""Longest path to return to: it travels in a cookie, of which browsers keep 4096 bytes."""
+"""Maximum length of the path to open after the sign-in. It is kept in a cookie, which may have 4096 bytes."""
 _Next = Annotated[
     str,
     Query(

@@ -113,7 +113,7 @@ class _App(StarletteOAuth2App):  # type: ignore[misc]  # Authlib has no types
         return found
 
     async def parse_id_token(self, token: dict[str, Any], nonce: str, *args: Any, **options: Any) -> Any:
-        """Check an ID token. A provider with a new key without a key id is asked for it once."""
+        """Check an ID token and return its claims. If its signature is wrong, fetch new keys and retry once."""
         try:
             return await super().parse_id_token(token, nonce, *args, **options)
         except BadSignatureError:

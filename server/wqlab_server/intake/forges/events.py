@@ -21,7 +21,7 @@ KEPT = timedelta(days=30)
 
 
 def receive(session: Session, forge: Forge, delivered: Delivered, hint: Hint | Ignored) -> tuple[str, bool]:
-    """Store an event. Return what the lab does with it, and whether it does anything.
+    """Store an event. Return the text of the answer, and True if the event leads to a query of the API.
 
     A delivery that was received before changes nothing.
     """
@@ -43,7 +43,7 @@ def receive(session: Session, forge: Forge, delivered: Delivered, hint: Hint | I
 
 
 def ask_again(session: Session, change: ForgeChange, now: datetime) -> None:
-    """Let the API be asked about a change, now."""
+    """Make a change due now and send the message that queries the API about it."""
     change.events += 1
     change.due_at, change.nudged_at, change.attempts = now, now, 0
     post(session, Message(FORGE_SYNC, change.id, OUTBOX_QUEUE))

@@ -35,7 +35,7 @@ def decide(
 ) -> Permission:
     """Return whether the head of a pull request or branch may use devices.
 
-    `author` is the pull request's author, or who pushed the head of the branch; empty if no event has told. A label
+    `author` is the pull request's author, or who pushed the head of the branch; empty if no event has named it. A label
     allows the one commit that was the head when it was set: whoever set it has not seen later ones.
     """
     if forge.may_spend == "listed":

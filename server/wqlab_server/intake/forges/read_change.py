@@ -19,7 +19,7 @@ _DEVELOPER = 30
 
 
 class ApiFailed(Exception):
-    """The API did not answer as documented. `wait_s`: the forge wants no request before."""
+    """The API did not answer as documented. `wait_s`: seconds to wait for its rate limit; None without a limit."""
 
     def __init__(self, problem: str, wait: float | None = None) -> None:
         super().__init__(problem)

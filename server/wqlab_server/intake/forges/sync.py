@@ -32,7 +32,7 @@ ATTEMPTS = 12
 FIRST_RETRY_S = 30.0
 LONGEST_RETRY_S = 3600.0
 NUDGE_AGAIN = timedelta(minutes=2)
-"""Time after which the message for a due change is sent again; longer than the requests of one take."""
+"""Time after which the message for a due change is sent again; all requests of one sync together take less."""
 NUDGES = 50
 
 log = structlog.get_logger(__name__)
@@ -178,9 +178,9 @@ def _new_head(session: Session, change: ForgeChange) -> ForgeHead:
 
 
 def _allow(session: Session, row: ForgeHead, permission: Permission, now: datetime, *, waits: bool) -> None:
-    """Let a head be read that may use devices; else keep why not. What was allowed once stays allowed.
+    """Queue the reading of a permitted head; otherwise store the reason. A head that was once permitted stays so.
 
-    `waits`: a label can allow it, which its commit status says.
+    `waits`: True if a label can still allow the head; its commit status is then `pending`.
     """
     if row.allowed:
         return

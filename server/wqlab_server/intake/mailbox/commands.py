@@ -52,9 +52,9 @@ def target(session: Session, mail: ReceivedMail) -> Target | None:
 
 
 def objection(session: Session, settings: Settings, mail: ReceivedMail, about: Target, now: datetime) -> str | None:
-    """Return why the sender may not command; None if the sender is the author of the series, or named for it.
+    """Return why a command is refused; None if it is recent and its sender is the author or in WQLAB_MAIL_COMMANDERS.
 
-    The sender must have been checked.
+    The caller has checked the signature of the sender.
     """
     if mail.date is None or not now - AGE_LIMIT <= mail.date <= now + AHEAD_LIMIT:
         return f"the mail is dated {mail.date or 'wrongly'}; one of the last {AGE_LIMIT.days} days is followed"
@@ -71,22 +71,32 @@ def wanted(mail: ReceivedMail) -> tuple[str, MailCommand | None]:
     return (texts[0], command_of(texts[0])) if len(texts) == 1 else ("; ".join(texts)[:500], None)
 
 
-def remember(session: Session, mail: ReceivedMail, about: Target) -> ReceivedCommand | None:
-    """Record a command as refused until it is followed; return None if this mail is known already.
+def mistake(mail: ReceivedMail) -> str | None:
+    """Return why the text of a mail is not one command; None if it is."""
+    text, command = wanted(mail)
+    return None if command is not None else f"{text[:100]!r} is not one command; the lab knows {KNOWN}"
 
-    The key follows from what a signature covers, which is not the Message-ID in every domain.
-    """
-    signed = "\n".join([mail.sender, str(mail.date), *mail.parents[:1], *mail.commands])
+
+def has_room(session: Session, about: Target) -> bool:
+    """Return False if REFUSED_LIMIT refused commands are recorded for the mail of the lab."""
     refused = select(func.count(ReceivedCommand.id)).where(
         ReceivedCommand.delivery_id == about.delivery_id, ReceivedCommand.state == CommandState.REFUSED
     )
-    if (session.scalar(refused) or 0) >= REFUSED_LIMIT:
-        return None
+    return (session.scalar(refused) or 0) < REFUSED_LIMIT
+
+
+def remember(session: Session, mail: ReceivedMail, about: Target, *, signed: bool) -> ReceivedCommand | None:
+    """Record a command as refused until it is followed; return None if the same mail is recorded already.
+
+    The key is computed from what a signature covers, because not every domain signs the Message-ID. A mail without a
+    valid signature has another key, so that a copy of a signed mail does not take its place.
+    """
+    covered = "\n".join([str(signed), mail.sender, str(mail.date), *mail.parents[:1], *mail.commands])
     text, command = wanted(mail)
     number = session.scalar(
         insert(ReceivedCommand)
         .values(
-            key=hashlib.sha256(signed.encode()).hexdigest(),
+            key=hashlib.sha256(covered.encode()).hexdigest(),
             sender=mail.sender,
             text=text,
             command=command,
