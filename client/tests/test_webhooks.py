@@ -59,7 +59,7 @@ def test_webhook_from_add_to_replay(ask: Command, real_lab: LabUnderTest) -> Non
         assert len(ask("webhook", "deliveries").out.splitlines()) == 2  # the header and what was sent before
         assert ask("webhook", "resume", "1").out == "webhook 1 gets events again\n"
         tested = ask("webhook", "test", "1")
-        assert tested.out == "delivery 2 is sent; see `wqlab webhook delivery 2`\n"
+        assert tested.out == "delivery 2 is being sent; see `wqlab webhook delivery 2`\n"
         deliver(real_lab.sessions, private, 2)
         assert json.loads(target.requests[-1].body)["type"] == "webhook.test"
     for key in (secret, rotated.out.strip()):

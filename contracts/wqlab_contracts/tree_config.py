@@ -50,7 +50,7 @@ class TreeConfig(Strict):
     paths: list[_Prefix] = Field(default_factory=list, max_length=200)
     """Files, and folders with a slash at the end: only changes of one of them are measured; empty: all changes."""
     branches: list[_Branch] = Field(default_factory=list, max_length=50)
-    """Branches, pushes to which are measured; `*` stands for any text. Empty: none."""
+    """Branches whose pushes are measured; `*` matches any text. If the list is empty, no push is measured."""
     pull_requests: bool = True
     """False if pull requests are not measured."""
     blocks: int | None = Field(default=None, ge=1, le=100)
@@ -65,7 +65,7 @@ class TreeConfig(Strict):
         return self
 
     def matches_paths(self, changed: Sequence[str], *, complete: bool = True) -> bool:
-        """Return True if a changed file is wanted. Of an incomplete list of changes, one may be."""
+        """Return True if a changed file matches `paths`, if `paths` is empty, or if `changed` is incomplete."""
         return (
             not self.paths
             or not complete

@@ -82,7 +82,7 @@ def test(context: typer.Context, webhook_id: WebhookId) -> None:
     """Send the event webhook.test, whatever events the webhook gets."""
     session = session_of(context)
     made = session.client.test_webhook(webhook_id)
-    session.output.line(f"delivery {made.id} is sent; see `wqlab webhook delivery {made.id}`")
+    session.output.line(f"delivery {made.id} is being sent; see `wqlab webhook delivery {made.id}`")
 
 
 @webhook_app.command("pause")

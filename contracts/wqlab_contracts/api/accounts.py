@@ -39,7 +39,7 @@ class OperationPermission(Message):
     group: str
     """Its tag in the OpenAPI document."""
     description: str
-    """What it does, and for whom it does how much."""
+    """Description of the operation in the OpenAPI document; it says if the effect depends on the role."""
     scope: Scope | None
     """Scope that it needs; null if it needs none."""
     roles: list[UserRole]

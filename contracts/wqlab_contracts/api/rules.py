@@ -48,7 +48,7 @@ class RuleView(Message):
     changed_at: datetime
     changed_by: str
     minutes_used: float
-    """Device time, by their quotes, of the submissions that the rule made in the last 24 hours."""
+    """Device time (minutes) that the quotes of the rule's submissions of the last 24 hours predict."""
     problems: list[str]
     """What the lab does not have, such as the rule's tree or account; the rule takes nothing that needs it."""
     watched: WatchedListView | None
@@ -68,19 +68,19 @@ class RuleDecision(Message):
     author: str
     revision: int
     message_id: str
-    """Cover letter, or first patch."""
+    """Message-ID of the cover letter, or of the first patch of a series without one."""
     url: str
-    """Page of that mail in the archive; empty if the lab no longer has the archive."""
+    """URL of this mail in the archive; empty if the archive is no longer configured."""
     targets: list[str]
     """What is measured: `plan@device-type`."""
     minutes: float | None
-    """Device time by the quote of the submission."""
+    """Device time (minutes) that the quote of the submission predicts; null without a submission."""
     submission_id: int | None
     created_at: datetime
     decided_at: datetime | None
-    """When the series was taken, or finally not; null while it waits."""
+    """Time of the final decision; null while the series waits."""
     retry_at: datetime | None
-    """When a waiting series is looked at again."""
+    """Time at which the rule decides about the waiting series again."""
 
 
 class PreviewedSeries(Message):

@@ -12,7 +12,7 @@ from ..specs import WatchedTree
 
 
 class HeadRange(Message):
-    """Commits of which one changed what was measured, for a bisection."""
+    """Range of commits to bisect: at least one of them changed the result."""
 
     good: str
     """Commit of the last head that was measured before."""
@@ -53,7 +53,7 @@ class WatchedHead(Message):
     compared_with: HeadRef | None
     """Last head measured before, which is the baseline."""
     skipped_by: HeadRef | None
-    """Head that was taken instead."""
+    """Head that was measured instead of this one; null if this one was not skipped."""
     submission_id: int | None
     submitted_at: datetime | None
     ended_at: datetime | None
@@ -64,7 +64,7 @@ class WatchedHead(Message):
     devices: dict[str, str]
     """Target -> device that measured it."""
     cut: str
-    """Why its figures do not continue those of the head before: another device; empty if they do."""
+    """Why the figures are not comparable with those of the previous head: another device; empty if they are."""
     range: HeadRange | None
 
 

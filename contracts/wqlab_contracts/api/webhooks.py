@@ -59,10 +59,10 @@ class WebhookView(Message):
     filter: WebhookFilter
     created_at: datetime
     paused_at: datetime | None
-    """Since when it gets no events; null if it gets them."""
+    """Time at which the webhook was paused; null if it is not paused. A paused webhook gets no events."""
     removed_at: datetime | None
     rotating_until: datetime | None
-    """Until when deliveries are signed with the previous secret too; null if there is none."""
+    """Time until which deliveries are also signed with the previous secret; null if there is no previous secret."""
 
 
 class WebhookSecret(WebhookView):
@@ -138,7 +138,7 @@ class WebhookTested(Message):
     by: str
     """The user who asked for it."""
     url: str
-    """Of the lab."""
+    """URL of the lab."""
 
 
 class SubmissionNotice(Message):

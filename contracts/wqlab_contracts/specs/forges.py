@@ -45,13 +45,13 @@ class Forge(Strict):
     token_file: _File
     """File with an API token that may read the repository and write commit statuses and comments."""
     user: _Login
-    """Account of the token on the forge. What it does there is not taken for an event."""
+    """Account of the token on the forge. The lab ignores events that this account causes."""
     tree: Name
     """Kernel tree of the lab that the repository's branches are based on."""
     owner: Annotated[str, StringConstraints(min_length=1, max_length=64)]
     """Account of the lab that owns the submissions, and whose quota they use."""
     may_spend: Literal["members", "listed"] = "members"
-    """Whose pull requests and pushes are measured: of those who may write to the repository, or of `users`."""
+    """Whether to measure the pull requests and pushes of accounts with write access, or only of those in `users`."""
     users: list[_Login] = Field(default_factory=list, max_length=200)
     label: Annotated[str, StringConstraints(min_length=1, max_length=50)] | None = None
     """Label that lets one commit of anybody's pull request be measured, if somebody with write access sets it."""

@@ -9,12 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from sqlalchemy import func, select, update
 
 from wqlab_contracts.api.accounts import SessionView
 from wqlab_contracts.enums import AuditAction, AuditOutcome, Scope, UserRole
-from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.models import AuditEntry, BrowserSession, User
 from wqlab_server.settings import Settings
@@ -38,17 +36,6 @@ def provider() -> Iterator[MockProvider]:
 @pytest.fixture
 def settings(settings: Settings, provider: MockProvider, tmp_path: Path) -> Settings:
     return oidc_settings(settings, provider.issuer, tmp_path)
-
-
-@pytest.fixture
-def app(sessions: SessionFactory, settings: Settings, scene_data_dir: Path) -> FastAPI:
-    return create_app(settings.model_copy(update={"data_dir": scene_data_dir}), sessions)
-
-
-@pytest.fixture
-def browser(live: Live) -> Iterator[httpx.Client]:
-    with live.client(None) as client:
-        yield client
 
 
 def sign_in(provider: MockProvider, client: httpx.Client, subject: str, next_path: str = "/") -> httpx.Response:
@@ -207,7 +194,7 @@ def test_denied_sign_in_says_so_and_shows_no_foreign_text(provider: MockProvider
 def test_account_follows_issuer_and_subject_not_names(
     provider: MockProvider, live: Live, browser: httpx.Client, sessions: SessionFactory
 ) -> None:
-    """The tests' local users are named like their scopes."""
+    """A local user is named `admin`, so that a user of the provider with this name gets another one."""
     provider.person("s-1", preferred_username="admin", email="admin@example.org", groups=["lab"])
     expect(sign_in(provider, browser, "s-1"), 303)
     assert name_and_role(browser) == ("admin-2", UserRole.SUBMITTER)

@@ -13,14 +13,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from joserfc.jwk import RSAKey
 
 from wqlab_server.accounts.oidc import client as oidc_client
 from wqlab_server.accounts.oidc import provider as oidc_provider
-from wqlab_server.app import create_app
 from wqlab_server.settings import Settings
-from wqlab_server.storage.db import SessionFactory
 
 from ...support.live_server import Live, expect
 from ...support.openid import (
@@ -48,17 +45,6 @@ def provider() -> Iterator[FaultyProvider]:
 @pytest.fixture
 def settings(settings: Settings, provider: FaultyProvider, tmp_path: Path) -> Settings:
     return oidc_settings(settings, provider.issuer, tmp_path)
-
-
-@pytest.fixture
-def app(sessions: SessionFactory, settings: Settings, scene_data_dir: Path) -> FastAPI:
-    return create_app(settings.model_copy(update={"data_dir": scene_data_dir}), sessions)
-
-
-@pytest.fixture
-def browser(live: Live) -> Iterator[httpx.Client]:
-    with live.client(None) as client:
-        yield client
 
 
 def sign_in(provider: FaultyProvider, browser: httpx.Client, subject: str = "s-1") -> httpx.Response:

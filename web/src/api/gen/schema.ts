@@ -3546,7 +3546,7 @@ export interface components {
         };
         /**
          * HeadRange
-         * @description Commits of which one changed what was measured, for a bisection.
+         * @description Range of commits to bisect: at least one of them changed the result.
          */
         HeadRange: {
             /** Bad */

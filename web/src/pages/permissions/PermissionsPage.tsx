@@ -7,6 +7,7 @@ import type { OperationPermission, Permissions } from "@/api/types";
 import { humanize } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Page, Section } from "@/parts/Page";
+import classes from "./PermissionsPage.module.css";
 import { byGroup, nameOf, plain } from "./permissions";
 
 const route = getRouteApi("/permissions");
@@ -37,20 +38,22 @@ export function PermissionsPage() {
         )
       }
     >
-      {groups.map(([group, operations]) => (
-        <Section key={group} id={group} title={titleOf(group)}>
-          <DataTable
-            caption={`Who may: ${group}`}
-            captionHidden
-            copyable={false}
-            columns={columns}
-            rows={operations}
-            rowKey={of => of.operation}
-            fixedOrder
-            narrow="stack"
-          />
-        </Section>
-      ))}
+      <div className={classes.groups}>
+        {groups.map(([group, operations]) => (
+          <Section key={group} id={group} title={titleOf(group)}>
+            <DataTable
+              caption={`Who may: ${group}`}
+              captionHidden
+              copyable={false}
+              columns={columns}
+              rows={operations}
+              rowKey={of => of.operation}
+              fixedOrder
+              narrow="stack"
+            />
+          </Section>
+        ))}
+      </div>
     </Page>
   );
 }
