@@ -226,7 +226,7 @@ def test_no_secret_is_in_the_file(compose: dict[str, Any]) -> None:
         assert set(secret) == {"file"}
     for name, service in compose["services"].items():
         for variable, value in service.get("environment", {}).items():
-            assert not re.search(r"PASSWORD|TOKEN|SECRET(?!S_DIR|_FILE)|KEY(?!_FILE)", variable), (
+            assert not re.search(r"PASSWORD(?!_FILE)|TOKEN(?!_FILE)|SECRET(?!S_DIR|_FILE)|KEY(?!_FILE)", variable), (
                 f"{name} is provided {variable}"
             )
             assert not re.search(r"://[^/@]*:[^/@]*@", str(value)), f"{name}: {variable} has a password"
