@@ -6,6 +6,8 @@ state never changes.
 
 from enum import IntEnum, StrEnum
 
+from .history_enums import ShiftSource as ShiftSource
+from .history_enums import ShiftState as ShiftState
 from .intake_enums import CommandState as CommandState
 from .intake_enums import DecisionReason as DecisionReason
 from .intake_enums import DecisionState as DecisionState
@@ -389,6 +391,7 @@ class AuditAction(StrEnum):
     DISABLE_WATCHED_TREE = "watched_tree.disable"
     REMOVE_WATCHED_TREE = "watched_tree.remove"
     CHECK_WATCHED_TREE = "watched_tree.check"
+    CHANGE_SHIFT = "shift.change"
     REQUEST = "request"
     """A request that needs a scope which its sender does not have."""
 

@@ -102,6 +102,7 @@ AUDITED = {
     "enable_watched_tree": AuditAction.ENABLE_WATCHED_TREE,
     "disable_watched_tree": AuditAction.DISABLE_WATCHED_TREE,
     "check_watched_tree": AuditAction.CHECK_WATCHED_TREE,
+    "change_history_shift": AuditAction.CHANGE_SHIFT,
 }
 """Operation -> the action that it adds to the audit log."""
 

@@ -19,6 +19,7 @@ from .accounts import audit_endpoints, permission_endpoints, session_endpoints, 
 from .accounts.oidc import endpoints as oidc_endpoints
 from .accounts.oidc.provider import Provider
 from .builds import endpoints as build_endpoints
+from .history import endpoints as history_endpoints
 from .http import health_endpoints
 from .http.auth import require_reader
 from .http.headers import SecurityHeaders
@@ -77,6 +78,7 @@ def include_in(router: APIRouter) -> None:
         forge_endpoints,
         rule_endpoints,
         watched_tree_endpoints,
+        history_endpoints,
         report_endpoints,
         bundle_endpoints,
         build_endpoints,

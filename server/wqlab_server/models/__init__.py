@@ -9,6 +9,7 @@ from .audit import AuditEntry
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
 from .forges import ForgeChange, ForgeEvent, ForgeHead
+from .history import HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
 from .job import Job
 from .kernelci import KernelCiCursor, KernelCiJob
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
@@ -51,6 +52,10 @@ __all__ = [
     "ForgeEvent",
     "ForgeHead",
     "HealthChange",
+    "HistoryEnvironment",
+    "HistoryLine",
+    "HistoryPoint",
+    "HistoryShift",
     "Job",
     "KeptReport",
     "KernelCiCursor",

@@ -13,6 +13,7 @@ from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
 from wqlab_contracts import enums
+from wqlab_contracts.api.history import HistoryLevel
 from wqlab_contracts.api.report import Comparison as ComparisonData
 from wqlab_contracts.api.rules import PreviewedSeriesList
 from wqlab_contracts.api.submissions import SubmissionRequest
@@ -98,7 +99,9 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.DeliveryKind,
             enums.DeliveryState,
             enums.DeviceHealth,
+            enums.Direction,
             enums.EventKind,
+            enums.Evidence,
             enums.FindingKind,
             enums.JobState,
             enums.MailCommand,
@@ -108,6 +111,9 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.Question,
             enums.Role,
             enums.RunPurpose,
+            enums.Scale,
+            enums.ShiftSource,
+            enums.ShiftState,
             enums.SubmissionState,
             enums.UserRole,
             enums.Verdict,
@@ -149,6 +155,8 @@ _COLUMN_TYPES: dict[Any, Any] = {
             dict[str, dict[str, str]],
             dict[str, Any],
             list[str],
+            list[float],
+            list[HistoryLevel],
             list[CheckStep],
             tuple[StackFrame, ...],
             list[StorageArea],

@@ -47,6 +47,11 @@ class WatchedHead(Base):
         UniqueConstraint("tree_name", "ref", "commit"),
         Index("ix_watched_heads_open", "tree_name", postgresql_where=text("state IN ('waiting', 'running')")),
         Index("ix_watched_heads_submitted_at", "tree_name", "submitted_at"),
+        Index(
+            "ix_watched_heads_not_in_history",
+            "id",
+            postgresql_where=text("state = 'measured' AND in_history_at IS NULL"),
+        ),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -81,6 +86,8 @@ class WatchedHead(Base):
     """Why its figures cannot be compared with those of earlier heads; empty if they can."""
     ranged: Mapped[bool] = mapped_column(default=False)
     """True if the commits since its parent are a range to bisect."""
+    in_history_at: Mapped[datetime | None]
+    """When its figures were added to the history."""
 
     @property
     def last_seen_at(self) -> datetime:

@@ -39,6 +39,7 @@ from .announcements import send_announcements
 from .clock_steps import shorten_claims
 from .due import due_submissions
 from .forges import advance_forges
+from .history import advance_history
 from .operator_changes import record_changes
 from .tick_errors import isolate_errors
 from .watch_lists import watch_lists
@@ -65,6 +66,7 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
         _advance_submissions(factory, settings)
         _sync_devices_and_checks(factory, settings, data)
         watch_trees(factory, settings, data)
+        advance_history(factory, settings, data)
         with isolate_errors(factory, "audit", "operator"), transaction(factory) as session:
             record_changes(session, settings, data)
         watch_lists(factory, settings, data)

@@ -7,16 +7,14 @@ second server repeats a step without measuring a head twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import (
     AuditAction,
-    DeviceHealth,
     ErrorKind,
     Outcome,
     SubmissionState,
@@ -25,27 +23,25 @@ from wqlab_contracts.enums import (
     WatchedHeadState,
 )
 from wqlab_contracts.loading import DataError, DataFolder
-from wqlab_contracts.messages import CommitPair, Failure, Series, Target
+from wqlab_contracts.messages import CommitPair, Failure
 from wqlab_contracts.specs import Batch
 from wqlab_contracts.specs import WatchedTree as Spec
 
 from ..http.problems import ApiProblem
 from ..intake import head_lines, watched_trees
-from ..models import Apply, Device, Run, Submission, WatchedHead, WatchedTree
+from ..models import Apply, Run, Submission, WatchedHead, WatchedTree
 from ..settings import Settings
 from ..storage.audit import OPERATOR, record
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
 from ..storage.owners import UnusableOwner, owner_of
-from ..submissions import quotas
 from ..submissions import service as submissions
-from ..submissions.quote_service import make_quote
+from .commit_pairs import Wait, check_budget, quote_s, request_of, text_of, usable_devices
 from .tick_errors import isolate_errors
 
 ATTEMPTS = 3
 """Submissions of a head that the lab fails to measure, before the head is given up."""
 FIRST_RETRY = timedelta(minutes=15)
-DAY = timedelta(days=1)
 _DIFFERENT = frozenset({Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.FAILED})
 
 log = structlog.get_logger(__name__)
@@ -87,10 +83,10 @@ def _advance(factory: SessionFactory, name: str, data: DataFolder, settings: Set
         try:
             with transaction(factory) as session:
                 submit(session, name, ref, data, settings)
-        except _Wait as wait:
+        except Wait as wait:
             waiting_for = str(wait)
         except ApiProblem as problem:
-            waiting_for = f"the submission is refused: {_text_of(problem)}"
+            waiting_for = f"the submission is refused: {text_of(problem)}"
     if waiting_for != told:
         with transaction(factory) as session:
             watched_trees.get(session, name, lock=True).waiting_for = waiting_for
@@ -99,12 +95,8 @@ def _advance(factory: SessionFactory, name: str, data: DataFolder, settings: Set
 # --- submit -----------------------------------------------------------------------------------------------------
 
 
-class _Wait(Exception):
-    """No submission is made now; the text says why."""
-
-
 def submit(session: Session, name: str, ref: str, data: DataFolder, settings: Settings) -> None:
-    """Submit the next head of a branch or pattern, if one can be. Raises _Wait or ApiProblem if something prevents it.
+    """Submit the next head of a branch or pattern, if one can be. Raises Wait or ApiProblem if something prevents it.
 
     Heads that the branch has left are skipped; after an exception they are skipped with the next submission.
     """
@@ -119,25 +111,26 @@ def submit(session: Session, name: str, ref: str, data: DataFolder, settings: Se
     if choice is None:
         return
     if tree.spec.is_quiet(now):
-        raise _Wait("quiet hours")
+        raise Wait("quiet hours")
     _submit_head(session, tree, choice, data, settings)
 
 
 def _submit_head(
     session: Session, tree: WatchedTree, choice: head_lines.Choice, data: DataFolder, settings: Settings
 ) -> None:
-    """Create the submission of a head. Raises _Wait or ApiProblem if that is not possible now."""
+    """Create the submission of a head. Raises Wait or ApiProblem if that is not possible now."""
     spec, head, now = tree.spec, choice.head, clock(session)
     try:
         owner = owner_of(session, spec.owner)
     except UnusableOwner as error:
-        raise _Wait(str(error)) from None
+        raise Wait(str(error)) from None
     if spec.tree not in data.trees:
-        raise _Wait(f"the lab has no tree {spec.tree} any more")
-    devices, cut = _same_devices(session, choice.parent, data)
-    request = _request(spec, choice, devices)
-    quoted_s = _quote(session, tree, request, data, settings)
-    _check_budget(session, tree, quoted_s, now)
+        raise Wait(f"the lab has no tree {spec.tree} any more")
+    devices, cut = usable_devices(session, choice.parent.devices, data)
+    pair = CommitPair(baseline=choice.parent.commit, candidate=head.commit, ref=head.name)
+    request = request_of(spec, pair, spec.targets, devices)
+    quoted_s = quote_s(session, tree, request, data, settings)
+    check_budget(session, tree, quoted_s, now)
     attempt = head.attempts + 1
     made = submissions.create(
         session,
@@ -159,69 +152,6 @@ def _submit_head(
         watched_tree=tree.name, ref=head.ref, commit=head.commit,
     )  # fmt: skip
     log.info("watched_head_submitted", tree=tree.name, ref=head.ref, commit=head.commit, submission=made.id)
-
-
-def _request(spec: Spec, choice: head_lines.Choice, devices: dict[str, str]) -> SubmissionRequest:
-    targets = []
-    for each in spec.targets:
-        plan, _, device_type = each.partition("@")
-        targets.append(Target(plan=plan, device_type=device_type, parameters=spec.parameters, device=devices.get(each)))
-    pair = CommitPair(baseline=choice.parent.commit, candidate=choice.head.commit, ref=choice.head.name)
-    return SubmissionRequest(
-        series=Series(commits=pair), tree=spec.tree, targets=targets, blocks=spec.blocks, priority=spec.priority
-    )
-
-
-def _same_devices(session: Session, parent: WatchedHead, data: DataFolder) -> tuple[dict[str, str], str]:
-    """Return target -> device that measured the head before, and why some cannot be used again."""
-    usable, gone = {}, []
-    for target, name in sorted(parent.devices.items()):
-        device = session.get(Device, name)
-        type_name = target.partition("@")[2]
-        units = {unit.name for unit in data.device_type(type_name).units} if data.has_device_type(type_name) else set()
-        if device is None or device.retired_at is not None or name not in units:
-            gone.append(f"{name}, which measured the head before, is gone")
-        elif device.health is DeviceHealth.QUARANTINED:
-            gone.append(f"{name}, which measured the head before, is quarantined: {device.health_reason}")
-        else:
-            usable[target] = name
-    return usable, "; ".join(gone)
-
-
-def _quote(
-    session: Session, tree: WatchedTree, request: SubmissionRequest, data: DataFolder, settings: Settings
-) -> float:
-    """Return the quoted device time of a request in seconds. Raises _Wait if the request has mistakes."""
-    quote = make_quote(session, data, settings, request, tree.spec.owner)
-    if quote.errors:
-        raise _Wait("; ".join(f"{error.pointer}: {error.detail}" for error in quote.errors))
-    return quotas.device_s(quote)
-
-
-def _check_budget(session: Session, tree: WatchedTree, quoted_s: float, now: datetime) -> None:
-    """Raise _Wait if the tree's budget of the last 24 hours has less left than the quoted time."""
-    budget_s = tree.spec.minutes_a_day * 60.0
-    if quoted_s > budget_s:
-        raise _Wait(
-            f"one head takes {quoted_s / 60:.0f} minutes of device time, and minutes_a_day is {tree.spec.minutes_a_day}"
-        )
-    started = session.execute(
-        select(WatchedHead.quoted_s, WatchedHead.submitted_at).where(
-            WatchedHead.tree_name == tree.name, WatchedHead.submitted_at > now - DAY
-        )
-    ).all()
-    used_s = sum(quoted or 0.0 for quoted, _ in started)
-    if used_s + quoted_s > budget_s:
-        first = min(at for _, at in started if at is not None)
-        raise _Wait(
-            f"{used_s / 60:.0f} of {tree.spec.minutes_a_day} minutes of device time are used; some is left again at "
-            f"{first + DAY:%Y-%m-%d %H:%M} UTC"
-        )
-
-
-def _text_of(problem: ApiProblem) -> str:
-    details = [f"{error.get('pointer', '')}: {error['detail']}" for error in problem.errors or [] if "detail" in error]
-    return "; ".join(details) or problem.detail
 
 
 # --- conclude ---------------------------------------------------------------------------------------------------

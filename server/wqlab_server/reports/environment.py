@@ -11,23 +11,13 @@ from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages.base import cut
 
 from ..models import Boot
+from ..views.environment_facts import LAB_ARGUMENT_PREFIX, NOT_COMPARED, TUNABLE_PREFIXES
 
-LAB_ARGUMENT_PREFIX = "wqlab."
-"""Prefix of the kernel arguments that the lab adds to each boot; they differ by design."""
-TUNABLE_PREFIXES = ("sysctl ", "workqueue parameter ", "scheduler ")
-"""Prefixes of facts that are listed only if they differ, because there are dozens."""
 ABSENT = "not reported"
 VALUES_LIMIT = 4
 """Different values of one arm that are listed; a device can report another one in each boot."""
 VALUE_LIMIT = 300
 """Characters shown of each of several values."""
-_NOT_COMPARED = frozenset(
-    {
-        *("kernel", "temperature", "locks_by_entry", "items_queued_not_started", "loaded_cpu"),
-        *(f"{scope}_pods" for scope in ("cpu", "smt", "cache", "numa", "system")),  # pods in which a worker ran
-    }
-)
-"""Facts that a boot measures, or that identify the kernel. They differ between any two boots."""
 
 
 def environment_of(boots: Sequence[Boot], config_lines: Sequence[str] = ()) -> Environment | None:
@@ -62,7 +52,7 @@ def _differences(boots: Sequence[Boot], config_lines: Sequence[str]) -> list[Env
     if not all(arms.values()):
         return []
     found = _argument_differences(arms)
-    for name in sorted({name for boot in boots for name in boot.environment} - _NOT_COMPARED):
+    for name in sorted({name for boot in boots for name in boot.environment} - NOT_COMPARED):
         values = {arm: Counter(boot.environment.get(name, ABSENT) for boot in of_arm) for arm, of_arm in arms.items()}
         # A fact that varies within both arms is a measurement, and no property of an arm.
         if set(values[Arm.BASELINE]) != set(values[Arm.CANDIDATE]) and any(len(each) == 1 for each in values.values()):

@@ -18,7 +18,7 @@ from wqlab_contracts.enums import Arm, Evidence, Question, Role
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import Reference, Topology
 
-from ..environment import LAB_ARGUMENT_PREFIX
+from ...views.environment_facts import LAB_ARGUMENT_PREFIX
 
 NOT_EVIDENCE = (
     "Throughput, latency and utilisation from this emulated device are not evidence, because its clock is not that of "

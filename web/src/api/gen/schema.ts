@@ -513,6 +513,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/history/lines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List History Lines
+         * @description List the metrics that are followed over the heads of watched trees, newest line first.
+         */
+        get: operations["list_history_lines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/lines/{line_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get History Line
+         * @description A line with its points, levels and shifts.
+         */
+        get: operations["get_history_line"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/shifts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List History Shifts
+         * @description List changes of a metric's level, newest first.
+         */
+        get: operations["list_history_shifts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/shifts/{shift_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get History Shift
+         * @description One shift.
+         */
+        get: operations["get_history_shift"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change History Shift
+         * @description Say why a shift is as it is, that it is fixed, or who looks after it. The figures stay.
+         *
+         *     The state `new` has it measured again; `confirmed` undoes `explained` and `fixed`, and needs a paired run that
+         *     has confirmed it.
+         */
+        patch: operations["change_history_shift"];
+        trace?: never;
+    };
     "/api/v1/lab-key": {
         parameters: {
             query?: never;
@@ -2160,7 +2247,7 @@ export interface components {
          * @description Action in the audit log: what was changed, and how.
          * @enum {string}
          */
-        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "forge.event" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "request";
+        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "forge.event" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "shift.change" | "request";
         /**
          * AuditEntry
          * @description One entry of the audit log: who did what to which resource, when and from where. It contains no secrets.
@@ -3596,6 +3683,191 @@ export interface components {
             run_id: number | null;
         };
         /**
+         * HistoryLevel
+         * @description Neighbouring points of a line with one level, in one environment.
+         */
+        HistoryLevel: {
+            /** End */
+            end: number;
+            /** Middle */
+            middle: number;
+            /** Spread */
+            spread: number;
+            /** Start */
+            start: number;
+        };
+        /**
+         * HistoryLine
+         * @description A metric of one plan and setting, on one device type, over the heads of a branch or of the tags of a pattern.
+         */
+        HistoryLine: {
+            /** Delta */
+            delta: number | null;
+            /** Device Type */
+            device_type: string;
+            direction: components["schemas"]["Direction"];
+            /**
+             * Effect Unit
+             * @description Unit of effects on this line.
+             */
+            readonly effect_unit: string;
+            evidence: components["schemas"]["Evidence"];
+            /** Id */
+            id: number;
+            last: components["schemas"]["HistoryPoint"] | null;
+            level: components["schemas"]["HistoryLevel"] | null;
+            /** Metric */
+            metric: string;
+            /** Open Shifts */
+            open_shifts: number;
+            /** Plan */
+            plan: string;
+            /** Points */
+            points: number;
+            /** Recent */
+            recent: number[];
+            /** Ref */
+            ref: string;
+            role: components["schemas"]["Role"];
+            scale: components["schemas"]["Scale"];
+            /** Scenario */
+            scenario: string;
+            /** Setting */
+            setting: string;
+            /** Tree */
+            tree: string;
+            /** Unit */
+            unit: string;
+        };
+        /**
+         * HistoryLineData
+         * @description A line with its points.
+         */
+        HistoryLineData: {
+            /** Delta */
+            delta: number | null;
+            /** Device Type */
+            device_type: string;
+            direction: components["schemas"]["Direction"];
+            /**
+             * Effect Unit
+             * @description Unit of effects on this line.
+             */
+            readonly effect_unit: string;
+            evidence: components["schemas"]["Evidence"];
+            /** Id */
+            id: number;
+            last: components["schemas"]["HistoryPoint"] | null;
+            level: components["schemas"]["HistoryLevel"] | null;
+            /** Levels */
+            levels: components["schemas"]["HistoryLevel"][];
+            /** Metric */
+            metric: string;
+            /** Open Shifts */
+            open_shifts: number;
+            /** Plan */
+            plan: string;
+            /** Points */
+            points: number;
+            /** Recent */
+            recent: number[];
+            /** Ref */
+            ref: string;
+            role: components["schemas"]["Role"];
+            scale: components["schemas"]["Scale"];
+            /** Scenario */
+            scenario: string;
+            /** Series */
+            series: components["schemas"]["HistoryPoint"][];
+            /** Setting */
+            setting: string;
+            /** Shifts */
+            shifts: components["schemas"]["HistoryShift"][];
+            /** Tree */
+            tree: string;
+            /** Unit */
+            unit: string;
+        };
+        /**
+         * HistoryPoint
+         * @description Value of a metric at one head of a watched tree.
+         */
+        HistoryPoint: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Ci95 */
+            ci95: [
+                number,
+                number
+            ] | null;
+            /** Cut */
+            cut: string;
+            /** Effect */
+            effect: number | null;
+            head: components["schemas"]["HeadRef"];
+            /** N */
+            n: number;
+            /** Run Id */
+            run_id: number;
+            /** Stddev */
+            stddev: number | null;
+            /** Submission Id */
+            submission_id: number;
+            /** Value */
+            value: number;
+            verdict: components["schemas"]["Verdict"] | null;
+        };
+        /**
+         * HistoryShift
+         * @description A change of a line's level between two heads, and what became of it.
+         */
+        HistoryShift: {
+            after: components["schemas"]["HeadRef"];
+            before: components["schemas"]["HeadRef"];
+            /**
+             * Changed At
+             * Format: date-time
+             */
+            changed_at: string;
+            /** Changed By */
+            changed_by: string;
+            /** Ci95 */
+            ci95: [
+                number,
+                number
+            ] | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Decided At */
+            decided_at: string | null;
+            /** Effect */
+            effect: number | null;
+            /** Id */
+            id: number;
+            line: components["schemas"]["HistoryLine"];
+            /** Notes */
+            notes: string;
+            /** Owner */
+            owner: string;
+            /** Reason */
+            reason: string;
+            source: components["schemas"]["ShiftSource"];
+            state: components["schemas"]["ShiftState"];
+            /** Submission Id */
+            submission_id: number | null;
+            /** Suspected Effect */
+            suspected_effect: number;
+            verdict: components["schemas"]["Verdict"] | null;
+            /** Worse */
+            worse: boolean | null;
+        };
+        /**
          * InstrumentCell
          * @description Counts of one scenario and setting.
          */
@@ -4212,6 +4484,34 @@ export interface components {
             /** Total */
             total: number;
         };
+        /** Page[HistoryLine] */
+        Page_HistoryLine_: {
+            /**
+             * At Least
+             * @default false
+             */
+            at_least: boolean;
+            /** Items */
+            items: components["schemas"]["HistoryLine"][];
+            /** Next */
+            next: string | null;
+            /** Total */
+            total: number;
+        };
+        /** Page[HistoryShift] */
+        Page_HistoryShift_: {
+            /**
+             * At Least
+             * @default false
+             */
+            at_least: boolean;
+            /** Items */
+            items: components["schemas"]["HistoryShift"][];
+            /** Next */
+            next: string | null;
+            /** Total */
+            total: number;
+        };
         /** Page[ReceivedCommandView] */
         Page_ReceivedCommandView_: {
             /**
@@ -4433,6 +4733,12 @@ export interface components {
             /** Script */
             script: string;
         };
+        /**
+         * PointFormat
+         * @description Format of a line's points.
+         * @enum {string}
+         */
+        PointFormat: "json" | "csv";
         /**
          * PreviewedSeries
          * @description A series in the preview of a rule.
@@ -5277,6 +5583,29 @@ export interface components {
             public_reading: boolean;
             user: components["schemas"]["SessionUser"] | null;
         };
+        /**
+         * ShiftChange
+         * @description Change of a shift by a person. Fields that are absent stay as they are.
+         */
+        ShiftChange: {
+            /** Notes */
+            notes?: string | null;
+            /** Owner */
+            owner?: string | null;
+            state?: components["schemas"]["ShiftState"] | null;
+        };
+        /**
+         * ShiftSource
+         * @description What made the lab suspect a shift.
+         * @enum {string}
+         */
+        ShiftSource: "verdict" | "level";
+        /**
+         * ShiftState
+         * @description State of a shift: a change of a metric's level in a history.
+         * @enum {string}
+         */
+        ShiftState: "new" | "confirmed" | "not_reproduced" | "explained" | "fixed";
         /**
          * SignIn
          * @description Credentials. Any name is accepted here, so that an invalid name fails like a wrong password.
@@ -8781,6 +9110,369 @@ export interface operations {
             };
             /** @description Service Unavailable */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_history_lines: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page */
+                cursor?: string | null;
+                device_type?: string | null;
+                /** @description Maximum number of items on the page */
+                limit?: number;
+                metric?: string | null;
+                plan?: string | null;
+                ref?: string | null;
+                role?: components["schemas"]["Role"] | null;
+                scenario?: string | null;
+                setting?: string | null;
+                tree?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_HistoryLine_"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_history_line: {
+        parameters: {
+            query?: {
+                /** @description `csv`: the points alone */
+                format?: components["schemas"]["PointFormat"];
+            };
+            header?: never;
+            path: {
+                line_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryLineData"];
+                    "text/csv": string;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_history_shifts: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page */
+                cursor?: string | null;
+                device_type?: string | null;
+                /** @description Maximum number of items on the page */
+                limit?: number;
+                plan?: string | null;
+                /** @description Opened at this time or later */
+                since?: string | null;
+                state?: components["schemas"]["ShiftState"] | null;
+                tree?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_HistoryShift_"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_history_shift: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                shift_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryShift"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_history_shift: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                shift_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ShiftChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryShift"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: there is no account of this name */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

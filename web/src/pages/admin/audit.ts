@@ -50,6 +50,7 @@ const KNOWN: Record<AuditAction, true> = {
   "watched_tree.disable": true,
   "watched_tree.remove": true,
   "watched_tree.check": true,
+  "shift.change": true,
   "data.change": true,
   "settings.change": true,
   "audit.prune": true,

@@ -1,0 +1,163 @@
+"""Endpoints of the history, on rows as the pipeline writes them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, select
+
+from wqlab_contracts.enums import (
+    Direction,
+    Evidence,
+    Role,
+    Scale,
+    Scope,
+    ShiftSource,
+    ShiftState,
+    UserRole,
+    Verdict,
+    WatchedHeadState,
+)
+from wqlab_contracts.specs import WatchedTree as Spec
+from wqlab_server.history.shifts import levels_of
+from wqlab_server.http.auth import create_token
+from wqlab_server.models import (
+    AuditEntry,
+    HistoryEnvironment,
+    HistoryLine,
+    HistoryPoint,
+    HistoryShift,
+    User,
+    WatchedHead,
+    WatchedTree,
+)
+from wqlab_server.settings import Settings
+
+from ..support.lab import LabUnderTest
+from ..support.people import add_user
+
+pytestmark = pytest.mark.integration
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+VALUES = [34.0] * 6 + [40.0] * 4
+
+
+@pytest.fixture
+def lab(settings: Settings, engine: Engine) -> Iterator[LabUnderTest]:
+    lab = LabUnderTest(settings, engine)
+    run = lab.runs(lab.submit("locks@device"))[0]
+    with lab.client, lab.transaction() as session:
+        add_user(session, "kay", UserRole.VIEWER)
+        spec = Spec(name="next", tree="lab-tree", branches=["for-next"], targets=["locks@device"], owner="dev")
+        session.add(WatchedTree(name="next", spec=spec, from_file=False, enabled=True, created_by="dev"))
+        session.add(HistoryEnvironment(id=1, digest="0" * 64, facts={"device": "device-1"}))
+        line = HistoryLine(
+            id=1, tree_name="next", ref="for-next", plan_name="locks", device_type="device", scenario="fsync",
+            setting="", metric="locks_per_flush", unit="locks", scale=Scale.DIFFERENCE,
+            direction=Direction.LOWER_IS_BETTER, role=Role.PRIMARY, evidence=Evidence.MECHANISM, delta=0.5,
+            points=len(VALUES), recent=VALUES, last_at=START,
+        )  # fmt: skip
+        session.add(line)
+        session.flush()
+        points = []
+        for index, value in enumerate(VALUES, start=1):
+            session.add(
+                WatchedHead(
+                    id=index, tree_name="next", ref="for-next", name="for-next", commit=f"{index:040x}",
+                    state=WatchedHeadState.MEASURED, seen_at=START, parent_id=index - 1 or None,
+                )
+            )  # fmt: skip
+            session.flush()
+            points.append(
+                HistoryPoint(
+                    line_id=1, head_id=index, run_id=run.id, environment_id=1, value=value, stddev=0.0, n=2,
+                    effect=None if index == 1 else value - VALUES[index - 2], cut="", at=START + timedelta(days=index),
+                    verdict=None if index == 1 else Verdict.REGRESSION if index == 7 else Verdict.EQUIVALENT,
+                )
+            )  # fmt: skip
+        session.add_all(points)
+        line.levels = levels_of(points, line.scale)
+        session.add(
+            HistoryShift(
+                id=1, line_id=1, before_id=6, after_id=7, source=ShiftSource.VERDICT, state=ShiftState.NEW,
+                suspected_effect=6.0, created_at=START + timedelta(days=7),
+            )
+        )  # fmt: skip
+    yield lab
+
+
+def get(lab: LabUnderTest, path: str, status: int = 200) -> Any:
+    answer = lab.client.get(f"/api/v1/history/{path}", headers={"Authorization": f"Bearer {lab.token}"})
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def change(lab: LabUnderTest, body: dict[str, Any], status: int = 200, token: str | None = None) -> Any:
+    headers = {"Authorization": f"Bearer {token or lab.token}"}
+    answer = lab.client.patch("/api/v1/history/shifts/1", json=body, headers=headers)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def test_lines_have_their_last_point_level_and_open_shifts(lab: LabUnderTest) -> None:
+    page = get(lab, "lines?tree=next&metric=locks_per_flush&role=primary")
+    (line,) = page["items"]
+    assert (page["total"], line["points"], line["open_shifts"], line["effect_unit"]) == (1, 10, 1, "locks")
+    assert line["last"]["value"] == 40 and line["last"]["head"]["commit"] == f"{10:040x}"
+    assert (line["level"]["start"], line["level"]["middle"]) == (6, 40)
+    assert line["recent"] == VALUES
+    assert get(lab, "lines?device_type=other")["items"] == []
+
+
+def test_line_has_points_levels_and_shifts(lab: LabUnderTest) -> None:
+    line = get(lab, "lines/1")
+    assert [point["value"] for point in line["series"]] == VALUES
+    assert [(level["start"], level["end"]) for level in line["levels"]] == [(0, 6), (6, 10)]
+    (shift,) = line["shifts"]
+    assert (shift["before"]["id"], shift["after"]["id"], shift["worse"]) == (6, 7, True)
+    assert get(lab, "lines/99", 404)["detail"] == "no history line 99"
+
+
+def test_points_as_csv(lab: LabUnderTest) -> None:
+    headers = {"Authorization": f"Bearer {lab.token}"}
+    answer = lab.client.get("/api/v1/history/lines/1?format=csv", headers=headers)
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [float(row["value"]) for row in rows] == VALUES
+    assert (rows[6]["verdict"], rows[6]["effect"], rows[0]["effect"]) == ("regression", "6.0", "")
+
+
+def test_shifts_are_filtered(lab: LabUnderTest) -> None:
+    assert [each["id"] for each in get(lab, "shifts?state=new&plan=locks")["items"]] == [1]
+    assert get(lab, "shifts?state=fixed")["items"] == []
+    assert get(lab, "shifts?since=2026-11-30T00:00:00Z")["total"] == 0
+    assert "time zone" in get(lab, "shifts?since=2026-11-30T00:00:00", 422)["errors"][0]["detail"]
+    assert get(lab, "shifts/1")["line"]["metric"] == "locks_per_flush"
+    assert get(lab, "shifts/2", 404)["detail"] == "no shift 2"
+
+
+def test_maintainer_explains_a_shift(lab: LabUnderTest) -> None:
+    shift = change(lab, {"state": "explained", "owner": "kay", "notes": "more pools on purpose"})
+    assert (shift["state"], shift["owner"], shift["notes"]) == ("explained", "kay", "more pools on purpose")
+    assert shift["changed_by"] == "dev"
+    assert change(lab, {"owner": ""})["notes"] == "more pools on purpose"
+    with lab.transaction() as session:
+        entries = session.scalars(select(AuditEntry).where(AuditEntry.action == "shift.change")).all()
+    assert entries[0].resource == "shift/1" and entries[0].detail["state"] == "explained"
+    assert entries[1].detail == {"owner": ""}
+
+
+def test_changes_that_are_refused(lab: LabUnderTest) -> None:
+    assert "only a paired run" in str(change(lab, {"state": "not_reproduced"}, 422))
+    assert "state what to change" in str(change(lab, {}, 422))
+    assert change(lab, {"owner": "nobody"}, 422)["errors"][0]["detail"] == "there is no account 'nobody'"
+    assert "was not measured again" in change(lab, {"state": "confirmed"}, 409)["detail"]
+    with lab.transaction() as session:
+        kay = session.scalars(select(User).where(User.name == "kay")).one()
+        _, viewer = create_token(session, "kay", [Scope.READ], user=kay)
+    change(lab, {"notes": "x"}, 403, viewer)

@@ -1,0 +1,173 @@
+"""Load lines, points and shifts as resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import RowMapping, func, select
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.api import history as api
+from wqlab_contracts.api.watched_trees import HeadRef
+from wqlab_contracts.enums import ShiftState
+
+from ..models import HistoryLine, HistoryPoint, HistoryShift, Run, WatchedHead
+from .shifts import is_worse
+
+OPEN = (ShiftState.NEW, ShiftState.CONFIRMED)
+
+_POINT_COLUMNS = (
+    HistoryPoint.line_id,
+    HistoryPoint.head_id,
+    WatchedHead.name,
+    WatchedHead.commit,
+    HistoryPoint.at,
+    HistoryPoint.value,
+    HistoryPoint.stddev,
+    HistoryPoint.n,
+    HistoryPoint.effect,
+    HistoryPoint.ci_low,
+    HistoryPoint.ci_high,
+    HistoryPoint.verdict,
+    HistoryPoint.run_id,
+    Run.submission_id,
+    HistoryPoint.cut,
+)
+
+
+def lines_of(session: Session, rows: Sequence[HistoryLine]) -> list[api.HistoryLine]:
+    """Return lines with their last points, in the order of `rows`."""
+    ids = [row.id for row in rows]
+    opened: dict[int, int] = dict(
+        session.execute(
+            select(HistoryShift.line_id, func.count())
+            .where(HistoryShift.line_id.in_(ids), HistoryShift.state.in_(OPEN))
+            .group_by(HistoryShift.line_id)
+        )
+        .tuples()
+        .all()
+    )
+    last = _last_points(session, ids)
+    return [api.HistoryLine(**_line_fields(row, last.get(row.id), opened.get(row.id, 0))) for row in rows]
+
+
+def line_data(session: Session, row: HistoryLine) -> api.HistoryLineData:
+    """Return a line with all its points, levels and shifts."""
+    points = session.execute(
+        select(*_POINT_COLUMNS)
+        .join(WatchedHead, WatchedHead.id == HistoryPoint.head_id)
+        .join(Run, Run.id == HistoryPoint.run_id)
+        .where(HistoryPoint.line_id == row.id)
+        .order_by(HistoryPoint.head_id)
+    ).mappings()
+    series = [_point(each) for each in points]
+    rows = session.scalars(select(HistoryShift).where(HistoryShift.line_id == row.id).order_by(HistoryShift.id)).all()
+    found = shifts_of(session, rows)
+    opened = sum(each.state in OPEN for each in found)
+    return api.HistoryLineData(
+        **_line_fields(row, series[-1] if series else None, opened), series=series, levels=row.levels, shifts=found
+    )
+
+
+def shifts_of(session: Session, rows: Sequence[HistoryShift]) -> list[api.HistoryShift]:
+    """Return shifts with their lines and heads, in the order of `rows`."""
+    lines = session.scalars(select(HistoryLine).where(HistoryLine.id.in_({row.line_id for row in rows}))).all()
+    views = {view.id: view for view in lines_of(session, lines)}
+    heads = _heads(session, {id_ for row in rows for id_ in (row.before_id, row.after_id)})
+    return [_shift(row, views[row.line_id], heads) for row in rows]
+
+
+def _shift(row: HistoryShift, line: api.HistoryLine, heads: Mapping[int, HeadRef]) -> api.HistoryShift:
+    return api.HistoryShift(
+        id=row.id,
+        line=line,
+        state=row.state,
+        source=row.source,
+        before=heads[row.before_id],
+        after=heads[row.after_id],
+        suspected_effect=row.suspected_effect,
+        worse=is_worse(line.direction, row.suspected_effect),
+        submission_id=row.submission_id,
+        effect=row.effect,
+        ci95=_interval(row.ci_low, row.ci_high),
+        verdict=row.verdict,
+        reason=row.reason,
+        owner=row.owner,
+        notes=row.notes,
+        created_at=row.created_at,
+        decided_at=row.decided_at,
+        changed_at=row.changed_at,
+        changed_by=row.changed_by,
+    )
+
+
+def _line_fields(row: HistoryLine, last: api.HistoryPoint | None, opened: int) -> dict[str, object]:
+    return {
+        "id": row.id,
+        "tree": row.tree_name,
+        "ref": row.ref,
+        "plan": row.plan_name,
+        "device_type": row.device_type,
+        "scenario": row.scenario,
+        "setting": row.setting,
+        "metric": row.metric,
+        "unit": row.unit,
+        "scale": row.scale,
+        "direction": row.direction,
+        "role": row.role,
+        "evidence": row.evidence,
+        "points": row.points,
+        "last": last,
+        "level": row.levels[-1] if row.levels else None,
+        "recent": row.recent,
+        "delta": row.delta,
+        "open_shifts": opened,
+    }
+
+
+def _last_points(session: Session, line_ids: Sequence[int]) -> dict[int, api.HistoryPoint]:
+    """Return the newest point of each line, by one index lookup each."""
+    newest = (
+        select(HistoryPoint.head_id)
+        .where(HistoryPoint.line_id == HistoryLine.id)
+        .order_by(HistoryPoint.head_id.desc())
+        .limit(1)
+        .correlate(HistoryLine)
+        .scalar_subquery()
+    )
+    found = session.execute(
+        select(*_POINT_COLUMNS)
+        .select_from(HistoryLine)
+        .join(HistoryPoint, (HistoryPoint.line_id == HistoryLine.id) & (HistoryPoint.head_id == newest))
+        .join(WatchedHead, WatchedHead.id == HistoryPoint.head_id)
+        .join(Run, Run.id == HistoryPoint.run_id)
+        .where(HistoryLine.id.in_(line_ids))
+    ).mappings()
+    return {row["line_id"]: _point(row) for row in found}
+
+
+def _heads(session: Session, ids: Iterable[int]) -> dict[int, HeadRef]:
+    rows = session.execute(
+        select(WatchedHead.id, WatchedHead.name, WatchedHead.commit).where(WatchedHead.id.in_(list(ids)))
+    )
+    return {row.id: HeadRef(id=row.id, name=row.name, commit=row.commit) for row in rows}
+
+
+def _point(row: RowMapping) -> api.HistoryPoint:
+    return api.HistoryPoint(
+        head=HeadRef(id=row["head_id"], name=row["name"], commit=row["commit"]),
+        at=row["at"],
+        value=row["value"],
+        stddev=row["stddev"],
+        n=row["n"],
+        effect=row["effect"],
+        ci95=_interval(row["ci_low"], row["ci_high"]),
+        verdict=row["verdict"],
+        run_id=row["run_id"],
+        submission_id=row["submission_id"],
+        cut=row["cut"],
+    )
+
+
+def _interval(low: float | None, high: float | None) -> tuple[float, float] | None:
+    return None if low is None or high is None else (low, high)
