@@ -5,46 +5,24 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, select
 
-from wqlab_contracts.enums import (
-    Direction,
-    Evidence,
-    Role,
-    Scale,
-    Scope,
-    ShiftSource,
-    ShiftState,
-    UserRole,
-    Verdict,
-    WatchedHeadState,
-)
-from wqlab_contracts.specs import WatchedTree as Spec
-from wqlab_server.history.shifts import levels_of
+from wqlab_contracts.enums import Scope, UserRole
 from wqlab_server.http.auth import create_token
 from wqlab_server.models import (
     AuditEntry,
-    HistoryEnvironment,
-    HistoryLine,
-    HistoryPoint,
-    HistoryShift,
     User,
-    WatchedHead,
-    WatchedTree,
 )
 from wqlab_server.settings import Settings
 
+from ..support.history import VALUES, add_history
 from ..support.lab import LabUnderTest
 from ..support.people import add_user
 
 pytestmark = pytest.mark.integration
-
-START = datetime(2026, 11, 1, tzinfo=UTC)
-VALUES = [34.0] * 6 + [40.0] * 4
 
 
 @pytest.fixture
@@ -53,41 +31,7 @@ def lab(settings: Settings, engine: Engine) -> Iterator[LabUnderTest]:
     run = lab.runs(lab.submit("locks@device"))[0]
     with lab.client, lab.transaction() as session:
         add_user(session, "kay", UserRole.VIEWER)
-        spec = Spec(name="next", tree="lab-tree", branches=["for-next"], targets=["locks@device"], owner="dev")
-        session.add(WatchedTree(name="next", spec=spec, from_file=False, enabled=True, created_by="dev"))
-        session.add(HistoryEnvironment(id=1, digest="0" * 64, facts={"device": "device-1"}))
-        line = HistoryLine(
-            id=1, tree_name="next", ref="for-next", plan_name="locks", device_type="device", scenario="fsync",
-            setting="", metric="locks_per_flush", unit="locks", scale=Scale.DIFFERENCE,
-            direction=Direction.LOWER_IS_BETTER, role=Role.PRIMARY, evidence=Evidence.MECHANISM, delta=0.5,
-            points=len(VALUES), recent=VALUES, last_at=START,
-        )  # fmt: skip
-        session.add(line)
-        session.flush()
-        points = []
-        for index, value in enumerate(VALUES, start=1):
-            session.add(
-                WatchedHead(
-                    id=index, tree_name="next", ref="for-next", name="for-next", commit=f"{index:040x}",
-                    state=WatchedHeadState.MEASURED, seen_at=START, parent_id=index - 1 or None,
-                )
-            )  # fmt: skip
-            session.flush()
-            points.append(
-                HistoryPoint(
-                    line_id=1, head_id=index, run_id=run.id, environment_id=1, value=value, stddev=0.0, n=2,
-                    effect=None if index == 1 else value - VALUES[index - 2], cut="", at=START + timedelta(days=index),
-                    verdict=None if index == 1 else Verdict.REGRESSION if index == 7 else Verdict.EQUIVALENT,
-                )
-            )  # fmt: skip
-        session.add_all(points)
-        line.levels = levels_of(points, line.scale)
-        session.add(
-            HistoryShift(
-                id=1, line_id=1, before_id=6, after_id=7, source=ShiftSource.VERDICT, state=ShiftState.NEW,
-                suspected_effect=6.0, created_at=START + timedelta(days=7),
-            )
-        )  # fmt: skip
+        add_history(session, run.id)
     yield lab
 
 
@@ -148,8 +92,8 @@ def test_maintainer_explains_a_shift(lab: LabUnderTest) -> None:
     assert change(lab, {"owner": ""})["notes"] == "more pools on purpose"
     with lab.transaction() as session:
         entries = session.scalars(select(AuditEntry).where(AuditEntry.action == "shift.change")).all()
-    assert entries[0].resource == "shift/1" and entries[0].detail["state"] == "explained"
-    assert entries[1].detail == {"owner": ""}
+    assert entries[0].resource == "shift/1" and entries[0].detail["changed"]["state"] == "explained"
+    assert entries[1].detail == {"changed": {"owner": ""}}
 
 
 def test_changes_that_are_refused(lab: LabUnderTest) -> None:

@@ -176,7 +176,7 @@ def change_history_shift(
         row.notes = body.notes
     row.changed_at, row.changed_by = clock(session), principal.owner
     audit.record(
-        session, AuditAction.CHANGE_SHIFT, f"shift/{row.id}", **body.model_dump(mode="json", exclude_unset=True)
+        session, AuditAction.CHANGE_SHIFT, f"shift/{row.id}", changed=body.model_dump(mode="json", exclude_unset=True)
     )
     session.flush()
     return shifts_of(session, [row])[0]

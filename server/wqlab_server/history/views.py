@@ -38,15 +38,12 @@ _POINT_COLUMNS = (
 def lines_of(session: Session, rows: Sequence[HistoryLine]) -> list[api.HistoryLine]:
     """Return lines with their last points, in the order of `rows`."""
     ids = [row.id for row in rows]
-    opened: dict[int, int] = dict(
-        session.execute(
-            select(HistoryShift.line_id, func.count())
-            .where(HistoryShift.line_id.in_(ids), HistoryShift.state.in_(OPEN))
-            .group_by(HistoryShift.line_id)
-        )
-        .tuples()
-        .all()
+    counted = session.execute(
+        select(HistoryShift.line_id, func.count())
+        .where(HistoryShift.line_id.in_(ids), HistoryShift.state.in_(OPEN))
+        .group_by(HistoryShift.line_id)
     )
+    opened = {line_id: count for line_id, count in counted}  # noqa: C416 - rows, not tuples
     last = _last_points(session, ids)
     return [api.HistoryLine(**_line_fields(row, last.get(row.id), opened.get(row.id, 0))) for row in rows]
 
