@@ -1,0 +1,129 @@
+"""Measure the pages of the history with 100,000 runs, 10,000,000 samples and lines of 5,000 points.
+
+    python benchmarks/history.py [--runs 100000] [--samples 10000000]
+
+Fills a separate database with rows, asks for what each page shows through the server's own code, and prints the median
+and the 95th percentile of the calls (aims: a list under 50 ms, a chart of 5,000 points under 100 ms), and the time to
+add one head to a line. Times are of one machine at one moment.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+from list_submissions import database
+from sqlalchemy import Engine, select, text
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.enums import Role
+from wqlab_server.history.shifts import open_shifts
+from wqlab_server.history.views import line_data, lines_of, shifts_of
+from wqlab_server.models import HistoryLine, HistoryShift
+from wqlab_server.storage.db import make_factory, transaction
+
+TREES = 20
+POINTS = 5_000
+"""Points of a line: as many as heads of a tree."""
+REPEATS = 40
+
+FILL = [
+    """INSERT INTO devices (name, device_type, lab, health, health_reason, facts, dirty)
+    SELECT 'd' || n, 't' || n % 5, 'local', 'good', '', '{}', false
+    FROM generate_series(0, 19) AS n""",
+    """INSERT INTO submissions (id, request, owner, title, series_key, author, tree, priority, facets, state, outcome,
+    exit_code, event_seq, finished_at)
+    SELECT n, '{}', 'bot', 'head ' || n, '', '', 'linux', 30, '{}', 'finished', 'passed', 0, 0, now()
+    FROM generate_series(1, :runs) AS n""",
+    """INSERT INTO runs (id, submission_id, purpose, target, owner, priority, device_type, device_spec, plan_name, plan,
+    profile, files, recipe, fragments, modules, seed, blocks, steps, boots_done, verdict, headline, compared_at,
+    state, outcome, attempts, nudges, progress, progress_done, progress_total, device_name)
+    SELECT n, n, 'measure', 0, 'bot', 30, 't' || n % 5, '{}', 'locks', '{}', '{}', '{}', '{}', '{}', '{}', 1, '[]',
+    '[]', 2, 'equivalent', '', now(), 'finished', 'passed', 1, 0, '', 0, 0, 'd' || n % 20
+    FROM generate_series(1, :runs) AS n""",
+    """INSERT INTO boots (id, run_id, block, position, arm, attempt, device_name, fence, state, outcome, valid,
+    environment, commands, started_at, console_bytes, console_truncated)
+    SELECT n, n, 0, 0, 'baseline', 0, 'd0', n, 'finished', 'passed', true, '{}', '{}', now(), 0, false
+    FROM generate_series(1, :runs) AS n""",
+    """INSERT INTO samples (run_id, boot_id, scenario, setting, repetition, metric, value, warmup)
+    SELECT n, n, 'high', 'scope=cache', k, 'locks_per_flush', 34, false
+    FROM generate_series(1, :runs) AS n, generate_series(1, :each) AS k""",
+    """INSERT INTO watched_trees (name, spec, from_file, enabled, problem, waiting_for, created_by)
+    SELECT 'tree' || n, '{}', false, true, '', '', 'ada' FROM generate_series(0, :trees - 1) AS n""",
+    """INSERT INTO watched_heads (id, tree_name, ref, name, commit, state, reason, seen_at, attempts, verdicts, devices,
+    cut, ranged, in_history_at)
+    SELECT n, 'tree' || n % :trees, 'for-next', 'for-next', lpad(to_hex(n), 40, '0'), 'measured', '', now(), 1, '[]',
+    '{}', '', false, now() FROM generate_series(1, :runs) AS n""",
+    "INSERT INTO history_environments (digest, facts) VALUES ('0', '{}')",
+    """INSERT INTO history_lines (tree_name, ref, plan_name, device_type, scenario, setting, metric, unit, scale,
+    direction, role, evidence, delta, points, recent, levels, last_at)
+    SELECT 'tree' || t, 'for-next', 'locks', 't' || d, 'high', 'scope=cache', 'm' || m, 'locks', 'ratio',
+    'lower_is_better', CASE WHEN m = 0 THEN 'primary' ELSE 'secondary' END, 'mechanism', 1, :points, '[]', '[]', now()
+    FROM generate_series(0, :trees - 1) AS t, generate_series(0, 4) AS d, generate_series(0, 1) AS m""",
+    """INSERT INTO history_points (line_id, head_id, run_id, environment_id, value, stddev, n, effect, ci_low, ci_high,
+    verdict, cut, at)
+    SELECT l.id, h.id, h.id, 1, 1000 + 5 * random() + CASE WHEN h.id > :runs / 2 THEN 30 ELSE 0 END, 3, 10, 0.1, -0.2,
+    0.4, 'equivalent', '', now() + h.id * interval '1 minute'
+    FROM history_lines AS l JOIN watched_heads AS h ON h.tree_name = l.tree_name""",
+    """INSERT INTO history_shifts (line_id, before_id, after_id, source, state, suspected_effect, attempts, reason,
+    owner, notes, changed_by)
+    SELECT l.id, min(h.id) + 20 * k, min(h.id) + 20 * k + 20, 'level', 'confirmed', 3, 1, '', '', '', ''
+    FROM history_lines AS l JOIN watched_heads AS h ON h.tree_name = l.tree_name, generate_series(1, 10) AS k
+    GROUP BY l.id, k""",
+    "ANALYZE",
+]
+
+
+def fill(engine: Engine, runs: int, samples: int) -> None:
+    """Write all rows."""
+    values = {"runs": runs, "each": max(1, samples // runs), "trees": TREES, "points": runs // TREES}
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for statement in FILL:
+            start = time.perf_counter()
+            used = {name: value for name, value in values.items() if f":{name}" in statement}
+            connection.execute(text(statement), used)
+            print(f"  {' '.join(statement.split()[:3]):<36} {time.perf_counter() - start:6.1f} s", flush=True)
+
+
+def timed(what: str, work: Callable[[], object]) -> None:
+    """Print the median and the 95th percentile of several calls, after one that fills caches."""
+    work()
+    took = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        work()
+        took.append((time.perf_counter() - start) * 1000)
+    p95 = statistics.quantiles(took, n=20)[-1]
+    print(f"{what:<58} median {statistics.median(took):7.1f} ms, p95 {p95:7.1f} ms", flush=True)
+
+
+def list_page(session: Session, *conditions: object) -> None:
+    rows = session.scalars(select(HistoryLine).where(*conditions).order_by(HistoryLine.id.desc()).limit(50)).all()  # type: ignore[arg-type]
+    assert lines_of(session, rows)
+
+
+def newest_shifts(session: Session) -> None:
+    assert shifts_of(session, session.scalars(select(HistoryShift).order_by(HistoryShift.id.desc()).limit(50)).all())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=TREES * POINTS)
+    parser.add_argument("--samples", type=int, default=10_000_000)
+    options = parser.parse_args()
+    with database() as engine:
+        fill(engine, options.runs, options.samples)
+        factory = make_factory(engine, lambda _: None)
+        with transaction(factory) as session:
+            line = session.scalars(select(HistoryLine).order_by(HistoryLine.id).limit(1)).one()
+            timed("50 lines", lambda: list_page(session))
+            timed("lines of one tree", lambda: list_page(session, HistoryLine.tree_name == "tree3"))
+            timed("primary lines of one type", lambda: list_page(
+                session, HistoryLine.device_type == "t2", HistoryLine.role == Role.PRIMARY))  # fmt: skip
+            timed("50 shifts", lambda: newest_shifts(session))
+            timed(f"chart of {line.points} points", lambda: line_data(session, line).model_dump_json())
+            timed(f"levels and shifts when a point is added to {line.points}", lambda: open_shifts(session, line))
+
+
+if __name__ == "__main__":
+    main()
