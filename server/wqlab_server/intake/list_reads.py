@@ -35,13 +35,9 @@ def claim(
     Raises NotClaimable if it is not queued, and ApiProblem 404 if it is unknown.
     """
     row = lock(session, read_id)
-    if now := claims.find_repeated_claim(session, row, nonce):
-        claims.extend(row, now, settings.claim_s)
-    else:
-        claims.take(session, row, holder, settings.claim_s, claims.next_fence(session))
-        row.claim_nonce = nonce
+    fence = claims.take_once(session, row, holder, settings.claim_s, nonce)
     job = ListReadJob(source=row.source, heads_only=row.rule is not None, limit=row.mail_limit)
-    return job, row.fence or 0
+    return job, fence
 
 
 def progress(session: Session, read_id: int, fence: int, events: Sequence[Progress]) -> None:

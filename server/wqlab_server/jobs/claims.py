@@ -63,6 +63,20 @@ def take(session: Session, job: Job, holder: str, seconds: float, fence: int) ->
     job.nudges = 0
 
 
+def take_once(session: Session, job: Job, holder: str, seconds: float, nonce: str | None) -> int:
+    """Move a job to RUNNING for `holder` with a new fence, and return the fence.
+
+    A request that repeats the one which made the live claim, because its answer was lost, extends that claim. Raises
+    NotClaimable as `take` does.
+    """
+    if now := find_repeated_claim(session, job, nonce):
+        extend(job, now, seconds)
+    else:
+        take(session, job, holder, seconds, next_fence(session))
+        job.claim_nonce = nonce
+    return job.fence or 0
+
+
 def find_repeated_claim(session: Session, job: Job, nonce: str | None) -> datetime | None:
     """Return the database's time if a request with `nonce` made the live claim (its response was lost), else None."""
     if nonce is None or job.claim_nonce != nonce or job.fence is None:

@@ -109,12 +109,7 @@ def lock(session: Session, model: type[LookupT], lookup_id: int) -> LookupT:
 
 def claim(session: Session, lookup: Lookup | ThreadLookup, holder: str, settings: Settings, nonce: str | None) -> int:
     """Claim a lookup and return its fence. Raises NotClaimable if it is not queued."""
-    if now := claims.find_repeated_claim(session, lookup, nonce):
-        claims.extend(lookup, now, settings.claim_s)
-    else:
-        claims.take(session, lookup, holder, settings.claim_s, claims.next_fence(session))
-        lookup.claim_nonce = nonce
-    return lookup.fence or 0
+    return claims.take_once(session, lookup, holder, settings.claim_s, nonce)
 
 
 def finish(session: Session, lookup: Lookup | ThreadLookup, fence: int, result: Result, channel: str) -> bool:

@@ -90,11 +90,7 @@ def claim(
     forge = next((each for each in data.forges if each.name == change.forge), None)
     if forge is None:
         raise not_found("forge", change.forge)
-    if now := claims.find_repeated_claim(session, row, nonce):
-        claims.extend(row, now, settings.claim_s)
-    else:
-        claims.take(session, row, holder, settings.claim_s, claims.next_fence(session))
-        row.claim_nonce = nonce
+    fence = claims.take_once(session, row, holder, settings.claim_s, nonce)
     job = ForgeReadingJob(
         url=forge.git_url,
         head=row.head,
@@ -102,7 +98,7 @@ def claim(
         config_from="head" if row.trusted else "base",
         tree=data.trees[forge.tree],
     )
-    return job, row.fence or 0
+    return job, fence
 
 
 def finish(session: Session, head_id: int, fence: int, result: ForgeReadingResult, settings: Settings) -> None:
