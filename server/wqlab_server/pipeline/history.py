@@ -59,7 +59,12 @@ def advance_history(factory: SessionFactory, settings: Settings, data: LiveData)
         return  # the tick logs it
     with transaction(factory) as session:
         waiting = session.scalars(
-            select(HistoryShift.id).where(HistoryShift.state == ShiftState.NEW).order_by(HistoryShift.id)
+            select(HistoryShift.id)
+            .where(
+                HistoryShift.state == ShiftState.NEW,
+                HistoryShift.submission_id.is_not(None) | (HistoryShift.attempts < ATTEMPTS),
+            )
+            .order_by(HistoryShift.id)
         ).all()
     for shift_id in waiting:
         with isolate_errors(factory, "shift", shift_id):
@@ -69,7 +74,9 @@ def advance_history(factory: SessionFactory, settings: Settings, data: LiveData)
             except (Wait, ApiProblem) as obstacle:
                 reason = text_of(obstacle) if isinstance(obstacle, ApiProblem) else str(obstacle)
                 with transaction(factory) as session:
-                    session.get_one(HistoryShift, shift_id, with_for_update=True).reason = f"waits: {reason}"
+                    shift = session.get_one(HistoryShift, shift_id, with_for_update=True)
+                    if shift.reason != f"waits: {reason}":
+                        shift.reason = f"waits: {reason}"
 
 
 def _record(session: Session, tree: str, head_id: int) -> None:
