@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .calls.builds import BuildCalls, RunCalls
 from .calls.events import EventCalls
+from .calls.forges import ForgeCalls
 from .calls.lab import LabCalls
 from .calls.outbox import OutboxCalls
 from .calls.reports import ReportCalls, ReportFormat
@@ -13,7 +14,9 @@ from .calls.watched_trees import WatchedTreeCalls
 __all__ = ["Client", "ReportFormat"]
 
 
-class Client(EventCalls, ReportCalls, BuildCalls, RunCalls, LabCalls, OutboxCalls, RuleCalls, WatchedTreeCalls):
+class Client(
+    EventCalls, ReportCalls, BuildCalls, RunCalls, LabCalls, OutboxCalls, RuleCalls, WatchedTreeCalls, ForgeCalls
+):
     """A connection to one lab; safe to use from several threads.
 
     >>> with Client("https://lab.example.org", token) as lab:

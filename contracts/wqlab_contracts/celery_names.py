@@ -24,6 +24,7 @@ THREAD_LOOKUP = "wqlab.thread_lookup"
 LIST_READ = "wqlab.list_read"
 DELIVER = "wqlab.deliver"
 FORGE_SYNC = "wqlab.forge_sync"
+FORGE_POLL = "wqlab.forge_poll"
 FORGE_READING = "wqlab.forge_reading"
 
 

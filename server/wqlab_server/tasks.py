@@ -13,8 +13,9 @@ from typing import Any
 from celery.signals import after_setup_logger, beat_init
 
 from wqlab_contracts import logs
-from wqlab_contracts.celery_names import ADVANCE, DELIVER, FORGE_SYNC, SERVER_QUEUE, TICK
+from wqlab_contracts.celery_names import ADVANCE, DELIVER, FORGE_POLL, FORGE_SYNC, SERVER_QUEUE, TICK
 
+from .intake.forges import poll as forge_poll
 from .intake.forges import sync as forge_sync
 from .outbox import send as outbox
 from .pipeline import advance as pipeline
@@ -85,3 +86,8 @@ def deliver(delivery_id: int) -> None:
 @app.task(name=FORGE_SYNC)  # type: ignore[untyped-decorator]
 def sync_forge(change_id: int) -> None:
     forge_sync.sync(process.sessions, process.settings, change_id)
+
+
+@app.task(name=FORGE_POLL)  # type: ignore[untyped-decorator]
+def poll_forge(repository_id: int) -> None:
+    forge_poll.poll(process.sessions, process.settings, repository_id)

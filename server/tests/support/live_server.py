@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,6 +78,13 @@ class Live:
 
 @pytest.fixture
 def live(app: FastAPI, secrets: dict[Scope, str]) -> Iterator[Live]:
+    with serving(app) as url:
+        yield Live(url, secrets, app)
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """Serve the application on loopback; yield the URL."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))
@@ -85,9 +93,11 @@ def live(app: FastAPI, secrets: dict[Scope, str]) -> Iterator[Live]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         assert started.wait(20), "the server did not start"
-        yield Live(f"http://127.0.0.1:{listener.getsockname()[1]}", secrets, app)
-        server.should_exit = True
-        thread.join(10)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(10)
         assert not thread.is_alive()
 
 

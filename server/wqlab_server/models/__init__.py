@@ -8,7 +8,7 @@ from .artifacts import Artifact, ArtifactLink
 from .audit import AuditEntry
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
-from .forges import ForgeChange, ForgeEvent, ForgeHead
+from .forges import ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
 from .job import Job
 from .kernelci import KernelCiCursor, KernelCiJob
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
@@ -50,6 +50,7 @@ __all__ = [
     "ForgeChange",
     "ForgeEvent",
     "ForgeHead",
+    "ForgeRepository",
     "HealthChange",
     "Job",
     "KeptReport",
