@@ -285,11 +285,11 @@ class LabPaths:
         if not os.environ.get("WQLAB_KERNELCI_URL"):
             return {}
         for name in KERNELCI_NEEDED:
-            value = os.environ.get(name, "")
-            if not value:
+            needed = os.environ.get(name, "")
+            if not needed:
                 raise LabPathsError(f"WQLAB_KERNELCI_URL is set: set {name} too (docs/deploy.md)")
-            if name.endswith("_FILE") and not os.access(value, os.R_OK):
-                raise LabPathsError(f"{name}={value} cannot be read by this user")
+            if name.endswith("_FILE") and not os.access(needed, os.R_OK):
+                raise LabPathsError(f"{name}={needed} cannot be read by this user")
         names = ("WQLAB_KERNELCI_URL", *KERNELCI_NEEDED, "WQLAB_KERNELCI_POLL_S")
         return {name: value for name in names if (value := os.environ.get(name))}
 

@@ -177,7 +177,8 @@ def stub_forge(kind: str) -> Iterator[StubForge]:
             forge.requests.append((self.command, parts.path))
             forge.tokens.add(self.headers.get("Authorization", ""))
             fault = forge.faults.pop(0) if forge.faults else None
-            status, answer = 401, {"message": "Bad credentials"}
+            status = 401
+            answer: Any = {"message": "Bad credentials"}
             allowed = self.headers.get("Authorization", "").endswith(f" {TOKEN}")
             if allowed and (fault is None or fault.after or fault.only_headers):
                 body = json.loads(content) if content else None

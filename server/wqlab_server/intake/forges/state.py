@@ -42,7 +42,7 @@ def _state() -> ColumnElement[str]:
     )
 
 
-def _current(forge: Forge) -> Select[tuple[ForgeHead, ForgeChange, str]]:
+def _current(forge: Forge) -> Select[ForgeHead, ForgeChange, str]:
     return (
         select(ForgeHead, ForgeChange, _state())
         .join(ForgeChange, ForgeChange.id == ForgeHead.change_id)
@@ -91,7 +91,7 @@ def detail(session: Session, forge: Forge) -> ForgeDetail:
 
 def _counts(session: Session, forge: Forge) -> dict[ForgeHeadState, int]:
     found = _current(forge).with_only_columns(_state().label("head_state"), func.count()).group_by("head_state")
-    return {ForgeHeadState(state): count for state, count in session.execute(found).tuples()}
+    return {ForgeHeadState(state): count for state, count in session.execute(found)}
 
 
 def _heads(session: Session, forge: Forge, condition: ColumnElement[bool]) -> list[ForgeHeadView]:
@@ -109,7 +109,7 @@ def _heads(session: Session, forge: Forge, condition: ColumnElement[bool]) -> li
             seen_at=head.created_at,
             submission_id=head.submission_id,
         )
-        for head, change, state in session.execute(found).tuples()
+        for head, change, state in session.execute(found)
     ]
 
 

@@ -102,7 +102,7 @@ def _fail(factory: SessionFactory, change: ForgeChange, problem: str, wait: floa
     wait_s = max(min(FIRST_RETRY_S * 2**change.attempts, LONGEST_RETRY_S), wait or 0.0)
     with transaction(factory) as session:
         again = None if change.attempts + 1 >= ATTEMPTS else clock(session) + timedelta(seconds=wait_s)
-        values = {"attempts": change.attempts + 1, "due_at": again, "nudged_at": None}
+        values: dict[str, object] = {"attempts": change.attempts + 1, "due_at": again, "nudged_at": None}
         values |= {"problem": problem[:1000], "problem_at": clock(session)}
         session.execute(
             update(ForgeChange).where(ForgeChange.id == change.id, ForgeChange.events == change.events).values(**values)
