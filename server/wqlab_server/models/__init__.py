@@ -15,7 +15,7 @@ from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
 from .lists import ListRead, RuleDecisionRow, SeenMail, StoredRule, WatchedList
 from .lookups import Lookup, ThreadLookup
-from .mailbox import MailBounce, ReceivedCommand
+from .mailbox import ListReply, MailBounce, ReceivedCommand
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
 from .reports import KeptReport
@@ -62,6 +62,7 @@ __all__ = [
     "LastTick",
     "Lease",
     "ListRead",
+    "ListReply",
     "Lookup",
     "MailBounce",
     "PendingEvent",

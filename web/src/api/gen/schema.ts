@@ -4110,6 +4110,8 @@ export interface components {
             archive: string;
             /** Authors */
             authors?: string[];
+            /** Commanders */
+            commanders?: string[];
             /**
              * Enabled
              * @default false
