@@ -157,6 +157,7 @@ def test_a_maintainer_sees_what_each_forge_waits_for(person: MakePerson, told: i
     expect(page.get_by_text("Heads: 1 being read, 1 waiting, 1 being measured, 1 not measured.")).to_be_visible()
     expect(page.get_by_text("Merge_Request_Hook, taken: pull/9")).to_be_visible()
     expect(page.get_by_text("2 changes found by polls")).to_be_visible()
+    expect(page.get_by_text("on GitHub, tree t")).to_be_visible()
     expect(page.get_by_text("401: the header X-Gitlab-Token is not the secret")).to_be_visible()
     unfinished = page.get_by_role("table", name="Not finished: 3 heads")
     waiting = unfinished.get_by_role("row", name="Pull request 7")

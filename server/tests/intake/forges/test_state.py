@@ -37,6 +37,7 @@ def test_a_forge_that_has_told_nothing(github: Hub) -> None:
     (view,) = [ForgeView.model_validate(each) for each in get(github)]
     assert (view.name, view.repository, view.owner) == ("hub", "wq/linux", "dev")
     assert view.url == f"{github.stub.url}/wq/linux"
+    assert view.next_poll_at is not None, "it is due"
     told = (view.last_event_at, view.polled_at, view.last_status, view.last_error, view.missed, view.heads)
     assert told == (None, None, None, None, 0, {})
     assert "the operator lists forges in intake/forges.yaml" in get(github, "/other", 404)["detail"]

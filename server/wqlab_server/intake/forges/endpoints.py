@@ -34,16 +34,16 @@ _BODY = {
 
 
 @router.get("", responses=documented(401, 403, 429))
-def list_forges(session: Db, data: Data, _: Maintainer) -> list[ForgeView]:
+def list_forges(session: Db, data: Data, settings: AppSettings, _: Maintainer) -> list[ForgeView]:
     """List the forges of intake/forges.yaml, in its order: last event, last poll, last status, last error, and how many
     heads are in which state."""
-    return [state.view(session, forge) for forge in data.current().forges]
+    return [state.view(session, settings, forge) for forge in data.current().forges]
 
 
 @router.get("/{name}", responses=documented(401, 403, 404, 422, 429))
-def get_forge(name: str, session: Db, data: Data, _: Maintainer) -> ForgeDetail:
+def get_forge(*, name: str, session: Db, data: Data, settings: AppSettings, _: Maintainer) -> ForgeDetail:
     """One forge, with the heads that wait and those that are not measured, each with the reason."""
-    return state.detail(session, _find(data, plain_text("name", name)))
+    return state.detail(session, settings, _find(data, plain_text("name", name)))
 
 
 @router.post("/{name}/poll", responses=documented(401, 403, 404, 422, 429))
@@ -55,7 +55,7 @@ def poll_forge(
     forge = _find(data, plain_text("name", name))
     poll.order(session, forge)
     audit.record(session, AuditAction.POLL_FORGE, f"forge/{forge.name}")
-    return state.detail(session, forge)
+    return state.detail(session, settings, forge)
 
 
 @router.post(

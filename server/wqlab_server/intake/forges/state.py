@@ -21,6 +21,8 @@ from ...models import (
     ForgeRepository,
     Submission,
 )
+from ...settings import Settings
+from ...storage.db import clock
 
 SHOWN = 100
 """Most heads of each list."""
@@ -51,7 +53,8 @@ def _current(forge: Forge) -> Select[ForgeHead, ForgeChange, str]:
     )
 
 
-def view(session: Session, forge: Forge) -> ForgeView:
+def view(session: Session, settings: Settings, forge: Forge) -> ForgeView:
+    """Return a forge. One that was never polled is due now, unless polls are switched off."""
     row = session.scalar(select(ForgeRepository).where(ForgeRepository.forge == forge.name))
     event = session.scalar(
         select(ForgeEvent).where(ForgeEvent.forge == forge.name).order_by(ForgeEvent.received_at.desc()).limit(1)
@@ -69,7 +72,7 @@ def view(session: Session, forge: Forge) -> ForgeView:
         last_event=event.event if event is not None else "",
         last_event_answer=event.answer if event is not None else "",
         polled_at=row.polled_at if row is not None else None,
-        next_poll_at=row.due_at if row is not None else None,
+        next_poll_at=(row.due_at if row is not None else None) or (clock(session) if settings.forge_poll_s else None),
         missed=row.missed if row is not None else 0,
         missed_at=row.missed_at if row is not None else None,
         complete=row is None or row.listing is None or row.listing.is_complete,
@@ -79,11 +82,11 @@ def view(session: Session, forge: Forge) -> ForgeView:
     )
 
 
-def detail(session: Session, forge: Forge) -> ForgeDetail:
+def detail(session: Session, settings: Settings, forge: Forge) -> ForgeDetail:
     """Return a forge with its heads that are not measured, or not yet."""
     unfinished = [state.value for state in _UNFINISHED]
     return ForgeDetail(
-        **dict(view(session, forge)),
+        **dict(view(session, settings, forge)),
         waiting=_heads(session, forge, _state().in_(unfinished)),
         not_measured=_heads(session, forge, _state() == ForgeHeadState.NOT_MEASURED.value),
     )

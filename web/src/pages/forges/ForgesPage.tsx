@@ -15,7 +15,7 @@ import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
 import classes from "./ForgesPage.module.css";
-import { changeText, changeUrl, countsText, spendersText } from "./words";
+import { changeText, changeUrl, countsText, KIND_WORDS, spendersText } from "./words";
 
 export function ForgesPage() {
   const { user } = useSuspenseQuery(sessionQuery).data;
@@ -102,7 +102,7 @@ function Facts({ of }: { of: ForgeDetail }) {
         <a href={of.url} rel="noreferrer">
           {of.repository}
         </a>{" "}
-        on {of.kind}, tree {of.tree}
+        on {KIND_WORDS[of.kind]}, tree {of.tree}
       </dd>
       <dt>Device time</dt>
       <dd className={classes.long}>

@@ -11,6 +11,12 @@ const STATE_WORDS: Record<ForgeHeadState, string> = {
   not_measured: "not measured",
 };
 
+export const KIND_WORDS: Record<ForgeDetail["kind"], string> = {
+  github: "GitHub",
+  gitlab: "GitLab",
+  gitea: "Gitea or Forgejo",
+};
+
 /** How many heads are in which state. */
 export function countsText(heads: Partial<Record<ForgeHeadState, number>>): string {
   const found = (Object.keys(STATE_WORDS) as ForgeHeadState[])
