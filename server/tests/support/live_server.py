@@ -13,6 +13,7 @@ import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from wqlab_contracts.enums import Scope
 from wqlab_server.app import create_app
@@ -83,11 +84,13 @@ def live(app: FastAPI, secrets: dict[Scope, str]) -> Iterator[Live]:
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    """Serve the application on loopback; yield the URL."""
+def serving(app: FastAPI, served: ASGIApp | None = None) -> Iterator[str]:
+    """Serve the application on loopback, or `served`, which passes requests on to it; yield the URL."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))
+        server = uvicorn.Server(
+            uvicorn.Config(served or app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
+        )
         started = threading.Event()
         call_when_ready(server, app.state.notifications, started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
