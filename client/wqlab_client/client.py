@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .calls.builds import BuildCalls, RunCalls
 from .calls.events import EventCalls
+from .calls.forges import ForgeCalls
 from .calls.history import HistoryCalls
 from .calls.lab import LabCalls
 from .calls.outbox import OutboxCalls
@@ -24,6 +25,7 @@ class Client(
     RuleCalls,
     WatchedTreeCalls,
     HistoryCalls,
+    ForgeCalls,
 ):
     """A connection to one lab; safe to use from several threads.
 

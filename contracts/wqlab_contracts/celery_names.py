@@ -23,7 +23,9 @@ LOOKUP = "wqlab.lookup"
 THREAD_LOOKUP = "wqlab.thread_lookup"
 LIST_READ = "wqlab.list_read"
 DELIVER = "wqlab.deliver"
+LIST_REPLY = "wqlab.list_reply"
 FORGE_SYNC = "wqlab.forge_sync"
+FORGE_POLL = "wqlab.forge_poll"
 FORGE_READING = "wqlab.forge_reading"
 
 

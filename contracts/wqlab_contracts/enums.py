@@ -11,6 +11,7 @@ from .history_enums import ShiftState as ShiftState
 from .intake_enums import CommandState as CommandState
 from .intake_enums import DecisionReason as DecisionReason
 from .intake_enums import DecisionState as DecisionState
+from .intake_enums import ForgeHeadState as ForgeHeadState
 from .intake_enums import MailCommand as MailCommand
 from .intake_enums import WatchedHeadState as WatchedHeadState
 from .outbox_enums import AttemptOutcome as AttemptOutcome
@@ -379,6 +380,7 @@ class AuditAction(StrEnum):
     PAUSE_WEBHOOK = "webhook.pause"
     RESUME_WEBHOOK = "webhook.resume"
     RECEIVE_FORGE_EVENT = "forge.event"
+    POLL_FORGE = "forge.poll"
     CREATE_RULE = "rule.create"
     CHANGE_RULE = "rule.change"
     """A rule of a watched list was changed, also by its file."""

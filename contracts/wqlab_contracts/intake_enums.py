@@ -72,3 +72,16 @@ class WatchedHeadState(StrEnum):
     MEASURED = "measured"
     SKIPPED = "skipped"
     FAILED = "failed"
+
+
+class ForgeHeadState(StrEnum):
+    """State of the head of a pull request or branch on a forge."""
+
+    READING = "reading"
+    """The lab reads its commits and `.wqlab.yaml`."""
+    WAITING = "waiting"
+    """It waits for a label or for a quota; the reason says which."""
+    MEASURING = "measuring"
+    MEASURED = "measured"
+    NOT_MEASURED = "not_measured"
+    """The reason says why: nobody may spend device time on it, or its repository does not ask for it."""

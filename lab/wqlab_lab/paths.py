@@ -28,13 +28,15 @@ PASSED_VARIABLES = (
     *("WQLAB_RESERVE_BYTES", "WQLAB_CACHE_BYTES", "WQLAB_CACHE_KEEP_DAYS", "WQLAB_CACHE_RESERVE_BYTES"),
     *("WQLAB_PRIVATE_WEBHOOK_HOSTS", "WQLAB_LAB_LOST_S", "WQLAB_SMTP_HOST", "WQLAB_SMTP_PORT", "WQLAB_SMTP_TLS"),
     *("WQLAB_SMTP_USER", "WQLAB_SMTP_PASSWORD_FILE", "WQLAB_MAIL_FROM", "WQLAB_MAIL_REPLY_TO", "WQLAB_MAIL_REVIEW"),
-    *("WQLAB_MAIL_TO_AUTHORS", "WQLAB_MAIL_COMMANDERS", "WQLAB_LIST_READ_S"),
+    *("WQLAB_MAIL_TO_AUTHORS", "WQLAB_MAIL_COMMANDERS", "WQLAB_LIST_READ_S", "WQLAB_FORGE_POLL_S"),
     *("WQLAB_KCIDB_ORIGIN", "WQLAB_KCIDB_URL", "WQLAB_KCIDB_TOKEN_FILE"),
     *("WQLAB_OIDC_ISSUER", "WQLAB_OIDC_CLIENT_ID", "WQLAB_OIDC_CLIENT_SECRET_FILE", "WQLAB_OIDC_SCOPES"),
     *("WQLAB_OIDC_GROUPS_CLAIM", "WQLAB_OIDC_ROLES", "WQLAB_OIDC_DEFAULT_ROLE", "WQLAB_OIDC_LABEL"),
     *("WQLAB_OIDC_SESSION_S", "SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
 )
 """Environment variables of `make up` that are passed to the lab's processes."""
+KERNELCI_NEEDED = ("WQLAB_KERNELCI_RUNTIME", "WQLAB_KERNELCI_TOKEN_FILE", "WQLAB_KERNELCI_JOBS_FILE")
+"""Variables without which the process for KernelCI's jobs cannot work, beside WQLAB_KERNELCI_URL."""
 LAVA_SETTINGS = ("WQLAB_LAVA_LISTEN", "WQLAB_LAVA_WORKER_HOST")
 LOOPBACK = "127.0.0.1,localhost"
 LONGEST_SOCKET_PATH = 107
@@ -274,6 +276,22 @@ class LabPaths:
             )
         passed = {name: value for name in LAVA_SETTINGS if (value := os.environ.get(name))}
         return {"WQLAB_LAVA_URL": os.environ["WQLAB_LAVA_URL"], "WQLAB_LAVA_TOKEN": secret, **passed}
+
+    def kernelci_environment(self) -> dict[str, str]:
+        """Return the additional environment of the process that takes KernelCI's jobs; empty if it is not configured.
+
+        Raises LabPathsError if a variable is missing or a file cannot be read.
+        """
+        if not os.environ.get("WQLAB_KERNELCI_URL"):
+            return {}
+        for name in KERNELCI_NEEDED:
+            needed = os.environ.get(name, "")
+            if not needed:
+                raise LabPathsError(f"WQLAB_KERNELCI_URL is set: set {name} too (docs/deploy.md)")
+            if name.endswith("_FILE") and not os.access(needed, os.R_OK):
+                raise LabPathsError(f"{name}={needed} cannot be read by this user")
+        names = ("WQLAB_KERNELCI_URL", *KERNELCI_NEEDED, "WQLAB_KERNELCI_POLL_S")
+        return {name: value for name in names if (value := os.environ.get(name))}
 
     def user_environment(self) -> dict[str, str]:
         """Return the environment of the `wqlab` command."""

@@ -44,6 +44,7 @@ WITHOUT_SUCCESS = {
     "get_run_artifact",  # needs the hash of an artifact
     "get_submission_series",  # needs a finished apply
     "receive_forge_event",  # needs a signature
+    *("get_forge", "poll_forge"),  # need a forge, which is in the operator's file
     "add_watched_tree",  # needs a tree, plan and account that exist
     "change_watched_tree",  # likewise
     "edit_mail",  # needs a mail that still waits, and mail addresses
@@ -91,6 +92,7 @@ AUDITED = {
     "edit_mail": AuditAction.EDIT_MAIL,
     "drop_mail": AuditAction.DROP_MAIL,
     "receive_forge_event": AuditAction.RECEIVE_FORGE_EVENT,
+    "poll_forge": AuditAction.POLL_FORGE,
     "create_rule": AuditAction.CREATE_RULE,
     "change_rule": AuditAction.CHANGE_RULE,
     "switch_rule_on": AuditAction.SWITCH_RULE_ON,

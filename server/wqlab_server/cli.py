@@ -231,7 +231,11 @@ def audit_prune(
 
 
 @kernelci.command("poll")
-def kernelci_poll(once: Annotated[bool, typer.Option(help="poll once and exit")] = False) -> None:
+def kernelci_poll(
+    *,
+    once: Annotated[bool, typer.Option(help="poll once and exit")] = False,
+    touch: Annotated[Path | None, typer.Option(help="touch this file after each poll without an error")] = None,
+) -> None:
     """Take jobs until the process is ended: claim, submit, report. Several processes do not disturb each other."""
     from wqlab_contracts import logs
 
@@ -246,7 +250,7 @@ def kernelci_poll(once: Annotated[bool, typer.Option(help="poll once and exit")]
     data = LiveData(settings().data_dir)
     try:
         if not once:
-            intake.poll_for_ever(factory, settings(), data)
+            intake.poll_for_ever(factory, settings(), data, touch=touch)
         elif not intake.poll(factory, settings(), data):
             typer.echo("wqlab-server: another process is polling", err=True)
     except (ValueError, KernelCiError) as error:

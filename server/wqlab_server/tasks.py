@@ -13,12 +13,13 @@ from typing import Any
 from celery.signals import after_setup_logger, beat_init
 
 from wqlab_contracts import logs
-from wqlab_contracts.celery_names import ADVANCE, DELIVER, FORGE_SYNC, SERVER_QUEUE, TICK
+from wqlab_contracts.celery_names import ADVANCE, DELIVER, FORGE_POLL, FORGE_SYNC, LIST_REPLY, SERVER_QUEUE, TICK
 
+from .intake.forges import poll as forge_poll
 from .intake.forges import sync as forge_sync
 from .outbox import send as outbox
 from .pipeline import advance as pipeline
-from .pipeline import assign_devices
+from .pipeline import assign_devices, list_replies
 from .pipeline import tick as pipeline_tick
 from .pipeline.tick_schedule import TickSchedule
 from .settings import Settings, settings
@@ -85,3 +86,13 @@ def deliver(delivery_id: int) -> None:
 @app.task(name=FORGE_SYNC)  # type: ignore[untyped-decorator]
 def sync_forge(change_id: int) -> None:
     forge_sync.sync(process.sessions, process.settings, change_id)
+
+
+@app.task(name=FORGE_POLL)  # type: ignore[untyped-decorator]
+def poll_forge(repository_id: int) -> None:
+    forge_poll.poll(process.sessions, process.settings, repository_id)
+
+
+@app.task(name=LIST_REPLY)  # type: ignore[untyped-decorator]
+def handle_list_reply(reply_id: int) -> None:
+    list_replies.handle(process.sessions, process.settings, process.data.current(), reply_id)

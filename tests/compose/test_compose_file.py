@@ -34,6 +34,8 @@ DIFFERENT = {
 """Service -> words of its command in `make demo` -> words in a container. All other words are equal."""
 LAVA = {"lava": "lava-devices"}
 """Program that `make up` starts for a LAVA lab -> its service. `make up` does not start LAVA itself."""
+ISSUED = {"wqlab_kernelci_token"}
+"""Secrets that others issue; all others are made by deploy/secrets.sh."""
 ONCE = {"database", "schema", "prepare", "exporter-file", "places"}
 """Services that do the one-time steps of `make up`, and then end."""
 NETWORK = "lab"
@@ -58,6 +60,11 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Service]:
     (kept / "lava.token").write_text("secret")
     monkeypatch.setenv("WQLAB_LAVA_URL", "http://127.0.0.1:8760")
     monkeypatch.setenv("WQLAB_LAVA_TOKEN_FILE", str(kept / "lava.token"))
+    (kept / "kernelci").write_text("secret")
+    monkeypatch.setenv("WQLAB_KERNELCI_URL", "https://api.kernelci.org/latest")
+    monkeypatch.setenv("WQLAB_KERNELCI_RUNTIME", "pull-labs-wqlab")
+    for name in ("WQLAB_KERNELCI_TOKEN_FILE", "WQLAB_KERNELCI_JOBS_FILE"):
+        monkeypatch.setenv(name, str(kept / "kernelci"))
     paths = LabPaths(Path("/srv/wqlab"), Path("/var/cache/wqlab"), kept)
 
     def in_container(text: str) -> str:
@@ -86,7 +93,7 @@ def test_file_follows_the_compose_specification(compose: dict[str, Any]) -> None
 
 def test_each_demo_program_has_a_service(compose: dict[str, Any], demo: dict[str, Service]) -> None:
     always = {name for name, service in compose["services"].items() if "profiles" not in service}
-    assert always == set(demo) - {*LAVA.values()} | ONCE | {NETWORK}
+    assert always == set(demo) - {*LAVA.values(), "kernelci"} | ONCE | {NETWORK}
 
 
 @pytest.mark.parametrize(
@@ -101,6 +108,7 @@ def test_each_demo_program_has_a_service(compose: dict[str, Any], demo: dict[str
         "server",
         "outbox",
         "beat",
+        "kernelci",
         "apply",
         "build",
         "lookups",
@@ -123,7 +131,20 @@ def test_service_runs_the_command_of_the_demo(name: str, compose: dict[str, Any]
 
 @pytest.mark.parametrize(
     "name",
-    ["api", "server", "outbox", "beat", "apply", "build", "lookups", "lists", "bench", "devices", "lava-devices"],
+    [
+        "api",
+        "server",
+        "outbox",
+        "beat",
+        "kernelci",
+        "apply",
+        "build",
+        "lookups",
+        "lists",
+        "bench",
+        "devices",
+        "lava-devices",
+    ],
 )
 def test_service_has_the_environment_of_the_demo(name: str, compose: dict[str, Any], demo: dict[str, Service]) -> None:
     image = set(re.findall(r"\b([A-Z_]+)=", (ROOT / "deploy/Dockerfile").read_text()))
@@ -157,7 +178,7 @@ def test_every_service_has_health_check_limits_and_build(compose: dict[str, Any]
 
 def test_lava_is_optional_and_confined(compose: dict[str, Any]) -> None:
     asked_for = {name: service["profiles"] for name, service in compose["services"].items() if "profiles" in service}
-    assert asked_for == {"lava": ["lava"], "lava-devices": ["lava"]}
+    assert asked_for == {"lava": ["lava"], "lava-devices": ["lava"], "kernelci": ["kernelci"]}
     service = compose["services"]["lava"]
     assert service["build"]["dockerfile"] == "deploy/lava/Dockerfile"
     assert service["cap_drop"] == ["ALL"]
@@ -203,7 +224,7 @@ def test_only_the_server_reaches_the_database(compose: dict[str, Any]) -> None:
         }
 
     assert holders("postgres") == {"database", "postgres"}
-    assert holders("postgres-socket") == {"postgres", "schema", "api", "server", "outbox", "beat"}
+    assert holders("postgres-socket") == {"postgres", "schema", "api", "server", "outbox", "beat", "kernelci"}
     for store in ("postgres", "redis"):
         assert compose["services"][store]["network_mode"] == "none"
     published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
@@ -252,7 +273,7 @@ def test_secrets_are_random_and_private(tmp_path: Path) -> None:
     folder = tmp_path / "deploy/secrets"
     assert re.fullmatch(r"wql_[0-9a-f]{64}\n", first)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {path.name for path in folder.iterdir()} == set(load({"WQLAB_SECRETS": "x"})["secrets"])
+    assert {path.name for path in folder.iterdir()} == set(load({"WQLAB_SECRETS": "x"})["secrets"]) - ISSUED
     assert make() == first, "an existing secret is kept"
     assert (tmp_path / ".env").read_text() == "WQLAB_SECRETS=./deploy/secrets\n"
     (folder / "wqlab_worker_token").unlink()

@@ -7,6 +7,7 @@ import { parseSearch, stringifySearch } from "./lib/search";
 import { accountRoute } from "./pages/account/route";
 import { adminLabsRoute, adminUsersRoute, auditRoute } from "./pages/admin/route";
 import { compareRoute } from "./pages/compare/route";
+import { forgesRoute } from "./pages/forges/route";
 import { homeRoute } from "./pages/home/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
 import { deliveriesRoute, deliveryRoute, reviewRoute, webhooksRoute } from "./pages/outbox/route";
@@ -39,6 +40,7 @@ const routeTree = rootRoute.addChildren([
   deliveriesRoute,
   deliveryRoute,
   webhooksRoute,
+  forgesRoute,
   adminLabsRoute,
   permissionsRoute,
 ]);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import datetime
 from typing import Annotated
 
@@ -15,6 +16,8 @@ MAILS_A_READ = 1_000
 MAILS_OF_A_PREVIEW = 20_000
 """Maximum number of cover letters and patches that the preview of a rule looks at."""
 PATH_LIMIT = 300
+REPLY_BYTES = 64 << 10
+"""Size of the largest reply that may be a command; it has a few kilobytes."""
 REQUEST_LIMIT = 10
 _MessageId = Annotated[str, StringConstraints(max_length=1000)]
 _Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
@@ -67,12 +70,31 @@ class ListSource(Message):
     """With no position: the first mails are those that the archive has received since then."""
 
 
+class ArchivedReply(Message):
+    """A reply with a line `wqlab: ...`, as the archive has it: it may be a command about a mail of the lab."""
+
+    message_id: _MessageId
+    raw: Annotated[str, StringConstraints(max_length=4 * (REPLY_BYTES // 3 + 1))]
+    """The mail (RFC 5322) in base64, unchanged, because its signature covers it."""
+
+    @classmethod
+    def of(cls, message_id: str, data: bytes) -> ArchivedReply:
+        return cls(message_id=message_id, raw=base64.b64encode(data).decode())
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the mail. Raises ValueError if `raw` is not base64."""
+        return base64.b64decode(self.raw, validate=True)
+
+
 class ListMails(Message):
     """Mails behind a position of a list, in the order in which the archive received them."""
 
     position: ListPosition | None
     """Position behind these mails; null if the list has none yet."""
     mails: list[ListMail] = Field(default_factory=list, max_length=MAILS_OF_A_PREVIEW)
+    replies: list[ArchivedReply] = Field(default_factory=list, max_length=MAILS_A_READ)
+    """Those of the mails that may be commands, of at most REPLY_BYTES each."""
     removed: list[_MessageId] = Field(default_factory=list, max_length=MAILS_OF_A_PREVIEW)
     """Mails that the archive removed."""
     unread: int = Field(default=0, ge=0)

@@ -29,6 +29,9 @@ class Archive(Strict):
     epochs: str | None = Field(default=None, max_length=500)
     """Git repositories of the list's mails, with `{epoch}` in the place of their number from 0; needed to watch the
     list."""
+    dkim_checked: bool = False
+    """True if the archive takes only mails whose DKIM signature its mail server has checked. Commands in its replies
+    are then followed without another check, which the footer of a mailing list would fail."""
     private: bool = False
     """True for an archive in the lab's own network: its addresses may be private, and its URLs may be http."""
 

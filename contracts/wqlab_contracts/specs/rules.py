@@ -12,6 +12,7 @@ from .base import Name, Strict
 _Prefix = Annotated[str, StringConstraints(pattern=r"^[^\s/][^\s]*$", max_length=300)]
 _Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=2, max_length=200)]
 _Address = Annotated[str, StringConstraints(pattern=r"^[^<>\s@]*@[^<>\s@]+$", max_length=200)]
+_FullAddress = Annotated[str, StringConstraints(pattern=r"^[^<>\s@,]+@[^<>\s@,]+$", max_length=200)]
 PlanOnType = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}@[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
 ]
@@ -70,6 +71,8 @@ class ListRule(Strict):
     """Kernel tree of the lab to which series are applied."""
     owner: Annotated[str, StringConstraints(min_length=1, max_length=64)]
     """Account whose quota the rule's submissions use."""
+    commanders: list[_FullAddress] = Field(default_factory=list, max_length=50)
+    """Who may command by replies to the lab's mails about series that the rule took, beside their authors."""
     minutes_a_day: int = Field(default=240, ge=1, le=100_000)
     """Device time, by the quotes of its submissions, that the rule may start within 24 hours."""
     quiet_hours: list[QuietHours] = Field(default_factory=list, max_length=5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -11,14 +12,17 @@ from sqlalchemy import select
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.rules import RuleDecision, RulePreview, RuleView
 from wqlab_contracts.api.submissions import SubmissionView
-from wqlab_contracts.enums import DecisionReason, DecisionState, JobState, Outcome
-from wqlab_server.models import ListRead, WatchedList
+from wqlab_contracts.enums import DecisionReason, DecisionState, DeliveryKind, DeliveryState, JobState, Outcome
+from wqlab_server.intake.mailbox.check_signature import check_signature
+from wqlab_server.models import Delivery, ListRead, ListReply, WatchedList
 from wqlab_server.pipeline.advance import advance
+from wqlab_server.pipeline.list_replies import handle
 from wqlab_server.pipeline.watch_lists import watch_lists
 from wqlab_server.storage.db import SessionFactory, transaction
 from wqlab_worker.claims import jobs, reading_jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
+from ..pipeline.test_received_mail import lookup, reply
 from ..support.live_server import Live, expect
 from .test_real_worker import Kernel, PublicInbox, inbox, kernel, worker
 
@@ -162,3 +166,41 @@ def test_list_that_is_gone_is_shown_and_read_on_when_it_is_back(
     watched = view(client).watched
     assert watched is not None and watched.failure is None and watched.mails == 2
     assert [each.reason for each in decisions(client)] == [DecisionReason.AUTHORS]
+
+
+def test_reply_in_the_archive_commands_once(
+    watcher: Watcher, client: httpx.Client, kernel: Kernel, inbox: PublicInbox
+) -> None:
+    """A signed reply goes through the real archive, and its signature still holds."""
+    rule = {**RULE, "commanders": ["ada@example.org"]}
+    expect(client.post("/api/v1/rules", json=rule), 201)
+    expect(client.post("/api/v1/rules/wq/on"))
+    watcher.tick()
+    watcher.read()
+    kernel.git("switch", "--quiet", "-c", "topic")
+    kernel.edit("512", "1024")
+    kernel.commit("workqueue: raise max_active")
+    for mail in asking(kernel, 1):
+        inbox.receive(mail)
+    watcher.read()
+    (decision,) = decisions(client)
+    with transaction(watcher.sessions) as session:
+        session.add(
+            Delivery(
+                key="k", kind=DeliveryKind.MAIL, event="reply", destination="ada@example.org",
+                message_id="result@lab.example", submission_id=decision.submission_id, thread="v1-0@kernel.example",
+                state=DeliveryState.DELIVERED,
+            )
+        )  # fmt: skip
+    signed = reply("result@lab.example", "Thank you.\n\nwqlab: stop\n").decode().replace("\r\n", "\n")
+    inbox.receive(f"Precedence: bulk\nMessage-ID: <stop@example.org>\n{signed}")
+    inbox.receive(reply("else@example.org", "wqlab: stop\n").decode().replace("\r\n", "\n"))
+    watcher.read()
+    with transaction(watcher.sessions) as session:
+        (number,) = session.scalars(select(ListReply.id)).all()
+    state = watcher.live.app.state
+    check = partial(check_signature, lookup=lookup)
+    said = handle(watcher.sessions, state.settings, state.data.current(), number, check)
+    assert said == f"done: submission {decision.submission_id} is canceled; no more mails about this revision"
+    answer = expect(client.get(f"/api/v1/submissions/{decision.submission_id}"))
+    assert SubmissionView.model_validate_json(answer.content).outcome is Outcome.CANCELED

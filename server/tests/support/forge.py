@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import threading
@@ -34,6 +35,8 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
     after: bool = False
     hang_up: bool = False
+    only_headers: bool = False
+    """The documented answer, with more headers."""
 
 
 @dataclass
@@ -53,6 +56,8 @@ class StubForge:
     """Answers to the next requests; None: the documented one."""
     requests: list[tuple[str, str]] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
+    unchanged: int = 0
+    """Number of answers that said that a page has not changed."""
 
     @property
     def url(self) -> str:
@@ -71,6 +76,12 @@ class StubForge:
         path = path.removeprefix(self.prefix)
         if match := re.fullmatch(r"/statuses/([0-9a-f]{40})", path):
             return self._status(match[1], body)
+        if re.fullmatch(r"/(?:pulls|merge_requests)", path):
+            opened = "opened" if self.kind == "gitlab" else "open"
+            assert query["state"] == [opened]
+            return 200, [pull for pull in self.pulls.values() if pull["state"] == opened]
+        if re.fullmatch(r"/(?:repository/)?branches", path):
+            return 200, [self._branch(name)[1] for name in sorted(self.branches)]
         if match := re.fullmatch(r"/(?:pulls|merge_requests)/(\d+)", path):
             pull = self.pulls.get(int(match[1]))
             return (200, pull) if pull is not None else (404, {"message": "Not Found"})
@@ -166,25 +177,48 @@ def stub_forge(kind: str) -> Iterator[StubForge]:
             forge.requests.append((self.command, parts.path))
             forge.tokens.add(self.headers.get("Authorization", ""))
             fault = forge.faults.pop(0) if forge.faults else None
-            status, answer = 401, {"message": "Bad credentials"}
+            status = 401
+            answer: Any = {"message": "Bad credentials"}
             allowed = self.headers.get("Authorization", "").endswith(f" {TOKEN}")
-            if allowed and (fault is None or fault.after):
+            if allowed and (fault is None or fault.after or fault.only_headers):
                 body = json.loads(content) if content else None
                 status, answer = forge.answer(self.command, parts.path, parse_qs(parts.query), body)
             headers: dict[str, str] = {}
-            if fault is not None:
+            if status == 200 and re.search(r"/(?:pulls|merge_requests|branches)$", parts.path):
+                status, answer, headers = self._paged(parts.path, parse_qs(parts.query), answer)
+            if fault is not None and fault.only_headers:
+                headers |= fault.headers
+            elif fault is not None:
                 status, answer, headers = fault.status, fault.body, fault.headers
                 if fault.hang_up:
                     self.close_connection = True
                     return
-            text = json.dumps(answer).encode()
+            text = b"" if status == 304 else json.dumps(answer).encode()
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(text)))
+            if status != 304:
+                self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
+
+        def _paged(
+            self, path: str, query: dict[str, list[str]], found: list[Any]
+        ) -> tuple[int, list[Any], dict[str, str]]:
+            """Return one page with the headers that the forge sends: a link to the next page, and a validator."""
+            size = int((query.get("per_page") or query["limit"])[0])
+            page = int(query["page"][0])
+            shown = found[(page - 1) * size : page * size]
+            headers = {}
+            if page * size < len(found):
+                headers["Link"] = f'<{forge.url}{path}?page={page + 1}>; rel="next", <{forge.url}{path}>; rel="last"'
+            if kind == "gitea":  # which sends no validators
+                return 200, shown, headers
+            etag = f'W/"{hashlib.sha256(json.dumps(shown).encode()).hexdigest()}"'
+            is_known = self.headers.get("If-None-Match") == etag
+            forge.unchanged += is_known
+            return (304, [], headers | {"ETag": etag}) if is_known else (200, shown, headers | {"ETag": etag})
 
         do_GET = do_POST = do_PATCH = do_PUT = _serve
 

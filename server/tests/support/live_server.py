@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from wqlab_contracts.enums import Scope
 from wqlab_server.app import create_app
@@ -77,17 +79,28 @@ class Live:
 
 @pytest.fixture
 def live(app: FastAPI, secrets: dict[Scope, str]) -> Iterator[Live]:
+    with serving(app) as url:
+        yield Live(url, secrets, app)
+
+
+@contextmanager
+def serving(app: FastAPI, served: ASGIApp | None = None) -> Iterator[str]:
+    """Serve the application on loopback, or `served`, which passes requests on to it; yield the URL."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))
+        server = uvicorn.Server(
+            uvicorn.Config(served or app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
+        )
         started = threading.Event()
         call_when_ready(server, app.state.notifications, started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         assert started.wait(20), "the server did not start"
-        yield Live(f"http://127.0.0.1:{listener.getsockname()[1]}", secrets, app)
-        server.should_exit = True
-        thread.join(10)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(10)
         assert not thread.is_alive()
 
 

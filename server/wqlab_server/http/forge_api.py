@@ -78,11 +78,12 @@ class ForgeApi:
             return f"/projects/{quote(self.forge.repository, safe='')}"
         return f"/repos/{self.forge.repository}"
 
-    def get(self, path: str) -> Answer:
-        """Read `path` of the repository. Raises ForgeUnreachable."""
-        return self.send("GET", path)
+    def get(self, path: str, etag: str = "") -> Answer:
+        """Read `path` of the repository. With the `ETag` of an earlier answer the forge answers 304 if it would be the
+        same. Raises ForgeUnreachable."""
+        return self.send("GET", path, etag=etag)
 
-    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None, etag: str = "") -> Answer:
         """Send a request for `path` of the repository, which begins with a slash. Raises ForgeUnreachable."""
         url = f"{self.forge.api_url}{self.repository_path}{path}"
         content = None if body is None else json.dumps(body).encode()
@@ -92,7 +93,7 @@ class ForgeApi:
                 httpcore.ConnectionPool(
                     ssl_context=self.tls or ssl.create_default_context(), network_backend=network, retries=0
                 ) as pool,
-                pool.stream(method, url, headers=self._headers(url, content), content=content) as response,
+                pool.stream(method, url, headers=self._headers(url, content, etag), content=content) as response,
             ):
                 headers = {name.decode("latin-1").lower(): text.decode("latin-1") for name, text in response.headers}
                 return Answer(response.status, headers, _read(response))
@@ -107,7 +108,7 @@ class ForgeApi:
             problem = f"the connection ended before the answer: {error or type(error).__name__}"
             raise ForgeUnreachable(problem, sent=True) from error
 
-    def _headers(self, url: str, content: bytes | None) -> list[tuple[str, str]]:
+    def _headers(self, url: str, content: bytes | None, etag: str) -> list[tuple[str, str]]:
         scheme = {ForgeKind.GITHUB: "Bearer", ForgeKind.GITLAB: "Bearer", ForgeKind.GITEA: "token"}[self.forge.kind]
         headers = [
             ("Host", urlsplit(url).netloc),
@@ -119,6 +120,8 @@ class ForgeApi:
         ]
         if self.forge.kind is ForgeKind.GITHUB:
             headers.append(("X-GitHub-Api-Version", "2022-11-28"))
+        if etag:
+            headers.append(("If-None-Match", etag))
         if content is not None:
             headers += [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
         return headers
@@ -131,6 +134,19 @@ def _read(response: httpcore.Response) -> bytes:
         if len(content) > ANSWER_LIMIT:
             break
     return bytes(content[:ANSWER_LIMIT])
+
+
+def scarce_s(answer: Answer, now_s: float) -> float | None:
+    """Return the seconds until the rate limit begins again if less than a tenth of it is left, otherwise None.
+
+    What can wait leaves the rest to what cannot. `now_s` is the Unix time.
+    """
+    for prefix in ("x-ratelimit-", "ratelimit-"):
+        texts = [answer.headers.get(f"{prefix}{name}", "")[:12] for name in ("limit", "remaining", "reset")]
+        if all(text.isascii() and text.isdigit() for text in texts):
+            limit, remaining, reset = map(int, texts)
+            return max(0.0, reset - now_s) + 1 if remaining * 10 < limit else None
+    return None
 
 
 def wait_s(answer: Answer, now_s: float) -> float | None:

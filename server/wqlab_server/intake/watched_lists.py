@@ -23,6 +23,7 @@ from ..models import ListRead, SeenMail, StoredRule, WatchedList
 from ..settings import Settings
 from ..storage.db import clock
 from ..storage.times import is_recent
+from .mailbox import replies
 
 OVERLAP = timedelta(days=1)
 """How far before the time of interest the first read of a list begins: archives date a mail by its headers, not by its
@@ -134,6 +135,7 @@ def _end(session: Session, read: ListRead, result: ListReadResult, settings: Set
         return
     found = result.found
     _store_mails(session, row.archive, found)
+    replies.store(session, row.archive, found.replies, now)
     if found.position is not None:
         row.epoch, row.commit = found.position.epoch, found.position.commit
     row.mails += len(found.mails)

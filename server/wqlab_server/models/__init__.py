@@ -8,7 +8,7 @@ from .artifacts import Artifact, ArtifactLink
 from .audit import AuditEntry
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
-from .forges import ForgeChange, ForgeEvent, ForgeHead
+from .forges import ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
 from .history import HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
 from .job import Job
 from .kernelci import KernelCiCursor, KernelCiJob
@@ -16,7 +16,7 @@ from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
 from .lists import ListRead, RuleDecisionRow, SeenMail, StoredRule, WatchedList
 from .lookups import Lookup, ThreadLookup
-from .mailbox import MailBounce, ReceivedCommand
+from .mailbox import ListReply, MailBounce, ReceivedCommand
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
 from .reports import KeptReport
@@ -51,6 +51,7 @@ __all__ = [
     "ForgeChange",
     "ForgeEvent",
     "ForgeHead",
+    "ForgeRepository",
     "HealthChange",
     "HistoryEnvironment",
     "HistoryLine",
@@ -66,6 +67,7 @@ __all__ = [
     "LastTick",
     "Lease",
     "ListRead",
+    "ListReply",
     "Lookup",
     "MailBounce",
     "PendingEvent",

@@ -32,6 +32,7 @@ from wqlab_contracts.messages import (
     StackFrame,
     ThreadSource,
 )
+from wqlab_contracts.messages.forge_listings import ForgeListing
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_mails import ListMail, ListSource
 from wqlab_contracts.messages.lookups import LookupResult
@@ -131,6 +132,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             DeviceFacts,
             DeviceType,
             Failure,
+            ForgeListing,
             ForgeReadingResult,
             KernelRecipe,
             ListMail,

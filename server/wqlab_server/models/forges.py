@@ -1,4 +1,4 @@
-"""Tables of forges: received events, pull requests and branches, and the heads that were looked at."""
+"""Tables of forges: repositories, received events, pull requests and branches, and the heads that were looked at."""
 
 from __future__ import annotations
 
@@ -8,10 +8,41 @@ from sqlalchemy import ForeignKey, Index, Text, UniqueConstraint, func, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
+from wqlab_contracts.messages.forge_listings import ForgeListing
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 
 from .base import Base
 from .job import Job
+
+
+class ForgeRepository(Base):
+    """A repository of intake/forges.yaml: its polls, and the last event that was refused."""
+
+    __tablename__ = "forge_repositories"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    forge: Mapped[str] = mapped_column(unique=True)
+    url: Mapped[str]
+    """Address of the repository in the API. Another one under the same name of a forge is begun anew."""
+    listing: Mapped[ForgeListing | None]
+    """Open pull requests and branches at the last poll; null before the first one."""
+    start: Mapped[dict[str, str]]
+    """Key -> head at the first poll. These are not measured before they change: only what is new was missed."""
+    due_at: Mapped[datetime | None]
+    """When it is polled again; null if polls are switched off."""
+    nudged_at: Mapped[datetime | None]
+    polled_at: Mapped[datetime | None]
+    """Time of the last poll that succeeded."""
+    problem: Mapped[str] = mapped_column(default="")
+    """Why the last poll failed; empty if it did not."""
+    problem_at: Mapped[datetime | None]
+    missed: Mapped[int] = mapped_column(default=0)
+    """Number of changes that polls have found although no event had told them."""
+    missed_at: Mapped[datetime | None]
+    """Time of the last one."""
+    refused: Mapped[str] = mapped_column(default="")
+    """Why the last refused event was refused, such as for a wrong signature."""
+    refused_at: Mapped[datetime | None]
 
 
 class ForgeEvent(Base):
@@ -73,6 +104,7 @@ class ForgeChange(Base):
     """Failed attempts to ask the API since the last success."""
     problem: Mapped[str] = mapped_column(default="")
     """Why the last attempt failed."""
+    problem_at: Mapped[datetime | None]
     comment_id: Mapped[str | None]
     """Id of the lab's comment on the pull request."""
 

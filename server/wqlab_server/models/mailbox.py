@@ -22,6 +22,8 @@ class ReceivedCommand(Base):
     key: Mapped[str] = mapped_column(unique=True)
     """Hash of what the signed mail says: the same mail that arrives again is not followed twice."""
     at: Mapped[datetime] = mapped_column(server_default=func.now())
+    message_id: Mapped[str] = mapped_column(default="", index=True)
+    """Of the mail with the command; empty if it was not kept."""
     sender: Mapped[str]
     text: Mapped[str]
     """What follows `wqlab:` in the mail."""
@@ -36,6 +38,22 @@ class ReceivedCommand(Base):
     """The new submission of a retry, the canceled one of a stop."""
     thread: Mapped[str]
     """Thread of the delivery, so that a stopped one is found."""
+
+
+class ListReply(Base):
+    """A reply to a mail of the lab that a watched list's archive has; kept until it was handled."""
+
+    __tablename__ = "list_replies"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    archive: Mapped[str]
+    raw: Mapped[bytes]
+    """The mail (RFC 5322), as the archive has it."""
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    due_at: Mapped[datetime] = mapped_column(server_default=func.now(), index=True)
+    nudged_at: Mapped[datetime | None]
+    attempts: Mapped[int] = mapped_column(default=0)
+    """Failed attempts to check its signature."""
 
 
 class MailBounce(Base):

@@ -67,6 +67,12 @@ class Delivery(Base):
         Index("ix_deliveries_webhook_id", "webhook_id", "id"),
         Index("ix_deliveries_submission_id", "submission_id", "id"),
         Index("ix_deliveries_thread", "thread", "id"),
+        Index(
+            "ix_deliveries_forge",
+            "destination",
+            "id",
+            postgresql_where=text("kind IN ('forge_status', 'forge_comment')"),
+        ),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)

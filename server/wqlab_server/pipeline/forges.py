@@ -15,7 +15,7 @@ from wqlab_contracts.messages import Failure
 from wqlab_contracts.specs import Forge
 
 from ..http.problems import ApiProblem
-from ..intake.forges import heads, sync
+from ..intake.forges import heads, poll, sync
 from ..models import ForgeChange, ForgeHead, Submission
 from ..outbox import forge_messages
 from ..outbox.forge_messages import COMMENT_LIMIT, ForgeComment, ForgeStatus, StatusState
@@ -41,6 +41,8 @@ def advance_forges(factory: SessionFactory, settings: Settings, data: LiveData) 
     """Do what is due for all pull requests and branches. An error in one does not affect the others."""
     with isolate_errors(factory, "forges", "due"), transaction(factory) as session:
         sync.nudge_due(session, clock(session))
+    with isolate_errors(factory, "forges", "polls"), transaction(factory) as session:
+        poll.nudge_due(session, settings, data.current().forges)
     with transaction(factory) as session:
         open_heads = session.execute(
             select(ForgeHead.id, ForgeHead.state)

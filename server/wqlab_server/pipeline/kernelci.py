@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import structlog
 from sqlalchemy import func, select
@@ -64,12 +65,21 @@ def poll(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
 
 
 def poll_for_ever(
-    factory: SessionFactory, settings: Settings, data: LiveData, sleep: Callable[[float], None] = time.sleep
+    factory: SessionFactory,
+    settings: Settings,
+    data: LiveData,
+    sleep: Callable[[float], None] = time.sleep,
+    touch: Path | None = None,
 ) -> None:
-    """Poll until the process is ended. An error is logged, and the next poll comes at its time."""
+    """Poll until the process is ended. An error is logged, and the next poll comes at its time.
+
+    The modification time of `touch` becomes that of the last poll without an error. Raises NotConfigured.
+    """
     while True:
         try:
             poll(factory, settings, data)
+            if touch is not None:
+                touch.touch()
         except NotConfigured:
             raise
         except Exception as error:

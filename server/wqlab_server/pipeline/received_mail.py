@@ -30,13 +30,22 @@ Check = Callable[[bytes, ReceivedMail], str]
 """Return the domain that has signed a mail, or raise Unsigned or CannotCheck."""
 
 
-def receive(factory: SessionFactory, settings: Settings, data: DataFolder, mail: bytes, check: Check) -> str:
+def receive(
+    factory: SessionFactory,
+    settings: Settings,
+    data: DataFolder,
+    mail: bytes,
+    check: Check,
+    *,
+    from_list: bool = False,
+) -> str:
     """Act on a mail (RFC 5322), and return in words what was done. The same mail again changes nothing.
 
-    Raises ValueError for a mail that is too large, and CannotCheck if it has to be received again later.
+    `from_list`: it is from the archive of a mailing list. Raises ValueError for a mail that is too large, and
+    CannotCheck if it has to be received again later.
     """
-    read = read_mail(mail)
-    if read.bounces and read.bounced:
+    read = read_mail(mail, from_list=from_list)
+    if not from_list and read.bounces and read.bounced:
         with transaction(factory) as session:
             reports = [
                 MailBounceView(recipient=each.recipient, action=each.action, status=each.status, text=each.text)

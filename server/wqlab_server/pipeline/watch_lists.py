@@ -23,6 +23,7 @@ from ..storage.owners import UnusableOwner, owner_of
 from ..submissions import quotas
 from ..submissions import service as submissions
 from ..submissions.quote_service import make_quote
+from . import list_replies
 from .tick_errors import isolate_errors
 
 log = structlog.get_logger(__name__)
@@ -38,6 +39,8 @@ def watch_lists(factory: SessionFactory, settings: Settings, data: LiveData) -> 
         rules.sync_files(session, current)
     with isolate_errors(factory, "lists", "reads"), transaction(factory) as session:
         watched_lists.order_reads(session, current, settings)
+    with isolate_errors(factory, "lists", "replies"), transaction(factory) as session:
+        list_replies.nudge_due(session, clock(session))
     with transaction(factory) as session:
         archives = session.scalars(select(SeenMail.archive).where(~SeenMail.settled).distinct()).all()
     for archive in archives:

@@ -310,6 +310,24 @@ export const webhooksQuery = (filters: { cursor?: string; limit?: number }) =>
     placeholderData: keepPreviousData,
   });
 
+/** Poll: there are no events for forges. */
+const FORGES_REFRESH_MS = 15_000;
+
+/** Forges, for maintainers. */
+export const forgesQuery = queryOptions({
+  queryKey: ["forges"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/forges", { signal })),
+  refetchInterval: FORGES_REFRESH_MS,
+});
+
+/** One forge with its heads that wait or are not measured. */
+export const forgeQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["forges", name],
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/forges/{name}", { params: { path: { name } }, signal })),
+    refetchInterval: FORGES_REFRESH_MS,
+  });
+
 /** Who may do what: roles and operations. */
 export const permissionsQuery = queryOptions({
   queryKey: ["permissions"],

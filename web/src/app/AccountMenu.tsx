@@ -40,6 +40,11 @@ export function AccountMenu({ user }: { user: SessionUser }) {
         <Link to="/deliveries" className={classes.item} onClick={close}>
           Deliveries
         </Link>
+        {user.scopes.includes("maintain") && (
+          <Link to="/forges" className={classes.item} onClick={close}>
+            Forges
+          </Link>
+        )}
         {user.scopes.includes("admin") && (
           <>
             <Link to="/admin/users" className={classes.item} onClick={close}>

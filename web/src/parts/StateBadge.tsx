@@ -5,7 +5,7 @@ import classes from "./StateBadge.module.css";
 /** States in which nothing happens at the moment. */
 const AT_REST = new Set([
   ...["finished", "waiting", "queued", "good", "suspect", "quarantined", "unknown"],
-  ...["waiting_for_review", "delivered", "given_up", "dropped"],
+  ...["waiting_for_review", "delivered", "given_up", "dropped", "measured", "not_measured"],
 ]);
 
 /** The state of something, or its outcome once it has finished. */

@@ -167,3 +167,22 @@ def test_read_ends_before_it_is_too_large_and_goes_on(inbox: PublicInbox, read: 
     assert 50 < len(found.mails) < 150 and not found.is_complete
     rest = read(found.position)
     assert len(found.mails) + len(rest.mails) == 150 and rest.is_complete
+
+
+def test_replies_that_may_be_commands_are_returned_as_they_came(inbox: PublicInbox, read: Read) -> None:
+    command = mail("Re: result", "command@x", to="result@lab", body="Ok.\n\n  WQLAB: retry\n")
+    huge = mail("Re: result", "huge@x", to="result@lab", body="wqlab: retry\n" + "x" * 70_000 + "\n")
+    inbox.import_mails(
+        [
+            mail("Re: result", "talk@x", to="result@lab", body="> wqlab: retry\nwhy?\n"),
+            command,
+            huge,
+            mail("[PATCH] x", "patch@x", body="wqlab: test\n"),
+        ]
+    )
+    found = read()
+    assert ids(found) == ["talk@x", "command@x", "huge@x", "patch@x"]
+    (reply,) = found.replies
+    assert reply.message_id == "command@x"
+    assert reply.data.decode() == command.partition("\n")[2]
+    assert read(limit=2).replies == [reply]

@@ -21,7 +21,14 @@ from typing import IO
 
 from wqlab_contracts import mbox
 from wqlab_contracts.mbox import Mail
-from wqlab_contracts.messages.list_mails import PATH_LIMIT, REQUEST_LIMIT, ListMail, ListMails
+from wqlab_contracts.messages.list_mails import (
+    PATH_LIMIT,
+    REPLY_BYTES,
+    REQUEST_LIMIT,
+    ArchivedReply,
+    ListMail,
+    ListMails,
+)
 
 from .parse_thread import printable
 from .thread_series import date_of
@@ -45,6 +52,7 @@ def main(out: Path = Path("/out")) -> None:
     commits = commits[: int(limit)]
     size = 0
     mails: list[ListMail] = []
+    replies: list[ArchivedReply] = []
     removed: list[str] = []
     unread = 0
     with _Contents(repository) as contents:
@@ -52,18 +60,34 @@ def main(out: Path = Path("/out")) -> None:
             if size > READ_BYTES:
                 commits, is_complete = commits[:place], False
                 break
-            mail = _parse(contents.read(f"{commit}:{_ADDED}"))
+            data = contents.read(f"{commit}:{_ADDED}")
+            mail = _parse(data)
             gone = None if mail else _parse(contents.read(f"{commit}:{_REMOVED}"))
             if mail is not None:
                 mails.append(describe(mail, archived_at))
                 size += len(mails[-1].model_dump_json())
+                if data is not None and is_command(mail, data):
+                    replies.append(ArchivedReply.of(mails[-1].message_id, data))
+                    size += len(replies[-1].raw)
             elif gone is not None:
                 removed.append(gone.effective_message_id[:1000])
             else:
                 unread += 1
-    found = ListMails(position=None, mails=mails, removed=removed, unread=unread, is_complete=is_complete)
+    found = ListMails(
+        position=None, mails=mails, replies=replies, removed=removed, unread=unread, is_complete=is_complete
+    )
     (out / "mails.json").write_text(found.model_dump_json())
     (out / "commit").write_text(commits[-1][0] if commits else "")
+
+
+def is_command(mail: Mail, data: bytes) -> bool:
+    """Return True if a mail may command the lab: a reply without a patch, with a line `wqlab: ...`."""
+    return (
+        mail.in_reply_to is not None
+        and not mail.has_patch
+        and len(data) <= REPLY_BYTES
+        and any(line.strip().lower().startswith("wqlab:") for line in mail.body.splitlines())
+    )
 
 
 def describe(mail: Mail, archived_at: datetime) -> ListMail:

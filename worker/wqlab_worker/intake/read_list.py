@@ -56,6 +56,7 @@ def read_list(
             return rest.model_copy(
                 update={
                     "mails": [*found.mails, *rest.mails][:limit],
+                    "replies": [*found.replies, *rest.replies][:limit],
                     "removed": [*found.removed, *rest.removed],
                     "unread": found.unread + rest.unread,
                     "is_complete": False,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,6 +63,16 @@ def test_command_takes_and_lists_jobs(
         listed = json.loads(command("jobs").splitlines()[-1])
         assert (listed["node_id"], listed["state"], listed["result"]) == (node_id, "reported", "incomplete")
         assert listed["reason"] == "this lab has no rule for tree 'mainline'; there are: none"
+        polled = tmp_path / "polled"
+        loop = [sys.executable, "-m", "wqlab_server.cli", "kernelci", "poll", "--touch", str(polled)]
+        with subprocess.Popen(loop) as process:  # as the lab's supervisor starts it
+            try:
+                deadline = time.monotonic() + 60
+                while not polled.exists():
+                    assert process.poll() is None and time.monotonic() < deadline
+                    time.sleep(0.1)
+            finally:
+                process.terminate()
         api.down = True
         assert "answered 503" in command("poll", "--once", code=2)
     finally:

@@ -1,4 +1,4 @@
-"""Endpoint that forges post their events to."""
+"""Endpoints of forges: what they post their events to, and how the lab and each of them get on."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
-from wqlab_contracts.api.forges import ForgeEventAnswer
+from wqlab_contracts.api.forges import ForgeDetail, ForgeEventAnswer, ForgeView
 from wqlab_contracts.enums import AuditAction
 from wqlab_contracts.specs import Forge
 
+from ...http.audit import Audit
+from ...http.auth import Maintainer
+from ...http.deps import AppSettings, Data, Db
+from ...http.paging import plain_text
 from ...http.problems import ApiProblem, documented, not_found
 from ...storage.audit import Actor, record
 from ...storage.db import SessionFactory, transaction
 from ...storage.live_data import LiveData
-from . import events, payloads, verify
+from . import events, payloads, poll, state, verify
 
 router = APIRouter(prefix="/forges", tags=["forges"])
 
@@ -27,6 +31,31 @@ _BODY = {
         "content": {"application/json": {"schema": {"type": "object"}}},
     }
 }
+
+
+@router.get("", responses=documented(401, 403, 429))
+def list_forges(session: Db, data: Data, settings: AppSettings, _: Maintainer) -> list[ForgeView]:
+    """List the forges of intake/forges.yaml, in its order: last event, last poll, last status, last error, and how many
+    heads are in which state."""
+    return [state.view(session, settings, forge) for forge in data.current().forges]
+
+
+@router.get("/{name}", responses=documented(401, 403, 404, 422, 429))
+def get_forge(*, name: str, session: Db, data: Data, settings: AppSettings, _: Maintainer) -> ForgeDetail:
+    """One forge, with the heads that wait and those that are not measured, each with the reason."""
+    return state.detail(session, settings, _find(data, plain_text("name", name)))
+
+
+@router.post("/{name}/poll", responses=documented(401, 403, 404, 422, 429))
+def poll_forge(
+    *, name: str, session: Db, data: Data, settings: AppSettings, _: Maintainer, audit: Audit
+) -> ForgeDetail:
+    """Ask the forge now for heads of which no event has told, for example after the lab was away. What is found is
+    there some seconds later."""
+    forge = _find(data, plain_text("name", name))
+    poll.order(session, forge)
+    audit.record(session, AuditAction.POLL_FORGE, f"forge/{forge.name}")
+    return state.detail(session, settings, forge)
 
 
 @router.post(
@@ -50,23 +79,40 @@ def _receive(
 ) -> ForgeEventAnswer:
     data: LiveData = request.app.state.data
     factory: SessionFactory = request.app.state.sessions
-    forge = next((each for each in data.current().forges if each.name == name), None)
-    if forge is None:
-        raise not_found("forge", repr(name[:64]), "the operator lists forges in intake/forges.yaml")
-    _check_signature(forge, headers, body)
+    forge = _find(data, name)
     try:
-        delivered = verify.describe(forge.kind, headers)
-        hint = payloads.read(forge, delivered.event, _parse(headers, body))
-    except verify.NoDelivery as error:
-        raise ApiProblem(400, str(error)) from None
-    except payloads.Unreadable as error:
-        raise ApiProblem(422, str(error)) from None
+        delivered, hint = _read(forge, headers, body)
+    except ApiProblem as problem:
+        with transaction(factory) as session:
+            events.remember_refusal(session, forge, f"{problem.status}: {problem.detail}")
+        raise
     with transaction(factory) as session:
         answer, taken = events.receive(session, forge, delivered, hint)
         if taken and isinstance(hint, payloads.Hint):
             actor = Actor(name=f"{hint.sender}@{forge.name}"[:200], address=address)
             record(session, actor, AuditAction.RECEIVE_FORGE_EVENT, f"forge/{forge.name}", change=hint.key)
     return ForgeEventAnswer(result=answer)
+
+
+def _find(data: LiveData, name: str) -> Forge:
+    forge = next((each for each in data.current().forges if each.name == name), None)
+    if forge is None:
+        raise not_found("forge", repr(name[:64]), "the operator lists forges in intake/forges.yaml")
+    return forge
+
+
+def _read(
+    forge: Forge, headers: dict[str, str], body: bytes
+) -> tuple[verify.Delivered, payloads.Hint | payloads.Ignored]:
+    """Check the signature of an event and return what it says. Raises ApiProblem."""
+    _check_signature(forge, headers, body)
+    try:
+        delivered = verify.describe(forge.kind, headers)
+        return delivered, payloads.read(forge, delivered.event, _parse(headers, body))
+    except verify.NoDelivery as error:
+        raise ApiProblem(400, str(error)) from None
+    except payloads.Unreadable as error:
+        raise ApiProblem(422, str(error)) from None
 
 
 def _check_signature(forge: Forge, headers: dict[str, str], body: bytes) -> None:

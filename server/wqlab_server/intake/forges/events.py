@@ -11,7 +11,8 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.celery_names import FORGE_SYNC, OUTBOX_QUEUE
 from wqlab_contracts.specs import Forge
 
-from ...models import ForgeChange, ForgeEvent
+from ...http.forge_api import ForgeApi
+from ...models import ForgeChange, ForgeEvent, ForgeRepository
 from ...storage.db import Message, clock, post
 from .payloads import Hint, Ignored
 from .verify import Delivered
@@ -36,10 +37,30 @@ def receive(session: Session, forge: Forge, delivered: Delivered, hint: Hint | I
     if isinstance(hint, Ignored):
         return answer, False
     session.execute(delete(ForgeEvent).where(ForgeEvent.forge == forge.name, ForgeEvent.received_at < now - KEPT))
-    change = _lock(session, forge, hint)
+    change = lock_change(session, forge.name, hint.key, hint.number, hint.branch)
     _apply(change, forge, hint)
     ask_again(session, change, now)
     return answer, True
+
+
+def remember_refusal(session: Session, forge: Forge, problem: str) -> None:
+    """Keep why the last event was refused, so that a maintainer sees that the webhook's secret is wrong.
+
+    Anybody can send such an event, so that there is one row and one text.
+    """
+    values = {"refused": problem[:300].replace("\0", ""), "refused_at": clock(session)}
+    row = insert(ForgeRepository).values(**empty_repository(forge) | values)
+    session.execute(row.on_conflict_do_update(index_elements=[ForgeRepository.forge], set_=values))
+
+
+def empty_repository(forge: Forge) -> dict[str, object]:
+    """Return the columns of a repository of which nothing is known."""
+    return {"forge": forge.name, "url": repository_url(forge), "start": {}, "problem": "", "missed": 0, "refused": ""}
+
+
+def repository_url(forge: Forge) -> str:
+    """Return the address of the repository in the forge's API."""
+    return f"{forge.api_url}{ForgeApi(forge, '').repository_path}"
 
 
 def ask_again(session: Session, change: ForgeChange, now: datetime) -> None:
@@ -49,9 +70,9 @@ def ask_again(session: Session, change: ForgeChange, now: datetime) -> None:
     post(session, Message(FORGE_SYNC, change.id, OUTBOX_QUEUE))
 
 
-def _lock(session: Session, forge: Forge, hint: Hint) -> ForgeChange:
-    """Return the locked row of the pull request or branch, a new one if it is not known."""
-    values = {"forge": forge.name, "key": hint.key, "number": hint.number, "branch": hint.branch}
+def lock_change(session: Session, forge: str, key: str, number: int | None, branch: str) -> ForgeChange:
+    """Return the locked row of a pull request or branch, a new one if it is not known."""
+    values = {"forge": forge, "key": key, "number": number, "branch": branch}
     defaults = dict.fromkeys(("title", "author", "head", "pushed_head", "label_head", "label_by", "problem"), "")
     session.execute(
         insert(ForgeChange)
@@ -60,7 +81,7 @@ def _lock(session: Session, forge: Forge, hint: Hint) -> ForgeChange:
     )
     return session.scalars(
         select(ForgeChange)
-        .where(ForgeChange.forge == forge.name, ForgeChange.key == hint.key)
+        .where(ForgeChange.forge == forge, ForgeChange.key == key)
         .with_for_update()
         .execution_options(populate_existing=True)
     ).one()

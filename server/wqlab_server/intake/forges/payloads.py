@@ -13,6 +13,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _BRANCH = "refs/heads/"
 _LARGEST = 2**31 - 1
 _NO_COMMIT = "0" * 40
+BRANCH_LIMIT = 250
+"""Characters of a branch's name; longer ones are cut."""
 PULL_ACTIONS = frozenset(
     {
         *("opened", "synchronize", "reopened", "closed", "labeled", "unlabeled", "edited", "ready_for_review"),
@@ -104,7 +106,7 @@ def _pushed(ref: str, after: str, login: str, number: int | None) -> Hint | Igno
         return Ignored("the push is not to a branch")
     if after == _NO_COMMIT:
         after = ""
-    return Hint(None, ref.removeprefix(_BRANCH)[:250], login, number, _commit(after) if after else "")
+    return Hint(None, ref.removeprefix(_BRANCH)[:BRANCH_LIMIT], login, number, _commit(after) if after else "")
 
 
 def _pull_request(forge: Forge, payload: Mapping[str, Any]) -> Hint | Ignored:

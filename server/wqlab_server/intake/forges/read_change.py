@@ -76,7 +76,7 @@ def _branch(api: ForgeApi, branch: str) -> Seen:
         return Seen("", branch, closed=True, from_fork=False)
     commit = _object(answer, f"branch {branch}")["commit"]
     head = commit["sha"] if api.forge.kind is ForgeKind.GITHUB else commit["id"]
-    return Seen(_commit(head), branch, closed=False, from_fork=False)
+    return Seen(commit_of(head), branch, closed=False, from_fork=False)
 
 
 def _pull_request(api: ForgeApi, number: int) -> Seen:
@@ -85,7 +85,7 @@ def _pull_request(api: ForgeApi, number: int) -> Seen:
     # The repository of a deleted fork is null.
     source = (head.get("repo") or {}).get("full_name")
     return Seen(
-        _commit(head["sha"]),
+        commit_of(head["sha"]),
         str(base["ref"]),
         closed=found["state"] != "open",
         from_fork=source is None or source.casefold() != api.forge.repository.casefold(),
@@ -100,7 +100,7 @@ def _pull_request(api: ForgeApi, number: int) -> Seen:
 def _merge_request(api: ForgeApi, number: int) -> Seen:
     found = _object(api.get(f"/merge_requests/{number}"), f"merge request {number}")
     return Seen(
-        _commit(found["sha"]),
+        commit_of(found["sha"]),
         str(found["target_branch"]),
         closed=found["state"] != "opened",
         from_fork=found["source_project_id"] != found["target_project_id"],
@@ -116,18 +116,24 @@ def _object(answer: Answer, what: str) -> Mapping[str, Any]:
     """Return the JSON object of a successful answer. Raises ApiFailed, which says what to do."""
     if answer.status == 200 and isinstance(answer.data, dict):
         return answer.data
+    raise refusal(answer, what)
+
+
+def refusal(answer: Answer, what: str) -> ApiFailed:
+    """Return what an answer other than the documented one means, and what to do about it."""
     wait = wait_s(answer, time.time())
     if wait is not None:
-        raise ApiFailed(f"the forge limits requests; the next one is possible in {wait:.0f} s", wait)
+        return ApiFailed(f"the forge limits requests; the next one is possible in {wait:.0f} s", wait)
     advice = {
         401: "the token was not accepted: check token_file",
         403: "the token may not do this: give it read access to the repository and its members",
         404: "it does not exist, or the token may not read it",
     }.get(answer.status, answer.message)
-    raise ApiFailed(f"{what}: the API answered {answer.status}{f': {advice}' if advice else ''}")
+    return ApiFailed(f"{what}: the API answered {answer.status}{f': {advice}' if advice else ''}")
 
 
-def _commit(value: Any) -> str:
+def commit_of(value: Any) -> str:
+    """Return a commit id. Raises ValueError if it is none."""
     if not isinstance(value, str) or len(value) != 40 or not all(digit in "0123456789abcdef" for digit in value):
         raise ValueError(f"{value!r} is not a commit id")
     return value

@@ -102,7 +102,8 @@ def _fail(factory: SessionFactory, change: ForgeChange, problem: str, wait: floa
     wait_s = max(min(FIRST_RETRY_S * 2**change.attempts, LONGEST_RETRY_S), wait or 0.0)
     with transaction(factory) as session:
         again = None if change.attempts + 1 >= ATTEMPTS else clock(session) + timedelta(seconds=wait_s)
-        values = {"problem": problem[:1000], "attempts": change.attempts + 1, "due_at": again, "nudged_at": None}
+        values: dict[str, object] = {"attempts": change.attempts + 1, "due_at": again, "nudged_at": None}
+        values |= {"problem": problem[:1000], "problem_at": clock(session)}
         session.execute(
             update(ForgeChange).where(ForgeChange.id == change.id, ForgeChange.events == change.events).values(**values)
         )
@@ -118,7 +119,7 @@ def _store(factory: SessionFactory, known: ForgeChange, seen: Seen, permission: 
         ).one()
         if change.events != known.events:
             return  # another event has come meanwhile, and the API is asked again
-        change.due_at, change.attempts, change.problem = None, 0, ""
+        change.due_at, change.attempts, change.problem, change.problem_at = None, 0, "", None
         if change.updated_at is not None and seen.updated_at is not None and seen.updated_at < change.updated_at:
             return  # an answer that is older than what another process has stored
         change.head, change.closed, change.updated_at = seen.head, seen.closed, seen.updated_at

@@ -13,13 +13,15 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.enums import CommandState, DeliveryKind, MailCommand
 from wqlab_contracts.mail import address_of
 
-from ...models import Delivery, ReceivedCommand, SubmissionMail
+from ...models import Delivery, ReceivedCommand, RuleDecisionRow, StoredRule, Submission, SubmissionMail
 from ...settings import Settings
 from .read_mail import ReceivedMail, command_of
 
 AGE_LIMIT = timedelta(days=7)
 """Older mails are not followed: somebody may have found them in an archive and sent them again."""
 AHEAD_LIMIT = timedelta(days=1)
+REPEATS_LIMIT = 100
+"""Repetitions of a submission through which the rule that made the first one is looked for."""
 REFUSED_LIMIT = 50
 """Refused commands that are recorded for one mail of the lab, so that nobody fills the database."""
 KNOWN = ", ".join(f"`wqlab: {command.value}`" for command in MailCommand)
@@ -52,7 +54,8 @@ def target(session: Session, mail: ReceivedMail) -> Target | None:
 
 
 def objection(session: Session, settings: Settings, mail: ReceivedMail, about: Target, now: datetime) -> str | None:
-    """Return why a command is refused; None if it is recent and its sender is the author or in WQLAB_MAIL_COMMANDERS.
+    """Return why a command is refused; None if it is recent, and its sender is the author, in WQLAB_MAIL_COMMANDERS, or
+    among `commanders` of the rule that took the series.
 
     The caller has checked the signature of the sender.
     """
@@ -60,9 +63,27 @@ def objection(session: Session, settings: Settings, mail: ReceivedMail, about: T
         return f"the mail is dated {mail.date or 'wrongly'}; one of the last {AGE_LIMIT.days} days is followed"
     row = session.get(SubmissionMail, about.submission_id)
     author = address_of(row.source.sender).lower() if row is not None else ""
-    if mail.sender in {author, *settings.mail_commander_set} - {""}:
+    if mail.sender in {author, *settings.mail_commander_set, *rule_commanders(session, about)} - {""}:
         return None
-    return f"{mail.sender} is neither the author of the series nor named by WQLAB_MAIL_COMMANDERS"
+    return f"{mail.sender} is neither the author of the series nor named by its rule or WQLAB_MAIL_COMMANDERS"
+
+
+def rule_commanders(session: Session, about: Target) -> set[str]:
+    """Return the addresses, in lower case, that the rule names by which the submission, or the one that it repeats, was
+    made; empty if no rule made it."""
+    number: int | None = about.submission_id
+    for _ in range(REPEATS_LIMIT):
+        rule = session.scalar(
+            select(StoredRule)
+            .join(RuleDecisionRow, RuleDecisionRow.rule == StoredRule.name)
+            .where(RuleDecisionRow.submission_id == number)
+        )
+        if rule is not None:
+            return {address.lower() for address in rule.rule.commanders}
+        number = session.scalar(select(Submission.retry_of).where(Submission.id == number))
+        if number is None:
+            break
+    return set()
 
 
 def wanted(mail: ReceivedMail) -> tuple[str, MailCommand | None]:
@@ -93,10 +114,13 @@ def remember(session: Session, mail: ReceivedMail, about: Target, *, signed: boo
     """
     covered = "\n".join([str(signed), mail.sender, str(mail.date), *mail.parents[:1], *mail.commands])
     text, command = wanted(mail)
+    if not signed and _is_followed(session, mail):
+        return None
     number = session.scalar(
         insert(ReceivedCommand)
         .values(
             key=hashlib.sha256(covered.encode()).hexdigest(),
+            message_id=mail.message_id,
             sender=mail.sender,
             text=text,
             command=command,
@@ -109,6 +133,14 @@ def remember(session: Session, mail: ReceivedMail, about: Target, *, signed: boo
         .returning(ReceivedCommand.id)
     )
     return session.get_one(ReceivedCommand, number) if number is not None else None
+
+
+def _is_followed(session: Session, mail: ReceivedMail) -> bool:
+    """Return True if a mail of this Message-ID was followed: a list's footer breaks the signature of its copy."""
+    followed = select(ReceivedCommand.id).where(
+        ReceivedCommand.message_id == mail.message_id, ReceivedCommand.state == CommandState.DONE
+    )
+    return bool(mail.message_id) and session.scalar(followed.limit(1)) is not None
 
 
 def is_stopped(session: Session, thread: str) -> bool:

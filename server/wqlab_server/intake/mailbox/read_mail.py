@@ -66,8 +66,11 @@ class ReceivedMail:
     """Headers that must be there once and are there twice: a signature covers only one of them."""
 
 
-def read_mail(data: bytes) -> ReceivedMail:
-    """Read a mail (RFC 5322). Raises ValueError if it is larger than SIZE_LIMIT."""
+def read_mail(data: bytes, *, from_list: bool = False) -> ReceivedMail:
+    """Read a mail (RFC 5322). Raises ValueError if it is larger than SIZE_LIMIT.
+
+    `from_list`: a mailing list has sent it on, and marks every mail as `Precedence: bulk`.
+    """
     if len(data) > SIZE_LIMIT:
         raise ValueError(f"the mail has {len(data)} bytes; at most {SIZE_LIMIT} are read")
     message = BytesParser(policy=compat32).parsebytes(data)
@@ -83,7 +86,7 @@ def read_mail(data: bytes) -> ReceivedMail:
                 [*message_ids(_header(message, "In-Reply-To")), *reversed(message_ids(_header(message, "References")))]
             )
         ),
-        is_automatic=_is_automatic(message),
+        is_automatic=_is_automatic(message, from_list=from_list),
         commands=tuple(_commands(parts)),
         bounces=tuple(bounces),
         bounced=tuple(bounced),
@@ -109,13 +112,13 @@ def _date(text: str) -> datetime | None:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def _is_automatic(message: Message) -> bool:
+def _is_automatic(message: Message, *, from_list: bool) -> bool:
     """Return True if a header says that a machine sent the mail (RFC 3834), or if it has no sender to return to."""
     automatic = _header(message, "Auto-Submitted").partition(";")[0].strip().lower()
     precedence = _header(message, "Precedence").lower()
     return (
         automatic not in {"", "no"}
-        or precedence in {"bulk", "junk", "auto_reply"}
+        or (precedence in {"bulk", "junk", "auto_reply"} and not from_list)
         or _header(message, "Return-Path") == "<>"
         or message.get_content_type() == "multipart/report"
     )

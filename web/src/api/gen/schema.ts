@@ -470,6 +470,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/forges": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Forges
+         * @description List the forges of intake/forges.yaml, in its order: last event, last poll, last status, last error, and how many
+         *     heads are in which state.
+         */
+        get: operations["list_forges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/forges/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Forge
+         * @description One forge, with the heads that wait and those that are not measured, each with the reason.
+         */
+        get: operations["get_forge"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/forges/{name}/events": {
         parameters: {
             query?: never;
@@ -486,6 +527,27 @@ export interface paths {
          *     for the lab, are accepted and ignored.
          */
         post: operations["receive_forge_event"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/forges/{name}/poll": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Poll Forge
+         * @description Ask the forge now for heads of which no event has told, for example after the lab was away. What is found is
+         *     there some seconds later.
+         */
+        post: operations["poll_forge"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2247,7 +2309,7 @@ export interface components {
          * @description Action in the audit log: what was changed, and how.
          * @enum {string}
          */
-        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "forge.event" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "shift.change" | "request";
+        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "forge.event" | "forge.poll" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "shift.change" | "request";
         /**
          * AuditEntry
          * @description One entry of the audit log: who did what to which resource, when and from where. It contains no secrets.
@@ -3552,12 +3614,177 @@ export interface components {
             title: string;
         };
         /**
+         * ForgeDetail
+         * @description A forge with the heads that are not measured yet, and those that are not measured.
+         */
+        ForgeDetail: {
+            /** Complete */
+            complete: boolean;
+            /** Heads */
+            heads: {
+                [key: string]: number;
+            };
+            kind: components["schemas"]["ForgeKind"];
+            /** Label */
+            label: string | null;
+            last_error: components["schemas"]["ForgeErrorView"] | null;
+            /** Last Event */
+            last_event: string;
+            /** Last Event Answer */
+            last_event_answer: string;
+            /** Last Event At */
+            last_event_at: string | null;
+            last_status: components["schemas"]["ForgeStatusView"] | null;
+            /** May Spend */
+            may_spend: string;
+            /** Missed */
+            missed: number;
+            /** Missed At */
+            missed_at: string | null;
+            /** Name */
+            name: string;
+            /** Next Poll At */
+            next_poll_at: string | null;
+            /** Not Measured */
+            not_measured: components["schemas"]["ForgeHeadView"][];
+            /** Owner */
+            owner: string;
+            /** Polled At */
+            polled_at: string | null;
+            /** Repository */
+            repository: string;
+            /** Tree */
+            tree: string;
+            /** Url */
+            url: string;
+            /** Waiting */
+            waiting: components["schemas"]["ForgeHeadView"][];
+        };
+        /**
+         * ForgeErrorView
+         * @description Something that did not work between the lab and a forge.
+         */
+        ForgeErrorView: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Problem */
+            problem: string;
+            /** What */
+            what: string;
+        };
+        /**
          * ForgeEventAnswer
          * @description What the lab does with an event.
          */
         ForgeEventAnswer: {
             /** Result */
             result: string;
+        };
+        /**
+         * ForgeHeadState
+         * @description State of the head of a pull request or branch on a forge.
+         * @enum {string}
+         */
+        ForgeHeadState: "reading" | "waiting" | "measuring" | "measured" | "not_measured";
+        /**
+         * ForgeHeadView
+         * @description Current head of a pull request or branch.
+         */
+        ForgeHeadView: {
+            /** Author */
+            author: string;
+            /** Change */
+            change: string;
+            /** Commit */
+            commit: string;
+            /** From Fork */
+            from_fork: boolean;
+            /** Id */
+            id: number;
+            /** Reason */
+            reason: string;
+            /**
+             * Seen At
+             * Format: date-time
+             */
+            seen_at: string;
+            state: components["schemas"]["ForgeHeadState"];
+            /** Submission Id */
+            submission_id: number | null;
+            /** Title */
+            title: string;
+        };
+        /**
+         * ForgeKind
+         * @description Software of a forge, which decides its API and its events.
+         * @enum {string}
+         */
+        ForgeKind: "github" | "gitlab" | "gitea";
+        /**
+         * ForgeStatusView
+         * @description A commit status that the lab has sent, or is sending.
+         */
+        ForgeStatusView: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Commit */
+            commit: string;
+            delivery: components["schemas"]["DeliveryState"];
+            /** Delivery Id */
+            delivery_id: number;
+            /** Description */
+            description: string;
+            /** State */
+            state: string;
+        };
+        /**
+         * ForgeView
+         * @description A repository on a forge, and how the lab and the forge get on.
+         */
+        ForgeView: {
+            /** Complete */
+            complete: boolean;
+            /** Heads */
+            heads: {
+                [key: string]: number;
+            };
+            kind: components["schemas"]["ForgeKind"];
+            /** Label */
+            label: string | null;
+            last_error: components["schemas"]["ForgeErrorView"] | null;
+            /** Last Event */
+            last_event: string;
+            /** Last Event Answer */
+            last_event_answer: string;
+            /** Last Event At */
+            last_event_at: string | null;
+            last_status: components["schemas"]["ForgeStatusView"] | null;
+            /** May Spend */
+            may_spend: string;
+            /** Missed */
+            missed: number;
+            /** Missed At */
+            missed_at: string | null;
+            /** Name */
+            name: string;
+            /** Next Poll At */
+            next_poll_at: string | null;
+            /** Owner */
+            owner: string;
+            /** Polled At */
+            polled_at: string | null;
+            /** Repository */
+            repository: string;
+            /** Tree */
+            tree: string;
+            /** Url */
+            url: string;
         };
         /**
          * FunctionChange
@@ -4155,6 +4382,8 @@ export interface components {
             archive: string;
             /** Authors */
             authors?: string[];
+            /** Commanders */
+            commanders?: string[];
             /**
              * Enabled
              * @default false
@@ -8950,6 +9179,120 @@ export interface operations {
             };
         };
     };
+    list_forges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForgeView"][];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_forge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForgeDetail"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     receive_forge_event: {
         parameters: {
             query?: never;
@@ -9040,6 +9383,73 @@ export interface operations {
             };
             /** @description Service Unavailable */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    poll_forge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForgeDetail"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

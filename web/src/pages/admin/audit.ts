@@ -29,6 +29,7 @@ const KNOWN: Record<AuditAction, true> = {
   "lab.register": true,
   "lab.remove": true,
   "forge.event": true,
+  "forge.poll": true,
   "webhook.create": true,
   "webhook.rotate": true,
   "webhook.remove": true,
