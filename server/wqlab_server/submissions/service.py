@@ -19,7 +19,7 @@ from wqlab_contracts.mail import source_of
 from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan, Tree
 
-from ..estimates.noise_floors import planned_seeds
+from ..estimates.noise_floors import PlannedSeeds, planned_seeds
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims
 from ..models import Apply, Artifact, ArtifactLink, Device, Run, Submission
@@ -136,11 +136,21 @@ def _lines(text: str) -> list[str]:
 
 def planned_blocks(session: Session, data: DataFolder, request: SubmissionRequest, target: Target) -> int | None:
     """Return the requested blocks; on an instrumented device else the seeds that its noise floor asks for, if known."""
+    seeds = seeds_by_noise_floor(session, data, request, target)
+    return request.blocks if seeds is None else seeds.seeds
+
+
+def seeds_by_noise_floor(
+    session: Session, data: DataFolder, request: SubmissionRequest, target: Target
+) -> PlannedSeeds | None:
+    """Return the seeds on an instrumented device; None for other devices, and if the request states its blocks."""
     device_type = data.device_type(target.device_type)
     if request.blocks is not None or not device_type.instrumented:
-        return request.blocks
-    profile = data.plans[target.plan].on(instrumented=True).profile(device_type.emulated)
-    return planned_seeds(session, target.plan, device_type.name, {**profile.parameters, **target.parameters})
+        return None
+    plan = data.plans[target.plan].on(device_type)
+    recipe = data.recipes.get(request.recipe_for(device_type), data.recipes[device_type.recipe])
+    profile = target_profile(plan, device_type, target, None, recipe)
+    return planned_seeds(session, target.plan, device_type.name, profile)
 
 
 def plan_run(submission: Submission, index: int, target: Target, data: DataFolder, blocks: int | None) -> Run:
@@ -149,7 +159,7 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
     `blocks` replaces the number of blocks of the plan, if given.
     """
     device_type = data.device_type(target.device_type)
-    plan = data.plans[target.plan].on(instrumented=device_type.instrumented)
+    plan = data.plans[target.plan].on(device_type)
     plan = plan.measured(target.scenarios, device_type.emulated)
     recipe = data.recipes[submission.request.recipe_for(device_type)]
     profile = target_profile(plan, device_type, target, blocks, recipe)

@@ -4515,6 +4515,12 @@ export interface components {
              * @default 6
              */
             blocks: number;
+            /** From Cpus */
+            from_cpus: {
+                [key: string]: {
+                    [key: string]: string | number;
+                };
+            };
             /**
              * Measure Timeout S
              * @default 300
