@@ -115,8 +115,7 @@ def test_devices_with_many_cpus_have_parameters_of_their_own() -> None:
     assert sizes[2] == sizes[7] == {"jobs": 4, "size": 100}
     assert sizes[8] == sizes[15] == {"jobs": 4, "size": 50}
     assert sizes[16] == sizes[64] == {"jobs": 2, "size": 20}
-    # Workers of earlier releases reject fields that they do not know.
-    assert "from_cpus" not in profile.on_cpus(8).model_dump_json()
+    assert profile.on_cpus(8).on_cpus(16) == profile.on_cpus(8)
     with pytest.raises(ValidationError, match="from_cpus 8: width is not among the profile's parameters"):
         Profile(parameters={"size": 100}, from_cpus={8: {"width": 1}}, settings=[""])
 

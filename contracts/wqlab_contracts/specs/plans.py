@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Annotated, Self
 
@@ -56,9 +55,7 @@ class Profile(Strict):
     """Parameters of a plan that differ between real hardware and emulated devices."""
 
     parameters: dict[str, str | int | float] = Field(default_factory=dict)
-    from_cpus: dict[Annotated[int, Field(ge=1)], dict[str, str | int | float]] = Field(
-        default_factory=dict, exclude_if=operator.not_
-    )
+    from_cpus: dict[Annotated[int, Field(ge=1)], dict[str, str | int | float]] = Field(default_factory=dict)
     """Number of CPUs -> parameters that apply instead on devices with at least so many, on which the workload would
     take too long otherwise. The largest such number counts alone."""
     repetitions: Repetitions = Repetitions()

@@ -5472,6 +5472,8 @@ export interface components {
             priority?: number;
             /** Recipe */
             recipe?: string | null;
+            /** Repetitions */
+            repetitions?: number | null;
             series: components["schemas"]["Series"] | null;
             sweep?: components["schemas"]["SweepRequest"] | null;
             /** Targets */
@@ -5730,6 +5732,8 @@ export interface components {
             priority: number;
             /** Recipe */
             recipe: string | null;
+            /** Repetitions */
+            repetitions: number | null;
             series: components["schemas"]["SubmittedSeries"] | null;
             sweep: components["schemas"]["SweepRequest"] | null;
             /** Targets */
