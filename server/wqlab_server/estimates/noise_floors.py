@@ -106,7 +106,9 @@ def planned_seeds(session: Session, plan: str, device_type: str, profile: Profil
     missed = [floor for floor in floors if floor.seeds_needed is None or floor.seeds_needed > MOST_SEEDS]
     if missed:
         needs = ", ".join(f"{of.metric} needs {of.seeds_needed or 'more than ' + str(MOST_BLOCKS)}" for of in missed)
-        return PlannedSeeds(MOST_SEEDS, f"the most that are planned; by the noise floor {needs}")
+        return PlannedSeeds(
+            MOST_SEEDS, f"the most that are planned unless the submission states more; by the noise floor {needs}"
+        )
     most = max(floors, key=lambda floor: floor.seeds_needed or 0)
     needed = most.seeds_needed or LEAST_BLOCKS
     why = f"by the noise floor they find the threshold of each metric in 95 % of cases; {most.metric} needs the most"
