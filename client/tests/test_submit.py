@@ -31,7 +31,8 @@ def request(wqlab: Wqlab, *arguments: str) -> dict[str, Any]:
 
 def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) -> None:
     sent = request(
-        wqlab, *GIT, "--blocks", "8", "--priority", "60", "--recipe", "debug", "--backend", "lava", "--force",
+        wqlab, *GIT, "--blocks", "8", "--repetitions", "3", "--priority", "60", "--recipe", "debug",
+        "--backend", "lava", "--force",
         "--target", "xfs-fsync@xeon-2s",
         "--target=dm-crypt-affinity@ryzen-3900x", "--scenario", "HIGH", "--scenario=LOW",
         "--setting", "scope=cache,strict=1", "--setting=strict=0,scope=system", "--param", "fio_runtime=5",
@@ -73,6 +74,7 @@ def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) ->
             },
         ],
         "blocks": 8,
+        "repetitions": 3,
         "priority": 60,
         "force": True,
         "sweep": None,

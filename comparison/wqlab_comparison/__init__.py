@@ -10,7 +10,7 @@ from .compare import TargetFacts, compare
 from .csvfile import CsvError, read_csv, write_csv
 from .curves import curves
 from .effect import estimate as estimate_effect
-from .power import LEAST_BLOCKS, blocks_that_find, smallest_effect
+from .power import LEAST_BLOCKS, MOST_BLOCKS, blocks_that_find, smallest_effect
 from .samples import Samples, SamplesError
 from .significance import ALPHA
 from .target import Conclusion, Stated, conclude, summarise
@@ -18,6 +18,7 @@ from .target import Conclusion, Stated, conclude, summarise
 __all__ = [
     "ALPHA",
     "LEAST_BLOCKS",
+    "MOST_BLOCKS",
     "Conclusion",
     "CsvError",
     "Samples",

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 from data_folder import problems
+from pydantic import ValidationError
 
 from wqlab_contracts.enums import Evidence, Role
 from wqlab_contracts.loading import load_data
-from wqlab_contracts.specs import INSTRUMENTED_BLOCKS
+from wqlab_contracts.specs import INSTRUMENTED_BLOCKS, Profile
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_setting_may_omit_a_knob_with_a_default(folder: Path) -> None:
@@ -102,6 +105,28 @@ def test_plan_can_state_its_instrumented_profile(folder: Path) -> None:
     assert plan.operations == "fsyncs"
     path.write_text(text + "instrumented: {settings: [strict=2]}\n")
     assert "strict takes 0, 1, not '2'" in problems(folder)[0]
+
+
+def test_devices_with_many_cpus_have_parameters_of_their_own() -> None:
+    profile = Profile(
+        parameters={"jobs": 4, "size": 100}, from_cpus={8: {"size": 50}, 16: {"size": 20, "jobs": 2}}, settings=[""]
+    )
+    sizes = {cpus: profile.on_cpus(cpus).parameters for cpus in (2, 7, 8, 15, 16, 64)}
+    assert sizes[2] == sizes[7] == {"jobs": 4, "size": 100}
+    assert sizes[8] == sizes[15] == {"jobs": 4, "size": 50}
+    assert sizes[16] == sizes[64] == {"jobs": 2, "size": 20}
+    assert profile.on_cpus(8).on_cpus(16) == profile.on_cpus(8)
+    with pytest.raises(ValidationError, match="from_cpus 8: width is not among the profile's parameters"):
+        Profile(parameters={"size": 100}, from_cpus={8: {"width": 1}}, settings=[""])
+
+
+def test_plan_is_sized_for_the_device_type() -> None:
+    data = load_data(ROOT)
+    plan, of = data.plans["xfs-fsync"], data.device_types
+    small, large = (plan.on(of[name]).profile(emulated=True) for name in ("instrumented-4l3", "instrumented-2s"))
+    assert small.parameters == plan.instrumented_profile.parameters
+    assert large.parameters["file_kib"] < small.parameters["file_kib"]
+    assert not plan.on(of["instrumented-2s"]).instrumented_profile.from_cpus
 
 
 @pytest.mark.parametrize(

@@ -114,11 +114,14 @@ def _run(arguments: argparse.Namespace) -> int:
 
     report(f"the lab runs at {paths.url}")
     _print_first_password(lab)
-    submissions = demo.submit_examples(paths)
+    submissions = demo.submit_to_emulated(paths)
     worst = 0
     for submission in submissions:
         report(f"submission {submission}")
         worst = max(worst, demo.watch(paths, submission))
+    submissions.append(demo.submit_to_instrumented(paths))
+    report(f"submission {submissions[-1]}")
+    worst = max(worst, demo.watch(paths, submissions[-1]))
     for submission in submissions:
         print()
         demo.print_report(paths, submission)

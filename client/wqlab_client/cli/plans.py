@@ -90,6 +90,8 @@ def _profile_lines(device: str, profile: Profile) -> list[Text]:
             f"repetitions{_parameters(profile.parameters)}"
         )
     ]
+    for cpus, parameters in sorted(profile.from_cpus.items()):
+        lines.append(Text(f"    from {cpus} CPUs:{_parameters(parameters)}"))
     if profile.scenarios:
         lines.append(Text(f"    scenarios: {', '.join(profile.scenarios)}"))
     settings = [setting for setting in profile.settings if setting]

@@ -280,6 +280,7 @@ def submit(  # noqa: PLR0917 - the options of a command
         ),
     ] = None,
     blocks: Annotated[int | None, typer.Option(min=1, max=100, help="Blocks of boots per target")] = None,
+    repetitions: Annotated[int | None, typer.Option(min=1, max=100, help="Untraced repetitions in each boot")] = None,
     priority: Annotated[int, typer.Option(min=0, max=100, help="Higher priority runs first")] = 50,
     force: Annotated[bool, typer.Option("--force", help="Measure even if the two kernels are byte-identical")] = False,
     wait: Annotated[
@@ -317,6 +318,7 @@ def submit(  # noqa: PLR0917 - the options of a command
             tree=_choose_tree(session, tree),
             targets=targets,
             blocks=blocks,
+            repetitions=repetitions,
             priority=priority,
             recipe=recipe,
             backend=backend,

@@ -35,6 +35,10 @@ class RequestOptions(Message):
     tree: Name
     targets: list[Target] = Field(min_length=1, max_length=32)
     blocks: Annotated[int, Field(ge=1, le=100), JSON_NUMBER] | None = None
+    """Blocks of each target; null: those of the plan's profile, on instrumented devices those that the noise floor asks
+    for."""
+    repetitions: Annotated[int, Field(ge=1, le=100), JSON_NUMBER] | None = None
+    """Untraced repetitions of each scenario and setting in a boot; null: those of the plan's profile."""
     priority: JsonInt = Field(default=50, ge=0, le=100)
     recipe: Name | None = None
     """Recipe to use instead of that of the device types; `debug` checks locking and memory."""

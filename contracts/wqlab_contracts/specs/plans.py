@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from ..enums import MetricClass, Role
 from .base import Name, Strict
+from .devices import DeviceType
 from .instrumented import INSTRUMENTED_METRICS
 from .metrics import Metric
 
@@ -54,6 +55,9 @@ class Profile(Strict):
     """Parameters of a plan that differ between real hardware and emulated devices."""
 
     parameters: dict[str, str | int | float] = Field(default_factory=dict)
+    from_cpus: dict[Annotated[int, Field(ge=1)], dict[str, str | int | float]] = Field(default_factory=dict)
+    """Number of CPUs -> parameters that apply instead on devices with at least so many, on which the workload would
+    take too long otherwise. The largest such number counts alone."""
     repetitions: Repetitions = Repetitions()
     scenarios: list[Name] | None = Field(default=None, min_length=1)
     """Scenarios measured if a submission names none; None: all scenarios of the plan."""
@@ -62,6 +66,19 @@ class Profile(Strict):
     blocks: int = Field(default=6, ge=1, le=100)
     measure_timeout_s: int = Field(default=300, ge=1, le=7200)
     """Maximum time of one repetition."""
+
+    def on_cpus(self, cpus: int) -> Profile:
+        """Return the profile with the parameters of devices with this number of CPUs."""
+        largest = max((least for least in self.from_cpus if least <= cpus), default=None)
+        replaced = {} if largest is None else self.from_cpus[largest]
+        return self.model_copy(update={"parameters": {**self.parameters, **replaced}, "from_cpus": {}})
+
+    @model_validator(mode="after")
+    def _check_from_cpus(self) -> Self:
+        for least, parameters in self.from_cpus.items():
+            if unknown := sorted(parameters.keys() - self.parameters.keys()):
+                raise ValueError(f"from_cpus {least}: {', '.join(unknown)} is not among the profile's parameters")
+        return self
 
 
 class Reference(Strict):
@@ -169,9 +186,19 @@ class TestPlan(Strict):
             }
         )
 
-    def on(self, *, instrumented: bool) -> TestPlan:
-        """Return the plan as devices of one kind run it. A health check is the same on all."""
-        return self.for_instrumented() if instrumented and not self.checks_health else self
+    def on(self, device_type: DeviceType) -> TestPlan:
+        """Return the plan as devices of this type run it. A health check is the same on all."""
+        if self.checks_health:
+            return self
+        plan = self.for_instrumented() if device_type.instrumented else self
+        cpus = device_type.topology.cpus
+        return plan.model_copy(
+            update={
+                "hardware": plan.hardware.on_cpus(cpus),
+                "emulated": plan.emulated.on_cpus(cpus),
+                "instrumented": plan.instrumented and plan.instrumented.on_cpus(cpus),
+            }
+        )
 
     def with_scenarios(self, scenarios: Sequence[str]) -> TestPlan:
         """Return this plan with only these scenarios, in the plan's order, and their reference figures."""

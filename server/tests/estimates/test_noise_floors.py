@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from wqlab_comparison import compare
 from wqlab_contracts.enums import Arm
-from wqlab_server.estimates.noise_floors import noise_floors, planned_seeds
-from wqlab_server.models import BootValue, Comparison, Run, Submission
+from wqlab_contracts.specs import Profile
+from wqlab_server.estimates.noise_floors import MOST_SEEDS, noise_floors, planned_seeds
+from wqlab_server.models import Boot, BootValue, Comparison, Run, Submission
 from wqlab_server.storage.db import clock, transaction
 
 from ..reports import instrument_examples as examples
@@ -18,8 +19,11 @@ from ..reports.report_parts import samples
 from ..support.scene import MBOX, Scene
 
 pytestmark = pytest.mark.integration
-PARAMETERS: dict[str, int] = {}
-"""Of the scene's plan, which has none."""
+
+
+def profile_of(scene: Scene, **parameters: int) -> Profile:
+    """Return the profile of the scene's plan, with parameters that it does not have."""
+    return scene.data.current().plans["flush"].emulated.model_copy(update={"parameters": parameters})
 
 
 def compared(scene: Scene, mbox: str, control: bool) -> int:
@@ -64,8 +68,8 @@ def test_effects_of_the_control_are_the_noise_floors(control: str, scene: Scene)
     compared(scene, MBOX, control=True)
     with transaction(scene.sessions) as session:
         assert session.get_one(Submission, ours).noise_control
-        floors = {each.metric: each for each in noise_floors(session, "flush", "tiny", PARAMETERS)}
-        assert noise_floors(session, "flush", "other", PARAMETERS) == []
+        floors = {each.metric: each for each in noise_floors(session, "flush", "tiny", profile_of(scene))}
+        assert noise_floors(session, "flush", "other", profile_of(scene)) == []
         own = [row.data for row in session.query(Comparison).where(Comparison.run_id == scene.run_id(ours))]
     primary = next(each for each in own if each.metric == "kernel_instructions_per_op")
     assert primary.ci95 is not None
@@ -81,19 +85,40 @@ def test_control_that_changes_nothing_gives_zero(control: str, scene: Scene) -> 
     scene.devices()
     compared(scene, control, control=True)
     with transaction(scene.sessions) as session:
-        floors = noise_floors(session, "flush", "tiny", PARAMETERS)
+        floors = noise_floors(session, "flush", "tiny", profile_of(scene))
         assert {(each.floor, each.seeds_needed) for each in floors} == {(0.0, 6)}
-        assert planned_seeds(session, "flush", "tiny", PARAMETERS) == 6
-        assert planned_seeds(session, "flush", "other", PARAMETERS) is None
+        planned = planned_seeds(session, "flush", "tiny", profile_of(scene))
+        assert planned.seeds == 6
+        assert "they find the threshold of each metric in 95 % of cases" in planned.why
 
 
-def test_control_with_other_parameters_is_no_noise_floor(control: str, scene: Scene) -> None:
+def test_seeds_are_planned_for_the_metric_that_needs_most(control: str, scene: Scene) -> None:
     scene.devices()
     compared(scene, control, control=True)
     with transaction(scene.sessions) as session:
-        longer = {"file_kib": 640}
-        assert noise_floors(session, "flush", "tiny", longer) == []
-        assert planned_seeds(session, "flush", "tiny", longer) is None
+        run = session.scalars(select(Run)).one()
+        noisy = {"transfers_across_l3_per_op": 0.03, "transfers_within_l3_per_op": 0.2}
+        for value in session.scalars(select(BootValue).where(BootValue.metric.in_(noisy))):
+            boot = session.get_one(Boot, value.boot_id)
+            value.value *= 1 + noisy[value.metric] * (boot.block % 3 - 1) * (boot.arm is Arm.CANDIDATE)
+        session.flush()
+        planned = planned_seeds(session, "flush", "tiny", run.profile)
+        assert planned.seeds == MOST_SEEDS
+        assert "transfers_within_l3_per_op needs" in planned.why
+        assert "across" not in planned.why, "what is found is not listed"
+
+
+def test_control_with_another_window_is_no_noise_floor(control: str, scene: Scene) -> None:
+    scene.devices()
+    compared(scene, control, control=True)
+    ours = profile_of(scene)
+    more = ours.model_copy(update={"repetitions": ours.repetitions.model_copy(update={"untraced": 9})})
+    with transaction(scene.sessions) as session:
+        for other in (profile_of(scene, file_kib=640), more):
+            assert noise_floors(session, "flush", "tiny", other) == []
+            planned = planned_seeds(session, "flush", "tiny", other)
+            assert planned.seeds == ours.blocks
+            assert "the noise floor of flush on tiny is not measured" in planned.why
 
 
 def test_series_with_another_text_is_no_control(control: str, scene: Scene) -> None:
@@ -101,7 +126,7 @@ def test_series_with_another_text_is_no_control(control: str, scene: Scene) -> N
     number = compared(scene, control.replace("+nop", "+rep"), control=False)
     with transaction(scene.sessions) as session:
         assert not session.get_one(Submission, number).noise_control
-        assert noise_floors(session, "flush", "tiny", PARAMETERS) == []
+        assert noise_floors(session, "flush", "tiny", profile_of(scene)) == []
 
 
 @pytest.fixture

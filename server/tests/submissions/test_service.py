@@ -17,6 +17,7 @@ from wqlab_contracts.specs import INSTRUMENTED_METRICS
 from wqlab_server.http.problems import ApiProblem
 from wqlab_server.models import Apply
 from wqlab_server.submissions import service
+from wqlab_server.submissions.quote_service import make_quote
 from wqlab_server.submissions.service import block_plan
 
 from ..support.lab import LabUnderTest
@@ -186,3 +187,29 @@ def test_instrumented_device_measures_counts_under_six_seeds_by_default(lab: Lab
     assert [metric.name for metric in run.plan.metrics] == [metric.name for metric in INSTRUMENTED_METRICS]
     assert (len(run.blocks), len(longer.blocks)) == (data.plans["xfs-fsync"].instrumented_profile.blocks, 8)
     assert run.profile.repetitions.traced == 0
+    with lab.transaction() as session:
+        quotes = [
+            make_quote(session, data, lab.settings, each, "dev").targets[0]
+            for each in (request, request.model_copy(update={"blocks": 8}))
+        ]
+    assert [quote.blocks for quote in quotes] == [6, 8]
+    (why,) = [note for note in quotes[0].notes if note.startswith("6 seeds")]
+    assert "the noise floor of xfs-fsync on instrumented-tiny is not measured" in why
+    assert not any("seeds" in note for note in quotes[1].notes), "the request chose their number"
+
+
+@pytest.mark.integration
+def test_request_can_have_another_number_of_repetitions(lab: LabUnderTest) -> None:
+    data = load_data(CHECKOUT)
+    targets = [Target(plan="xfs-fsync", device_type=name) for name in ("xeon-2s", "instrumented-tiny")]
+    request = SubmissionRequest(
+        series=Series(mbox=MboxSeries(text=data.noise_control)), tree="linux-6.12", targets=targets, repetitions=3
+    )
+    with lab.transaction() as session:
+        submission = service.create(session, data, lab.settings, request, "dev")
+        debug = service.create(session, data, lab.settings, request.model_copy(update={"recipe": "debug"}), "dev")
+    plan = data.plans["xfs-fsync"]
+    assert [run.profile.repetitions for run in lab.runs(submission.id)] == [
+        profile.repetitions.model_copy(update={"untraced": 3}) for profile in (plan.emulated, plan.instrumented_profile)
+    ]
+    assert {run.profile.repetitions.untraced for run in lab.runs(debug.id)} == {1}, "a debug kernel gives no figures"

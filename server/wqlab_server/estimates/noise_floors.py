@@ -1,23 +1,24 @@
-"""Noise floors: effects of the control series, by plan, its parameters, and device type.
+"""Noise floors: effects of the control series, by plan, its window, and device type.
 
-They are the comparisons of the newest finished submission of the control series with the same parameters, since a
-shorter window is noisier. They need no table of their own: retention never deletes comparisons.
+They are the comparisons of the newest finished submission of the control series with the same parameters and
+repetitions, since a shorter window is noisier. They need no table of their own: retention never deletes comparisons.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_comparison import ALPHA, LEAST_BLOCKS, blocks_that_find, estimate_effect
+from wqlab_comparison import ALPHA, LEAST_BLOCKS, MOST_BLOCKS, blocks_that_find, estimate_effect
 from wqlab_contracts.api.instrument import NoiseFloor
 from wqlab_contracts.api.report import Comparison as ComparisonData
 from wqlab_contracts.enums import Arm, Evidence, Question, Role, RunPurpose
+from wqlab_contracts.specs import Profile
 
 from ..models import Boot, BootValue, Comparison, Run, Submission
 
@@ -26,16 +27,15 @@ MOST_SEEDS = 16
 _POWER = 0.95
 
 _CONTROLS_LOOKED_AT = 100
-"""Newest runs of the control series among which one with the same parameters is looked for."""
+"""Newest runs of the control series among which one with the same window is looked for."""
 
-Parameters = Mapping[str, str | int | float]
-"""Parameters of a plan's profile: name -> value."""
 _Values = dict[tuple[str, str, str], dict[int, dict[Arm, float]]]
 """(scenario, setting, metric) -> block -> arm -> value."""
 
 
-def noise_floors(session: Session, plan: str, device_type: str, parameters: Parameters) -> list[NoiseFloor]:
-    """Return the noise floors of a plan on an instrumented device type; empty if the control was never measured."""
+def noise_floors(session: Session, plan: str, device_type: str, profile: Profile) -> list[NoiseFloor]:
+    """Return the noise floors of a plan on an instrumented device type; empty if the control was never measured with
+    this profile's window."""
     controls = session.execute(
         select(Run.id, Run.compared_at, Run.profile)
         .join(Submission, Submission.id == Run.submission_id)
@@ -50,7 +50,7 @@ def noise_floors(session: Session, plan: str, device_type: str, parameters: Para
         .order_by(Run.compared_at.desc())
         .limit(_CONTROLS_LOOKED_AT)
     )
-    newest = next((row for row in controls if row.profile.parameters == parameters), None)
+    newest = next((row for row in controls if _has_same_window(row.profile, profile)), None)
     if newest is None:
         return []
     run_id, measured_at, _ = newest
@@ -81,15 +81,38 @@ def _floor(of: ComparisonData) -> float | None:
     return abs(of.effect) if of.exact or of.effect == 0 else None
 
 
-def planned_seeds(session: Session, plan: str, device_type: str, parameters: Parameters) -> int | None:
+def _has_same_window(one: Profile, other: Profile) -> bool:
+    return one.parameters == other.parameters and one.repetitions == other.repetitions
+
+
+@dataclass(frozen=True)
+class PlannedSeeds:
+    """Seeds of a submission that asks for no number of its own."""
+
+    seeds: int
+    why: str
+    """For people: the metric that needs them, or that some effects are not found."""
+
+
+def planned_seeds(session: Session, plan: str, device_type: str, profile: Profile) -> PlannedSeeds:
     """Return the seeds that find the threshold of every judged metric, at least LEAST_BLOCKS and at most MOST_SEEDS.
 
-    None if the control was never measured: then the plan's own number applies.
+    Until the control was measured, the profile's own number applies.
     """
-    floors = noise_floors(session, plan, device_type, parameters)
+    floors = noise_floors(session, plan, device_type, profile)
     if not floors:
-        return None
-    return min(MOST_SEEDS, max(floor.seeds_needed or MOST_SEEDS for floor in floors))
+        why = f"the plan's number; the noise floor of {plan} on {device_type} is not measured"
+        return PlannedSeeds(profile.blocks, why)
+    missed = [floor for floor in floors if floor.seeds_needed is None or floor.seeds_needed > MOST_SEEDS]
+    if missed:
+        needs = ", ".join(f"{of.metric} needs {of.seeds_needed or 'more than ' + str(MOST_BLOCKS)}" for of in missed)
+        return PlannedSeeds(
+            MOST_SEEDS, f"the most that are planned unless the submission states more; by the noise floor {needs}"
+        )
+    most = max(floors, key=lambda floor: floor.seeds_needed or 0)
+    needed = most.seeds_needed or LEAST_BLOCKS
+    why = f"by the noise floor they find the threshold of each metric in 95 % of cases; {most.metric} needs the most"
+    return PlannedSeeds(needed, why)
 
 
 def _values(session: Session, run_id: int) -> _Values:

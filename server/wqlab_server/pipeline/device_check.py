@@ -159,7 +159,7 @@ def select_noise_plan(data: DataFolder, device_type: DeviceType) -> tuple[TestPl
     The type's own `noise_plan` is preferred, then the first plan by name. None if no plan has a primary metric.
     """
     for _, plan in sorted(data.plans.items(), key=lambda item: (item[0] != device_type.noise_plan, item[0])):
-        measured = plan.on(instrumented=device_type.instrumented)
+        measured = plan.on(device_type)
         metric = detectable_effect.primary_metric(measured, device_type.emulated)
         if metric is not None and not plan.checks_health:
             return measured, metric

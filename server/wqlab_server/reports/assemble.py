@@ -152,7 +152,7 @@ class _Parts:
         return instrument_cells(rows.run.plan, rows.run.profile.settings, files)
 
     def noise_floors(self, run: Run) -> list[NoiseFloor]:
-        return noise_floors(self._session, run.plan_name, run.device_type, run.profile.parameters)
+        return noise_floors(self._session, run.plan_name, run.device_type, run.profile)
 
     def failed_attempts(self, rows: RunRows) -> list[api_report.AttemptView]:
         return attempts.failed_run_attempts(rows.run, rows.boots, self.blocks[rows.run.id], self.attempts[rows.run.id])

@@ -31,6 +31,8 @@ class RequestedTarget:
     boots_per_block: int
     measured: BootTime | None
     detectable: DetectableEffect | None
+    why_seeds: str = ""
+    """Why so many seeds are planned, if the lab chose their number."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def quote(request: Request, state: LabSnapshot) -> Quote:
                 device_counts=devices,
                 starts_at=starts_at,
                 ends_at=starts_at + timedelta(seconds=device_s) if starts_at else None,
-                notes=_notes(devices, ready_s, [*ahead, *running]),
+                notes=[*_seed_notes(target), *_notes(devices, ready_s, [*ahead, *running])],
             )
         )
     bases = [*(each.basis for each in builds), *(each.basis for each in targets)]
@@ -189,6 +191,10 @@ def _builds(kernels: Sequence[RequestedKernel]) -> list[BuildQuote]:
             )
         )
     return quotes
+
+
+def _seed_notes(target: RequestedTarget) -> list[str]:
+    return [f"{target.profile.blocks} seeds: {target.why_seeds}"] if target.why_seeds else []
 
 
 def _notes(devices: DeviceCounts, ready_s: float | None, ahead: Sequence[UnfinishedRun]) -> list[str]:

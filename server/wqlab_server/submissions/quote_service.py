@@ -21,8 +21,8 @@ from ..estimates import lab_snapshot, timings
 from ..models import Apply, Boot, BootValue, Build, Run
 from ..settings import Settings
 from . import detectable_effect
+from .plan_targets import plan_target
 from .quote_calculation import Request, RequestedKernel, RequestedTarget, quote
-from .service import planned_blocks, target_profile
 from .validate import Mistake, mistakes
 
 _RUNS = 20
@@ -38,12 +38,8 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
     boot_times = timings.boot_times(session, {(target.plan, target.device_type) for _, target in valid})
     targets = []
     for index, target in valid:
-        device_type = data.device_type(target.device_type)
-        plan = data.plans[target.plan].on(instrumented=device_type.instrumented)
-        plan = plan.measured(target.scenarios, device_type.emulated)
-        # An unknown recipe is among the errors; the device type's own stands in for it.
-        recipe = data.recipes.get(request.recipe_for(device_type), data.recipes[device_type.recipe])
-        profile = target_profile(plan, device_type, target, planned_blocks(session, data, request, target), recipe)
+        planned = plan_target(session, data, request, target)
+        device_type, plan, profile = planned.device_type, planned.plan, planned.profile
         metric = detectable_effect.primary_metric(plan, device_type.emulated)
         effect = None
         if metric is not None:
@@ -64,6 +60,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
                 boots_per_block=2 if series else 1,
                 measured=boot_times.get((target.plan, target.device_type)),
                 detectable=effect,
+                why_seeds=planned.why_seeds,
             )
         )
     build_times = timings.build_times(session)

@@ -17,9 +17,8 @@ from wqlab_contracts.keys import fragment_names
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mail import source_of
 from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
-from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan, Tree
+from wqlab_contracts.specs import DeviceType, KernelRecipe, TestPlan, Tree
 
-from ..estimates.noise_floors import planned_seeds
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims
 from ..models import Apply, Artifact, ArtifactLink, Device, Run, Submission
@@ -29,16 +28,12 @@ from ..storage.db import Message, clock, post
 from ..storage.events import emit
 from ..storage.source_mails import find, remember
 from . import quotas
+from .plan_targets import PlannedTarget, plan_target
 from .state import check_transition
 from .validate import mistakes
 
 _MAX_TEXT = 500
 """Maximum characters of an indexed text; a btree index entry has room for 2,700 bytes."""
-_DEBUG_REPETITIONS = Repetitions(warmup=0, untraced=1, traced=0)
-"""Repetitions on a debug kernel, which gives no figures: it needs no warm-up, and tracing its locks takes minutes."""
-_DEBUG_TIMEOUT_FACTOR = 4
-"""Factor on the time limit of a repetition under lockdep and KASAN."""
-_MAX_MEASURE_TIMEOUT_S = 7200
 
 
 def create(
@@ -98,7 +93,7 @@ def create(
             remember(session, submission.id, source)
     for index, target in enumerate(request.targets):
         _check_known(session, index, target)
-        session.add(plan_run(submission, index, target, data, planned_blocks(session, data, request, target)))
+        session.add(plan_run(submission, index, target, plan_target(session, data, request, target), data))
     by_id = request.series is not None and request.series.thread is not None
     apply = Apply(
         submission_id=submission.id,
@@ -134,25 +129,8 @@ def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
-def planned_blocks(session: Session, data: DataFolder, request: SubmissionRequest, target: Target) -> int | None:
-    """Return the requested blocks; on an instrumented device else the seeds that its noise floor asks for, if known."""
-    device_type = data.device_type(target.device_type)
-    if request.blocks is not None or not device_type.instrumented:
-        return request.blocks
-    profile = data.plans[target.plan].on(instrumented=True).profile(device_type.emulated)
-    return planned_seeds(session, target.plan, device_type.name, {**profile.parameters, **target.parameters})
-
-
-def plan_run(submission: Submission, index: int, target: Target, data: DataFolder, blocks: int | None) -> Run:
-    """Create the run of one target, with everything it will use copied from the data folder.
-
-    `blocks` replaces the number of blocks of the plan, if given.
-    """
-    device_type = data.device_type(target.device_type)
-    plan = data.plans[target.plan].on(instrumented=device_type.instrumented)
-    plan = plan.measured(target.scenarios, device_type.emulated)
-    recipe = data.recipes[submission.request.recipe_for(device_type)]
-    profile = target_profile(plan, device_type, target, blocks, recipe)
+def plan_run(submission: Submission, index: int, target: Target, planned: PlannedTarget, data: DataFolder) -> Run:
+    """Create the run of one target, with everything it will use copied from the data folder."""
     seed = secrets.randbits(48)
     return Run(
         submission_id=submission.id,
@@ -163,9 +141,9 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
         seed=seed,
         wanted_backend=submission.request.backend,
         wanted_device=target.device,
-        blocks=block_plan(profile.blocks, submission.request.series is not None, seed),
-        profile=profile,
-        **snapshot(data, device_type, plan, recipe),
+        blocks=block_plan(planned.profile.blocks, submission.request.series is not None, seed),
+        profile=planned.profile,
+        **snapshot(data, planned.device_type, planned.plan, planned.recipe),
     )
 
 
@@ -185,30 +163,6 @@ def snapshot(
         "fragments": {name: data.fragment(name) for name in names},
         "modules": data.modules_of(recipe),
     }
-
-
-def target_profile(
-    plan: TestPlan, device_type: DeviceType, target: Target, blocks: int | None, recipe: KernelRecipe
-) -> Profile:
-    """Return the plan's profile with the target's parameters and settings, and `blocks` if given.
-
-    With a recipe that gives no figures (a debug kernel), there is one repetition with a longer time limit.
-    """
-    profile = plan.profile(device_type.emulated)
-    if not recipe.figures:
-        profile = profile.model_copy(
-            update={
-                "repetitions": _DEBUG_REPETITIONS,
-                "measure_timeout_s": min(profile.measure_timeout_s * _DEBUG_TIMEOUT_FACTOR, _MAX_MEASURE_TIMEOUT_S),
-            }
-        )
-    return profile.model_copy(
-        update={
-            "parameters": {**profile.parameters, **target.parameters},
-            "settings": target.settings or profile.settings,
-            "blocks": blocks or profile.blocks,
-        }
-    )
 
 
 def block_plan(blocks: int, series: bool, seed: int) -> list[list[Arm]]:

@@ -132,7 +132,12 @@ def _notes(first: Side, second: Side) -> list[str]:
         notes.append("Both have the same source code: any difference between them is noise or caused by the lab.")
     requested = [
         {
-            (target.plan, target.device_type): (target.settings, target.parameters, target.scenarios)
+            (target.plan, target.device_type): (
+                target.settings,
+                target.parameters,
+                target.scenarios,
+                side.request.repetitions,
+            )
             for target in side.request.targets
         }
         for side in (first, second)

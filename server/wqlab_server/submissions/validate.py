@@ -167,7 +167,7 @@ def _check_target(target: Target, pointer: str, data: DataFolder, request: Submi
         hint = suggest_name(target.plan, set(data.plans))
         return [*found, _mistake(f"{pointer}/plan", f"no plan {target.plan!r}; {hint}")]
     if device_type is not None:
-        plan = plan.on(instrumented=device_type.instrumented)
+        plan = plan.on(device_type)
     found += _check_device(target, device_type, pointer)
     found += _check_scenarios(target, plan, pointer)
     found += _check_settings(target, plan, pointer)

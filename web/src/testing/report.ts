@@ -99,6 +99,7 @@ export function makeReport({
         tree: "linux-6.12",
         targets: [],
         blocks: null,
+        repetitions: null,
         priority: 50,
         recipe: null,
         backend: null,
@@ -216,6 +217,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
         blocks,
         measure_timeout_s: 300,
         parameters: {},
+        from_cpus: {},
         repetitions: { warmup: 1, untraced: 5, traced: 1 },
       },
       emulated: {
@@ -224,6 +226,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
         blocks,
         measure_timeout_s: 300,
         parameters: {},
+        from_cpus: {},
         repetitions: { warmup: 0, untraced: 1, traced: 1 },
       },
       instrumented: null,

@@ -40,7 +40,7 @@ def real_parser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plan(**changes: object) -> TestPlan:
-    return PLAN.on(instrumented=True).model_copy(update=changes)
+    return PLAN.for_instrumented().model_copy(update=changes)
 
 
 def test_counts_are_divided_by_the_operations_that_the_plan_chooses() -> None:

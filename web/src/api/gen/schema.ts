@@ -5050,6 +5050,12 @@ export interface components {
              * @default 6
              */
             blocks: number;
+            /** From Cpus */
+            from_cpus: {
+                [key: string]: {
+                    [key: string]: string | number;
+                };
+            };
             /**
              * Measure Timeout S
              * @default 300
@@ -6024,6 +6030,8 @@ export interface components {
             priority?: number;
             /** Recipe */
             recipe?: string | null;
+            /** Repetitions */
+            repetitions?: number | null;
             series: components["schemas"]["Series"] | null;
             sweep?: components["schemas"]["SweepRequest"] | null;
             /** Targets */
@@ -6282,6 +6290,8 @@ export interface components {
             priority: number;
             /** Recipe */
             recipe: string | null;
+            /** Repetitions */
+            repetitions: number | null;
             series: components["schemas"]["SubmittedSeries"] | null;
             sweep: components["schemas"]["SweepRequest"] | null;
             /** Targets */

@@ -49,7 +49,7 @@ def plan_of() -> TestPlan:
         emulated=profile,
         metrics=[],
     )
-    return plan.on(instrumented=True)
+    return plan.on(TINY)
 
 
 def job_of(kernel: Kernel, blocks: Sequence[Sequence[Arm]], *, device_type: DeviceType = TINY) -> RunJob:

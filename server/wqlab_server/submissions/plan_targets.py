@@ -1,0 +1,75 @@
+"""Determine what each target of a request measures: the plan for its device type, as the request changes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.messages import Target
+from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan
+
+from ..estimates.noise_floors import planned_seeds
+
+_DEBUG_REPETITIONS = Repetitions(warmup=0, untraced=1, traced=0)
+"""Repetitions on a debug kernel, which gives no figures: it needs no warm-up, and tracing its locks takes minutes."""
+_DEBUG_TIMEOUT_FACTOR = 4
+"""Factor on the time limit of a repetition under lockdep and KASAN."""
+_MAX_MEASURE_TIMEOUT_S = 7200
+
+
+@dataclass(frozen=True)
+class PlannedTarget:
+    """A target of a request, with everything that determines its run."""
+
+    device_type: DeviceType
+    plan: TestPlan
+    """With only the scenarios to measure."""
+    recipe: KernelRecipe
+    profile: Profile
+    why_seeds: str = ""
+    """Why there are so many blocks, if the lab chose their number; for people."""
+
+
+def plan_target(session: Session, data: DataFolder, request: SubmissionRequest, target: Target) -> PlannedTarget:
+    """Return what a target measures. A request without a number of blocks gets the seeds on an instrumented device
+    that its noise floor asks for.
+
+    If the request names an unknown recipe, which is a mistake of it, the device type's own stands in.
+    """
+    device_type = data.device_type(target.device_type)
+    plan = data.plans[target.plan].on(device_type).measured(target.scenarios, device_type.emulated)
+    recipe = data.recipes.get(request.recipe_for(device_type), data.recipes[device_type.recipe])
+    profile = _profile(plan, device_type, recipe, request, target)
+    planned = PlannedTarget(device_type, plan, recipe, profile)
+    if request.blocks is not None or not device_type.instrumented:
+        return planned
+    seeds = planned_seeds(session, plan.name, device_type.name, profile)
+    return replace(planned, profile=profile.model_copy(update={"blocks": seeds.seeds}), why_seeds=seeds.why)
+
+
+def _profile(
+    plan: TestPlan, device_type: DeviceType, recipe: KernelRecipe, request: SubmissionRequest, target: Target
+) -> Profile:
+    """Return the plan's profile with the parameters, settings, repetitions and blocks of the request.
+
+    With a recipe that gives no figures (a debug kernel), there is one repetition with a longer time limit.
+    """
+    profile = plan.profile(device_type.emulated)
+    repetitions, limit_s = profile.repetitions, profile.measure_timeout_s
+    if request.repetitions is not None:
+        repetitions = repetitions.model_copy(update={"untraced": request.repetitions})
+    if not recipe.figures:
+        repetitions = _DEBUG_REPETITIONS
+        limit_s = min(limit_s * _DEBUG_TIMEOUT_FACTOR, _MAX_MEASURE_TIMEOUT_S)
+    return profile.model_copy(
+        update={
+            "parameters": {**profile.parameters, **target.parameters},
+            "settings": target.settings or profile.settings,
+            "blocks": request.blocks or profile.blocks,
+            "repetitions": repetitions,
+            "measure_timeout_s": limit_s,
+        }
+    )
