@@ -2076,6 +2076,8 @@ export interface components {
             summary: string;
             /** Url */
             url: string;
+            /** Watchable */
+            watchable: boolean;
         };
         /**
          * Arm
