@@ -8,7 +8,7 @@ import { accountRoute } from "./pages/account/route";
 import { adminLabsRoute, adminUsersRoute, auditRoute } from "./pages/admin/route";
 import { compareRoute } from "./pages/compare/route";
 import { homeRoute } from "./pages/home/route";
-import { ruleRoute, rulesRoute } from "./pages/intake/route";
+import { ruleRoute, rulesRoute, watchedTreeRoute, watchedTreesRoute } from "./pages/intake/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
 import { deliveriesRoute, deliveryRoute, reviewRoute, webhooksRoute } from "./pages/outbox/route";
 import { permissionsRoute } from "./pages/permissions/route";
@@ -42,6 +42,8 @@ const routeTree = rootRoute.addChildren([
   webhooksRoute,
   rulesRoute,
   ruleRoute,
+  watchedTreesRoute,
+  watchedTreeRoute,
   adminLabsRoute,
   permissionsRoute,
 ]);

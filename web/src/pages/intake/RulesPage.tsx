@@ -50,6 +50,7 @@ export function RulesPage() {
       }
       actions={
         <>
+          <Link to="/watched-trees">Watched trees</Link>
           {adds && (
             <FormLink to="/rules" filled>
               Add a rule
