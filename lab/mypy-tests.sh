@@ -11,6 +11,8 @@ for folder in comparison/tests contracts/tests server/tests worker/tests client/
     path=$folder
     [ "$folder" != server/tests ] || path=
     [ "$folder" != benchmarks ] || path=$folder:comparison/tests
+    # Scenarios use the worker's tests' mails and archive.
+    [ "$folder" != tests ] || path=$folder:worker/tests
     # shellcheck disable=SC2086  # a list of files
     MYPYPATH="$path" mypy --config-file lab/mypy-tests.ini \
         --cache-dir "$WQLAB_CACHE/mypy-tests" $files || status=1

@@ -9,6 +9,7 @@ import { adminLabsRoute, adminUsersRoute, auditRoute } from "./pages/admin/route
 import { compareRoute } from "./pages/compare/route";
 import { forgesRoute } from "./pages/forges/route";
 import { homeRoute } from "./pages/home/route";
+import { ruleRoute, rulesRoute, watchedTreeRoute, watchedTreesRoute } from "./pages/intake/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
 import { deliveriesRoute, deliveryRoute, reviewRoute, webhooksRoute } from "./pages/outbox/route";
 import { permissionsRoute } from "./pages/permissions/route";
@@ -41,6 +42,10 @@ const routeTree = rootRoute.addChildren([
   deliveryRoute,
   webhooksRoute,
   forgesRoute,
+  rulesRoute,
+  ruleRoute,
+  watchedTreesRoute,
+  watchedTreeRoute,
   adminLabsRoute,
   permissionsRoute,
 ]);

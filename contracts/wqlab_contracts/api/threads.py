@@ -20,6 +20,8 @@ class ArchiveView(Message):
     """Address of the list that is archived; null for several lists."""
     searched: bool
     """True if revisions in other threads are found."""
+    watchable: bool
+    """True if rules can watch its list: it has `epochs`."""
 
 
 class ThreadPreview(Message):

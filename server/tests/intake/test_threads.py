@@ -70,7 +70,12 @@ def test_archives_are_listed_in_their_order(client: httpx.Client) -> None:
     answer = client.get("/api/v1/archives")
     assert [ArchiveView.model_validate(each) for each in answer.json()] == [
         ArchiveView(
-            name="lore", summary="all lists", url="https://lore.example.org/all/{message_id}/", list=None, searched=True
+            name="lore",
+            summary="all lists",
+            url="https://lore.example.org/all/{message_id}/",
+            list=None,
+            searched=True,
+            watchable=False,
         )
     ]
 

@@ -35,6 +35,7 @@ def list_archives(data: Data, _: Reader) -> list[ArchiveView]:
             url=archive.url,
             list=archive.list,
             searched=archive.search is not None,
+            watchable=archive.epochs is not None,
         )
         for archive in data.current().archives
     ]

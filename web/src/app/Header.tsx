@@ -14,6 +14,7 @@ const NAV_ITEMS = [
   { to: "/lab", name: "Lab" },
   { to: "/plans", name: "Plans" },
   { to: "/trees", name: "Trees" },
+  { to: "/rules", name: "Watched" },
 ] as const;
 
 export function Header() {
@@ -22,8 +23,12 @@ export function Header() {
   const [open, setOpen] = useState(false);
   const bar = useRef<HTMLElement>(null);
   const href = useRouterState({ select: state => state.location.href });
-  // The comparison page belongs to Submissions.
-  const comparing = href.startsWith("/compare");
+  // Pages that belong to an item with another address.
+  const owner = href.startsWith("/compare")
+    ? "/submissions"
+    : href.startsWith("/watched-trees")
+      ? "/rules"
+      : null;
   useDismissOnOutsideEvent(bar, open, () => setOpen(false));
 
   // Close the menu after navigation.
@@ -52,7 +57,7 @@ export function Header() {
               key={to}
               to={to}
               className={classes.item}
-              {...(to === "/submissions" && comparing && { "aria-current": "page", "data-status": "active" })}
+              {...(to === owner && { "aria-current": "page", "data-status": "active" })}
             >
               {name}
             </Link>

@@ -5,7 +5,8 @@ import classes from "./StateBadge.module.css";
 /** States in which nothing happens at the moment. */
 const AT_REST = new Set([
   ...["finished", "waiting", "queued", "good", "suspect", "quarantined", "unknown"],
-  ...["waiting_for_review", "delivered", "given_up", "dropped", "measured", "not_measured"],
+  ...["waiting_for_review", "delivered", "given_up", "dropped", "not_measured"],
+  ...["on", "off", "taken", "not_taken", "start", "measured", "skipped", "failed"],
 ]);
 
 /** The state of something, or its outcome once it has finished. */

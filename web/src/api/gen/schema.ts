@@ -2225,6 +2225,8 @@ export interface components {
             summary: string;
             /** Url */
             url: string;
+            /** Watchable */
+            watchable: boolean;
         };
         /**
          * Arm

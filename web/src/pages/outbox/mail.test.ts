@@ -40,6 +40,7 @@ test("a message is linked in the archive of a list among the recipients, else in
     url: `https://${name}.example/{message_id}/`,
     list,
     searched: false,
+    watchable: list !== null,
   });
   const archives = [archive("wq", "wq@vger.example"), archive("all", null)];
   expect(archivePage(archives, "a+b@x", ["WQ list <wq@vger.example>"])).toBe("https://wq.example/a+b@x/");

@@ -3,7 +3,6 @@ import { submitSearch } from "../search";
 import {
   countTargets,
   type Draft,
-  numberOrText,
   optionValues,
   requestOf,
   selectedTargets,
@@ -53,19 +52,6 @@ test("a device type's parameter overrides the plan's; an empty value resets it",
     undefined,
   ]);
   expect(withParameter(all, "crypt", "total_ios", " ").param).toEqual([]);
-});
-
-test("parameters are parsed like command-line parameters", () => {
-  expect(["5", "0.5", "-3", "32k", "1e3", "007", "a=b", ""].map(numberOrText)).toEqual([
-    5,
-    0.5,
-    -3,
-    "32k",
-    "1e3",
-    "007",
-    "a=b",
-    "",
-  ]);
 });
 
 test("invalid numbers are sent as typed, empty ones as the default", () => {

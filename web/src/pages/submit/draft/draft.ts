@@ -1,5 +1,6 @@
 /** Form data and its conversion to a request. Input is passed on as typed; the server validates it. */
 import type { Backend, SubmissionRequest, SweepRequest, Target } from "@/api/types";
+import { numberOrText } from "@/lib/parameters";
 import type { submitSearch } from "../search";
 
 export type Draft = typeof submitSearch.defaults;
@@ -148,11 +149,6 @@ function targetOf(draft: Draft, pair: Pair): Target {
       ? { parameters: Object.fromEntries([...merged].map(([name, value]) => [name, numberOrText(value)])) }
       : {}),
   };
-}
-
-/** Parse a parameter like `wqlab --param`: `5` and `0.5` are numbers, `32k`, `1e3` and `007` are text. */
-export function numberOrText(text: string): string | number {
-  return /^-?(0|[1-9]\d*)(\.\d+)?$/.test(text) && text !== "-0" ? Number(text) : text;
 }
 
 /** Parse a number; other input is passed on as text so that the server reports the error. */

@@ -1,0 +1,342 @@
+"""The pages about watched lists and watched trees, in Chromium on the real API.
+
+The list is a real public-inbox archive on loopback, which the worker's own code reads when a test says so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from fastapi import FastAPI
+from playwright.sync_api import Browser, Page, expect
+
+from wqlab_contracts.specs import WatchedTree
+from wqlab_contracts.specs.rules import ListRule
+from wqlab_lab import web
+from wqlab_server.app import create_app
+from wqlab_server.settings import Settings
+from wqlab_server.storage.db import SessionFactory
+
+from .browser import GOOD_LAYOUT_SHIFT, NARROW, THEME_RULES, WCAG_22_AA, WIDE, Person
+from .conftest import ROOT
+
+sys.path[:0] = [str(ROOT), str(ROOT / "worker/tests")]
+
+from publicinbox import PublicInbox, public_inbox  # noqa: E402
+
+from server.tests.conftest import (  # noqa: E402
+    data_dir,
+    database_url,
+    engine,
+    live,
+    migrated,
+    postgres,
+    real_passwords,
+    redis,
+    scene,
+    scene_data_dir,
+    secrets,
+    sessions,
+    settings,
+    signing_key,
+    stores,
+)
+from server.tests.support.live_server import Live  # noqa: E402
+from server.tests.support.live_server import expect as expect_status  # noqa: E402
+from server.tests.support.people import PASSWORD  # noqa: E402
+from server.tests.support.scene import Scene  # noqa: E402
+
+from .watched import RULE, TREE, Lists, arrive, fill  # noqa: E402
+
+__all__ = [
+    "data_dir", "database_url", "engine", "live", "migrated", "postgres", "real_passwords", "redis", "scene",
+    "scene_data_dir", "secrets", "sessions", "settings", "signing_key", "stores",
+]  # fmt: skip
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
+
+VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
+MakePerson = Callable[..., Person]
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Iterator[PublicInbox]:
+    with public_inbox(tmp_path / "archive") as started:
+        yield started
+
+
+@pytest.fixture
+def lab_settings(settings: Settings, scene_data_dir: Path, redis: str, inbox: PublicInbox) -> Settings:
+    watched = inbox.archive(epochs=f"{inbox.url}/{{epoch}}").model_dump(mode="json", exclude_none=True)
+    archives = scene_data_dir / "intake/archives.yaml"
+    known = yaml.safe_load(archives.read_text())["archives"]
+    archives.write_text(yaml.safe_dump({"archives": [*known, watched]}))
+    return settings.model_copy(
+        update={
+            "data_dir": scene_data_dir,
+            "web_dir": web.build(Path(os.environ["WQLAB_CACHE"])),
+            "broker_url": redis,
+        }
+    )
+
+
+@pytest.fixture
+def app(sessions: SessionFactory, lab_settings: Settings) -> FastAPI:
+    return create_app(lab_settings, sessions)
+
+
+@pytest.fixture
+def person(live: Live, chromium: Browser) -> Iterator[MakePerson]:
+    """Sign in users, who are named like their scope, each in a browser of their own."""
+    people: list[Person] = []
+
+    def make(name: str) -> Person:
+        made = Person(chromium, live.url)
+        people.append(made)
+        made.sign_in(name, PASSWORD)
+        return made
+
+    yield make
+    errors = [error for each in people for error in each.errors]
+    for each in people:
+        each.close()
+    assert not errors, f"errors on the browsers' consoles: {errors}"
+
+
+@pytest.fixture
+def lists(sessions: SessionFactory, lab_settings: Settings, app: FastAPI, tmp_path: Path) -> Lists:
+    return Lists(sessions, lab_settings, app, tmp_path / "cache")
+
+
+def preview(page: Page, lists: Lists) -> None:
+    """Read the list for the preview that a page waits for."""
+    expect(page.get_by_text("A worker reads the list").first).to_be_visible()
+    for _ in range(100):
+        if lists.read():
+            return
+        page.wait_for_timeout(100)  # the page shows that it waits before the lab has its request
+    raise AssertionError("the lab has no request for a preview")
+
+
+def finish_preview(page: Page, lists: Lists) -> None:
+    """As `preview`, unless the lab has a preview of less than a minute ago."""
+    for _ in range(100):
+        if page.get_by_text(re.compile("minutes? of devices")).count():
+            return
+        lists.read()
+        page.wait_for_timeout(200)
+    raise AssertionError("the page shows no preview")
+
+
+def test_a_rule_is_added_previewed_switched_on_and_removed(
+    person: MakePerson, scene: Scene, live: Live, inbox: PublicInbox, lists: Lists
+) -> None:
+    scene.devices()
+    arrive(inbox, "before", asks="flush@tiny", title="workqueue: lock less, once")
+    arrive(inbox, "unasked")
+    admin = person("admin")
+    page = admin.page
+    admin.open("/")
+    page.get_by_role("link", name="Watched").click()
+    expect(page.get_by_text("No rules")).to_be_visible()
+    page.get_by_role("link", name="Add a rule").first.click()
+    page.get_by_label("Name", exact=True).fill("workqueue")
+    page.get_by_label("Owner", exact=True).fill("submit")
+    expect(page.get_by_label("List", exact=True).locator("option[disabled]")).to_have_text("lore: cannot be watched")
+    page.get_by_label("Files", exact=True).fill("kernel/workqueue.c\nfs/xfs/\n")
+    expect(page.get_by_label("Only if the cover letter asks")).to_be_checked()
+    page.get_by_label("Targets", exact=True).fill("flusch@tiny")
+    page.get_by_role("button", name="Add quiet hours").click()
+    page.get_by_label("to", exact=True).fill("22:30")
+    page.get_by_role("button", name="Add rule").click()
+    expect(page.get_by_text(re.compile("no plan 'flusch'; did you mean")).last).to_be_visible()
+    page.get_by_label("Targets", exact=True).fill("")
+    page.get_by_role("button", name="Add target").click()
+    page.get_by_role("button", name="Add rule").click()
+
+    expect(page.get_by_role("heading", level=1, name="workqueue")).to_be_visible()
+    preview(page, lists)
+    expect(page.get_by_text(re.compile("^1 series, [0-9]+ minutes? of devices"))).to_be_visible()
+    previewed = page.get_by_role("group", name="Series that it would have taken, or nearly")
+    expect(previewed.get_by_role("link", name="[PATCH 0/1] workqueue: lock less, once")).to_have_attribute(
+        "href", f"{inbox.url}/before-0@x/"
+    )
+    expect(page.get_by_text("Not taken: 1 did not ask.")).to_be_visible()
+    expect(page.get_by_text("No decisions yet")).to_be_visible()
+    with live.client() as client:
+        stored = expect_status(client.get("/api/v1/rules/workqueue")).json()["rule"]
+    text = page.get_by_role("group", name="Rule as a file: workqueue.yaml").inner_text()
+    assert ListRule.model_validate(yaml.safe_load(text)) == ListRule.model_validate(stored)
+
+    page.get_by_role("button", name="Switch on").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("listitem")).to_have_text(["[PATCH 0/1] workqueue: lock less, once"])
+    dialog.get_by_label("Days").fill("3")
+    dialog.get_by_role("button", name="Show").click()
+    expect(dialog.get_by_role("button", name="Switch on")).to_be_disabled()
+    preview(page, lists)
+    dialog.get_by_role("button", name="Switch on").click()
+    expect(page.get_by_role("button", name="Switch off")).to_be_visible()
+
+    arrive(inbox, "taken", asks="test", title="workqueue: lock less, again", later_s=60)
+    arrive(inbox, "other", title="workqueue: nothing asked", later_s=60)
+    lists.decide()
+    decided = page.get_by_role("group", name="Decisions")
+    taken = decided.get_by_role("row", name="lock less, again")
+    expect(taken).to_contain_text("taken")
+    expect(taken.get_by_role("link", name="[PATCH 0/1] workqueue: lock less, again")).to_have_attribute(
+        "href", f"{inbox.url}/taken-0@x/"
+    )
+    expect(decided.get_by_role("row", name="nothing asked")).to_contain_text("not taken")
+    page.get_by_label("State").select_option("taken")
+    expect(decided.get_by_role("row", name="nothing asked")).to_have_count(0)
+    taken.get_by_role("link", name=re.compile("^[0-9]+$")).click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.go_back()
+
+    page.get_by_role("link", name="Change", exact=True).click()
+    page.get_by_label("Minutes a day", exact=True).fill("30")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text(re.compile("[0-9]+ of 30 min"))).to_be_visible()
+    page.get_by_role("button", name="Switch off").click()
+    page.get_by_role("dialog").get_by_role("button", name="Switch off").click()
+    expect(page.get_by_text("It takes nothing.")).to_be_visible()
+    page.get_by_role("button", name="Remove").click()
+    page.get_by_role("button", name="Remove the rule").click()
+    expect(page.get_by_text("No rules")).to_be_visible()
+
+
+def test_a_watched_tree_is_added_changed_switched_and_removed(person: MakePerson, live: Live) -> None:
+    maintainer = person("maintain")
+    page = maintainer.page
+    maintainer.open("/watched-trees")
+    page.get_by_role("link", name="Watch a tree").first.click()
+    page.get_by_label("Name", exact=True).fill("next")
+    page.get_by_label("Owner", exact=True).fill("nobody")
+    page.get_by_label("Branches", exact=True).fill("for-next")
+    page.get_by_role("button", name="Add target").click()
+    page.get_by_label("Parameters", exact=True).fill("jobs")
+    page.get_by_role("button", name="Watch tree").click()
+    expect(page.get_by_text("Write name=value instead of jobs")).to_be_visible()
+    page.get_by_label("Parameters", exact=True).fill("jobs=8")
+    page.get_by_role("button", name="Watch tree").click()
+    expect(page.get_by_text(re.compile("no account 'nobody'")).last).to_be_visible()
+    page.get_by_label("Owner", exact=True).fill("submit")
+    page.get_by_role("button", name="Watch tree").click()
+    expect(page.get_by_role("heading", level=1, name="next")).to_be_visible()
+    expect(page.get_by_text("No heads yet")).to_be_visible()
+    with live.client() as client:
+        stored = expect_status(client.get("/api/v1/watched-trees/next")).json()["spec"]
+    text = page.get_by_role("group", name="Watched tree as a file: next.yaml").inner_text()
+    assert WatchedTree.model_validate(yaml.safe_load(text)) == WatchedTree.model_validate(stored)
+
+    page.get_by_role("button", name="Look now").click()
+    expect(page.get_by_text("The lab looks for new heads").first).to_be_visible()
+    page.get_by_role("button", name="Disable").click()
+    expect(page.get_by_text("neither looks nor submits now")).to_be_visible()
+    page.get_by_role("link", name="Change", exact=True).click()
+    page.get_by_role("radio", name="range").check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("If it differs or fails, the range of commits to bisect is kept.")).to_be_visible()
+    expect(page.get_by_role("button", name="Look now")).to_have_count(0)
+    page.get_by_role("button", name="Enable").click()
+    expect(page.get_by_role("button", name="Look now")).to_be_visible()
+    page.get_by_role("button", name="Remove").click()
+    page.get_by_role("button", name="Remove the watched tree").click()
+    expect(page.get_by_text("No watched trees")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("name", "switches", "administers"),
+    [("read", False, False), ("submit", False, False), ("maintain", True, False), ("admin", True, True)],
+)
+def test_each_role_may_do_on_the_pages_what_the_server_allows(
+    person: MakePerson, live: Live, name: str, switches: bool, administers: bool
+) -> None:
+    with live.client() as client:
+        expect_status(client.post("/api/v1/rules", json=RULE), 201)
+        expect_status(client.post("/api/v1/watched-trees", json=TREE), 201)
+    someone = person(name)
+    page = someone.page
+    someone.open("/rules")
+    expect(page.get_by_role("link", name="Add a rule")).to_have_count(int(administers))
+    page.get_by_role("link", name="workqueue", exact=True).click()
+    expect(page.get_by_role("heading", level=2, name="What it would have taken")).to_be_visible()
+    expect(page.get_by_role("button", name="Switch on")).to_have_count(int(switches))
+    expect(page.get_by_role("button", name="Remove")).to_have_count(int(administers))
+    expect(page.get_by_role("link", name="Change", exact=True)).to_have_count(int(administers))
+    someone.open("/watched-trees/workqueue-next")
+    expect(page.get_by_role("heading", level=2, name="Heads")).to_be_visible()
+    for button in ("Look now", "Disable", "Remove"):
+        expect(page.get_by_role("button", name=button)).to_have_count(int(switches))
+    # A form's address shows the page itself to others.
+    someone.open("/watched-trees?form=1")
+    expect(page.get_by_role("button", name="Watch tree")).to_have_count(int(switches))
+    someone.open("/rules/workqueue?form=1")
+    expect(page.get_by_role("button", name="Save")).to_have_count(int(administers))
+
+
+def test_without_sign_in_a_public_lab_shows_what_is_watched(live: Live, chromium: Browser) -> None:
+    with live.client() as client:
+        expect_status(client.post("/api/v1/rules", json=RULE), 201)
+    live.allow_public_reading()
+    reader = Person(chromium, live.url)
+    reader.open("/rules/workqueue")
+    expect(reader.page.get_by_role("heading", level=1, name="workqueue")).to_be_visible()
+    expect(reader.page.get_by_text("No decisions yet")).to_be_visible()
+    expect(reader.page.get_by_role("button", name="Switch on")).to_have_count(0)
+    errors = reader.errors
+    reader.close()
+    assert not errors
+
+
+PAGES = {
+    "rules": "/rules",
+    "rule": "/rules/workqueue?days=7",
+    "rule-switch": "/rules/later",
+    "rule-of-a-file": "/rules/from-file",
+    "rule-form": "/rules?form=1",
+    "rule-changed": "/rules/workqueue?form=1",
+    "watched-trees": "/watched-trees",
+    "watched-tree": "/watched-trees/workqueue-next",
+    "watched-tree-form": "/watched-trees?form=1",
+}
+
+
+def test_pages_are_accessible_and_fit_in_both_themes_and_widths(
+    person: MakePerson, scene: Scene, sessions: SessionFactory, live: Live, inbox: PublicInbox, lists: Lists,
+    pictures: Path,
+) -> None:  # fmt: skip
+    fill(scene, sessions, live, inbox, lists)
+    admin = person("admin")
+    faults = []
+    for name, path in PAGES.items():
+        admin.open(path)
+        if (shift := admin.layout_shift()) >= GOOD_LAYOUT_SHIFT:
+            faults.append(f"{name} moves while it loads: {shift:.3f}")
+        if name == "rule":
+            finish_preview(admin.page, lists)
+        if name == "rule-switch":
+            admin.page.get_by_role("button", name="Switch on").click()
+            finish_preview(admin.page, lists)
+            expect(admin.page.get_by_role("dialog").get_by_role("button", name="Switch on")).to_be_enabled()
+        for width, scheme, rules in VIEWS:
+            view = f"{name}-{width[0]}-{scheme}"
+            admin.look(width, scheme)
+            admin.photograph(pictures, view)
+            faults += [f"{view}: {violation}" for violation in admin.axe(rules)]
+            if (over := admin.overflow()) > 0:
+                faults.append(f"{view}: {over} px wider than its window")
+        admin.look(WIDE, "light")
+    # The bar has one item more than before: it must fit where it does not yet fold into a menu.
+    for width in (720, 800, 1024):
+        admin.look((width, 900), "light")
+        if (over := admin.overflow()) > 0:
+            faults.append(f"{over} px wider than a window of {width}")
+    assert not faults, "\n".join(faults)
