@@ -15,7 +15,7 @@ from wqlab_contracts.enums import Arm, FindingKind, Verdict
 from wqlab_contracts.messages import Failure
 from wqlab_contracts.specs import TestPlan
 
-from .compare import TargetFacts
+from .questions import TargetFacts
 from .target import BootCount, Conclusion, conclude
 from .words import count
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wqlab_comparison import Samples, SamplesError, read_csv, words
-from wqlab_comparison.compare import facts_of
+from wqlab_comparison.questions import facts_of
 from wqlab_comparison.runs import RecordedRun
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Report, TargetReport
