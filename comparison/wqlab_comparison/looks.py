@@ -70,6 +70,11 @@ def share(index: int) -> float:
     return float((1 - sum(SHARES)) / 2 ** (index - len(SHARES) + 1))
 
 
+def with_share(looks: Sequence[int]) -> list[int]:
+    """Return the looks that have a share of the level: those at which a test can reject."""
+    return [number for number in looks if number >= LEAST_BLOCKS]
+
+
 def taken(looks: Sequence[int], blocks: int, earlier: int = 0) -> list[Look]:
     """Return the looks at a run that has so many blocks.
 
@@ -79,7 +84,7 @@ def taken(looks: Sequence[int], blocks: int, earlier: int = 0) -> list[Look]:
     """
     if not looks and not earlier:
         return [Look(blocks, 1.0)]
-    counted = [number for number in looks if LEAST_BLOCKS <= number <= blocks]
+    counted = [number for number in with_share(looks) if number <= blocks]
     if not counted or counted[-1] < blocks:
         counted.append(blocks)
     return [Look(number, share(index + earlier)) for index, number in enumerate(counted)]

@@ -70,7 +70,7 @@ def decide_look(primaries: Sequence[Answer], planned: Sequence[int], blocks: int
     elif not further:
         reason, text = LookReason.LAST, f"{_of(len(undecided), len(primaries))} undecided"
     else:
-        taken = len([number for number in planned if LEAST_BLOCKS <= number <= blocks]) + earlier
+        taken = len([number for number in looks.with_share(planned) if number <= blocks]) + earlier
         at_last = max(_chance(each, further[-1], looks.share(taken + len(further) - 1)) for each in undecided)
         expected = sum(_chance(each, further[0], looks.share(taken)) for each in undecided)
         reason, text = LookReason.OPEN, f"{_of(len(undecided), len(primaries))} undecided"

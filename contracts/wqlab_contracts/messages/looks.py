@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from pydantic import Field
@@ -43,3 +44,12 @@ class LookRecord(Message):
     def stops(self) -> bool:
         """Return True if the run ends with this look."""
         return self.reason is not LookReason.OPEN
+
+
+def why_stopped(looked: Sequence[LookRecord], planned: int) -> str:
+    """Format the last look of a run: `stopped at 6 of 16 blocks: effect found`; empty if none ended the run."""
+    if not looked or not looked[-1].stops:
+        return ""
+    last = looked[-1]
+    early = f"stopped at {last.blocks} of {planned} blocks"
+    return f"{early if last.blocks < planned else f'looked at {last.blocks} blocks'}: {last.text}"

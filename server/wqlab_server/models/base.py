@@ -33,6 +33,7 @@ from wqlab_contracts.messages import (
 )
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_mails import ListMail, ListSource
+from wqlab_contracts.messages.looks import LookRecord
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.messages.shared_boots import BootFiles
 from wqlab_contracts.messages.source_mail import SourceMail
@@ -148,6 +149,8 @@ _COLUMN_TYPES: dict[Any, Any] = {
             dict[str, str],
             dict[str, dict[str, str]],
             dict[str, Any],
+            list[int],
+            list[LookRecord],
             list[str],
             list[CheckStep],
             tuple[StackFrame, ...],

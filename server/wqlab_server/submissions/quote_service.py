@@ -21,8 +21,8 @@ from ..estimates import lab_snapshot, timings
 from ..models import Apply, Boot, BootValue, Build, Run
 from ..settings import Settings
 from . import detectable_effect
+from .plan_runs import planned_size, target_profile
 from .quote_calculation import Request, RequestedKernel, RequestedTarget, quote
-from .service import planned_blocks, target_profile
 from .validate import Mistake, mistakes
 
 _RUNS = 20
@@ -43,17 +43,16 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
         plan = plan.measured(target.scenarios, device_type.emulated)
         # An unknown recipe is among the errors; the device type's own stands in for it.
         recipe = data.recipes.get(request.recipe_for(device_type), data.recipes[device_type.recipe])
-        profile = target_profile(plan, device_type, target, planned_blocks(session, data, request, target), recipe)
+        profile = target_profile(plan, device_type, target, planned_size(session, data, request, target), recipe)
         metric = detectable_effect.primary_metric(plan, device_type.emulated)
-        effect = None
+        effect = expected = None
         if metric is not None:
+            past = _past_values(session, plan.name, device_type.name, metric.name)
             effect = detectable_effect.estimate(
-                plan,
-                metric,
-                emulated=device_type.emulated,
-                series=series,
-                blocks=profile.blocks,
-                past=_past_values(session, plan.name, device_type.name, metric.name),
+                plan, metric, emulated=device_type.emulated, series=series, blocks=profile.blocks, past=past
+            )
+            expected = detectable_effect.expected_blocks(
+                plan, metric, emulated=device_type.emulated, series=series, looks=profile.looks, past=past
             )
         targets.append(
             RequestedTarget(
@@ -64,6 +63,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
                 boots_per_block=2 if series else 1,
                 measured=boot_times.get((target.plan, target.device_type)),
                 detectable=effect,
+                expected_blocks=expected,
             )
         )
     build_times = timings.build_times(session)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import random
-import secrets
 from collections.abc import Iterable
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from wqlab_comparison.looks import with_share
 from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
-from wqlab_contracts.enums import Arm, EventKind, OutboxEvent, Outcome, RunPurpose, SubmissionState, Verdict
-from wqlab_contracts.keys import fragment_names
+from wqlab_contracts.enums import EventKind, OutboxEvent, Outcome, SubmissionState, Verdict
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mail import source_of
 from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
-from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan, Tree
+from wqlab_contracts.specs import Tree
 
-from ..estimates.noise_floors import planned_seeds
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims
 from ..models import Apply, Artifact, ArtifactLink, Device, Run, Submission
@@ -29,16 +26,12 @@ from ..storage.db import Message, clock, post
 from ..storage.events import emit
 from ..storage.source_mails import find, remember
 from . import quotas
+from .plan_runs import plan_run, planned_size
 from .state import check_transition
 from .validate import mistakes
 
 _MAX_TEXT = 500
 """Maximum characters of an indexed text; a btree index entry has room for 2,700 bytes."""
-_DEBUG_REPETITIONS = Repetitions(warmup=0, untraced=1, traced=0)
-"""Repetitions on a debug kernel, which gives no figures: it needs no warm-up, and tracing its locks takes minutes."""
-_DEBUG_TIMEOUT_FACTOR = 4
-"""Factor on the time limit of a repetition under lockdep and KASAN."""
-_MAX_MEASURE_TIMEOUT_S = 7200
 
 
 def create(
@@ -98,7 +91,7 @@ def create(
             remember(session, submission.id, source)
     for index, target in enumerate(request.targets):
         _check_known(session, index, target)
-        session.add(plan_run(submission, index, target, data, planned_blocks(session, data, request, target)))
+        session.add(plan_run(submission, index, target, data, planned_size(session, data, request, target)))
     by_id = request.series is not None and request.series.thread is not None
     apply = Apply(
         submission_id=submission.id,
@@ -132,100 +125,6 @@ def is_noise_control(request: SubmissionRequest, data: DataFolder) -> bool:
 
 def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
-
-
-def planned_blocks(session: Session, data: DataFolder, request: SubmissionRequest, target: Target) -> int | None:
-    """Return the requested blocks; on an instrumented device else the seeds that its noise floor asks for, if known."""
-    device_type = data.device_type(target.device_type)
-    if request.blocks is not None or not device_type.instrumented:
-        return request.blocks
-    profile = data.plans[target.plan].on(instrumented=True).profile(device_type.emulated)
-    return planned_seeds(session, target.plan, device_type.name, {**profile.parameters, **target.parameters})
-
-
-def plan_run(submission: Submission, index: int, target: Target, data: DataFolder, blocks: int | None) -> Run:
-    """Create the run of one target, with everything it will use copied from the data folder.
-
-    `blocks` replaces the number of blocks of the plan, if given.
-    """
-    device_type = data.device_type(target.device_type)
-    plan = data.plans[target.plan].on(instrumented=device_type.instrumented)
-    plan = plan.measured(target.scenarios, device_type.emulated)
-    recipe = data.recipes[submission.request.recipe_for(device_type)]
-    profile = target_profile(plan, device_type, target, blocks, recipe)
-    seed = secrets.randbits(48)
-    return Run(
-        submission_id=submission.id,
-        purpose=RunPurpose.MEASURE,
-        target=index,
-        owner=submission.owner,
-        priority=submission.priority,
-        seed=seed,
-        wanted_backend=submission.request.backend,
-        wanted_device=target.device,
-        blocks=block_plan(profile.blocks, submission.request.series is not None, seed),
-        profile=profile,
-        **snapshot(data, device_type, plan, recipe),
-    )
-
-
-def snapshot(
-    data: DataFolder, device_type: DeviceType, plan: TestPlan, recipe: KernelRecipe | None = None
-) -> dict[str, object]:
-    """Return the columns of a run that are copied from the data folder. `recipe` overrides the device type's own."""
-    recipe = recipe or data.recipes[device_type.recipe]
-    names = fragment_names(recipe, device_type.arch, device_type.emulated)
-    return {
-        "device_type": device_type.name,
-        "device_spec": device_type,
-        "plan_name": plan.name,
-        "plan": plan,
-        "files": data.plan_files(plan.name),
-        "recipe": recipe,
-        "fragments": {name: data.fragment(name) for name in names},
-        "modules": data.modules_of(recipe),
-    }
-
-
-def target_profile(
-    plan: TestPlan, device_type: DeviceType, target: Target, blocks: int | None, recipe: KernelRecipe
-) -> Profile:
-    """Return the plan's profile with the target's parameters and settings, and `blocks` if given.
-
-    With a recipe that gives no figures (a debug kernel), there is one repetition with a longer time limit.
-    """
-    profile = plan.profile(device_type.emulated)
-    if not recipe.figures:
-        profile = profile.model_copy(
-            update={
-                "repetitions": _DEBUG_REPETITIONS,
-                "measure_timeout_s": min(profile.measure_timeout_s * _DEBUG_TIMEOUT_FACTOR, _MAX_MEASURE_TIMEOUT_S),
-            }
-        )
-    return profile.model_copy(
-        update={
-            "parameters": {**profile.parameters, **target.parameters},
-            "settings": target.settings or profile.settings,
-            "blocks": blocks or profile.blocks,
-        }
-    )
-
-
-def block_plan(blocks: int, series: bool, seed: int) -> list[list[Arm]]:
-    """Return the arms of each block in boot order.
-
-    Half of the blocks boot the baseline first and half the candidate, in random order; with an odd number the
-    extra block's order is random. Without a series a block is one boot of the baseline.
-    """
-    if not series:
-        return [[Arm.BASELINE] for _ in range(blocks)]
-    shuffle = random.Random(seed)  # noqa: S311 - an order that is stored with its seed, not a secret
-    first, second = [Arm.BASELINE, Arm.CANDIDATE], [Arm.CANDIDATE, Arm.BASELINE]
-    plan = [list(order) for order in [first, second] * (blocks // 2)]
-    if blocks % 2:
-        plan.append(list(shuffle.choice([first, second])))
-    shuffle.shuffle(plan)
-    return plan
 
 
 def lock(session: Session, submission_id: int) -> Submission:
@@ -267,7 +166,8 @@ def retry(
     """Create a new submission with the request of a finished one; builds that passed are reused.
 
     The finished submission is not changed, so that its report stays valid. A series that it took from a mail archive is
-    taken from its own copy, so that both test the same mails. `blocks` replaces the number of blocks, if given. Raises
+    taken from its own copy, so that both test the same mails. `blocks` replaces the number of blocks, if given; runs
+    with looks are then continued: the new ones have only what is left of the level. Raises
     ApiProblem 404 if there is none of this id, 409 if it is not finished, and with `limited` 429 if a quota of the
     owner is used up.
     """
@@ -275,15 +175,27 @@ def retry(
     if old.state is not SubmissionState.FINISHED:
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
     taken = _stored_thread(session, old)
-    request = old.request if blocks is None else old.request.model_copy(update={"blocks": blocks})
+    request = old.request if blocks is None else old.request.model_copy(update={"blocks": blocks, "looks": None})
     repository = _repository(session, old)
     again = create(
         session, data, settings, request, owner, retry_of=old.id, taken=taken, limited=limited, repository=repository
     )
+    if blocks is not None:
+        _continue_looks(session, old, again)
     source = find(session, old.id)
     if source is not None:
         remember(session, again.id, source)
     return again
+
+
+def _continue_looks(session: Session, old: Submission, again: Submission) -> None:
+    """Let the runs of `again` use only the shares of the level that the looks of `old` have left."""
+    session.flush()
+    before = {run.target: run for run in session.scalars(select(Run).where(Run.submission_id == old.id))}
+    for run in session.scalars(select(Run).where(Run.submission_id == again.id)):
+        earlier = before.get(run.target)
+        if earlier is not None and (earlier.looks or earlier.earlier_looks):
+            run.earlier_looks = earlier.earlier_looks + len(with_share(earlier.looks or [len(earlier.blocks)]))
 
 
 def _repository(session: Session, submission: Submission) -> Tree | None:
