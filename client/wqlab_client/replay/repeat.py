@@ -89,6 +89,7 @@ def plan_repetition(bundle: Bundle, lab: Client, blocks: int | None) -> Repetiti
         tree=request.tree,
         targets=targets,
         blocks=blocks or request.blocks,
+        looks=None if blocks else request.looks,
         recipe=request.recipe,
         force=request.force,
     )

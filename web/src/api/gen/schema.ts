@@ -2219,7 +2219,7 @@ export interface components {
          * @description State of a block.
          * @enum {string}
          */
-        BlockState: "pending" | "running" | "completed" | "lost";
+        BlockState: "pending" | "running" | "completed" | "lost" | "not_needed";
         /**
          * BlockStep
          * @description State of one block.
@@ -3919,6 +3919,32 @@ export interface components {
             tree: string;
         };
         /**
+         * LookReason
+         * @description Result of a look.
+         * @enum {string}
+         */
+        LookReason: "effect" | "equivalent" | "futile" | "last" | "open";
+        /**
+         * LookRecord
+         * @description One look at a run and what followed from it.
+         */
+        LookRecord: {
+            /** Blocks */
+            blocks: number;
+            /** Decided */
+            decided: number;
+            /**
+             * Expected Decisions
+             * @default 0
+             */
+            expected_decisions: number;
+            reason: components["schemas"]["LookReason"];
+            /** Text */
+            text: string;
+            /** Undecided */
+            undecided: number;
+        };
+        /**
          * MachineStorage
          * @description Storage of one machine: the server, or one that runs workers.
          */
@@ -4515,6 +4541,8 @@ export interface components {
              * @default 6
              */
             blocks: number;
+            /** Looks */
+            looks: number[];
             /**
              * Measure Timeout S
              * @default 300
@@ -4711,6 +4739,8 @@ export interface components {
             ends_at: string | null;
             /** Errors */
             errors: components["schemas"]["QuoteMistake"][];
+            /** Expected Device S */
+            expected_device_s: number | null;
             /** Quotas */
             quotas: components["schemas"]["Quota"][];
             /** Starts At */
@@ -5038,6 +5068,10 @@ export interface components {
             holder: string | null;
             /** Id */
             id: number;
+            /** Looked */
+            looked: components["schemas"]["LookRecord"][];
+            /** Looks */
+            looks: number[];
             outcome: components["schemas"]["Outcome"] | null;
             /** Plan */
             plan: string;
@@ -5459,6 +5493,8 @@ export interface components {
              * @default false
              */
             force?: boolean;
+            /** Looks */
+            looks?: number[] | null;
             /**
              * Priority
              * @default 50
@@ -5717,6 +5753,8 @@ export interface components {
              * @default false
              */
             force: boolean;
+            /** Looks */
+            looks: number[] | null;
             /**
              * Priority
              * @default 50
@@ -5976,8 +6014,14 @@ export interface components {
             emulated: boolean;
             /** Ends At */
             ends_at: string | null;
+            /** Expected Blocks */
+            expected_blocks: number | null;
+            /** Expected Device S */
+            expected_device_s: number | null;
             /** Index */
             index: number;
+            /** Looks */
+            looks: number[];
             /** Measured Boots */
             measured_boots: number;
             /** Notes */
@@ -6028,6 +6072,11 @@ export interface components {
              * @default 0
              */
             discarded_by_lab: number;
+            /**
+             * Earlier Looks
+             * @default 0
+             */
+            earlier_looks: number;
             /** Emulated */
             emulated: boolean;
             environment: components["schemas"]["Environment"] | null;
@@ -6038,6 +6087,10 @@ export interface components {
             headline: string;
             /** Instrument */
             instrument: components["schemas"]["InstrumentCell"][];
+            /** Looked */
+            looked: components["schemas"]["LookRecord"][];
+            /** Looks */
+            looks: number[];
             /** Noise Floors */
             noise_floors: components["schemas"]["NoiseFloor"][];
             outcome: components["schemas"]["Outcome"] | null;
