@@ -8,7 +8,7 @@ from sequential_runs import CLAIMS, DEVICE_TYPE, facts, rates, run, samples
 
 from wqlab_comparison import Samples, compare
 from wqlab_comparison.looks import LOOKS
-from wqlab_comparison.stopping import Waiting, chance_of_decision, decide_look, in_order, look_at
+from wqlab_comparison.stopping import chance_of_decision, decide_look, look_at
 from wqlab_contracts.enums import Arm, Verdict
 from wqlab_contracts.messages.looks import LookReason
 
@@ -129,11 +129,6 @@ class TestChance:
             expected.append(c)
             decided.append(run(d, (16,)).primaries[0].verdict is not Verdict.INCONCLUSIVE)
         assert np.mean(decided) == pytest.approx(np.mean(expected), abs=0.1)
-
-
-def test_blocks_go_where_most_decisions_are_expected_per_device_time():
-    waiting = [Waiting(1, 0.5, 100), Waiting(2, 0.9, 600), Waiting(3, 0.2, 20), Waiting(4, 0.0, 1)]
-    assert in_order(waiting) == [3, 1, 2, 4]
 
 
 # --- rates, re-derived with fewer runs than benchmarks/looks.py -------------------------------------------------

@@ -1,4 +1,4 @@
-"""Decide at a look whether a run stops, and which runs of a submission get further blocks first.
+"""Decide at a look whether a run stops.
 
 A run stops when each of its primary comparisons is decided, or when further blocks would probably decide none of the
 others (futility). Futility is not binding: no level is gained by it, so a run may also go on.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from scipy.special import stdtr, stdtrit
 
@@ -28,15 +27,6 @@ FUTILE = 0.1
 """A comparison is given up if the last look decides it with a smaller probability."""
 _DIFFERENCE = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.BELOW_THRESHOLD})
 _WITHOUT_DECISION = frozenset({Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED, Verdict.FAILED})
-
-
-class Waiting(NamedTuple):
-    """A run that may get the blocks up to its next look."""
-
-    run: int
-    expected_decisions: float
-    device_s: float
-    """Device time of these blocks."""
 
 
 def look_at(samples: Samples | None, targets: Sequence[TargetFacts], at: tuple[str, str], blocks: int) -> LookRecord:
@@ -85,12 +75,6 @@ def decide_look(primaries: Sequence[Answer], planned: Sequence[int], blocks: int
         undecided=len(undecided),
         expected_decisions=round(expected, 6),
     )
-
-
-def in_order(waiting: Sequence[Waiting]) -> list[int]:
-    """Return the runs in the order in which they get further blocks: most decisions per device time first."""
-    ordered = sorted(waiting, key=lambda each: (-each.expected_decisions / max(each.device_s, 1e-9), each.run))
-    return [each.run for each in ordered]
 
 
 def _verdict(answer: Answer) -> Verdict | None:

@@ -5124,6 +5124,10 @@ export interface components {
             finished_at: string | null;
             /** Id */
             id: number;
+            /** Looked */
+            looked: components["schemas"]["LookRecord"][];
+            /** Looks */
+            looks: number[];
             outcome: components["schemas"]["Outcome"] | null;
             /** Plan */
             plan: string;

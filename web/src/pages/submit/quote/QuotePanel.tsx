@@ -99,7 +99,10 @@ function Sums({ quote }: { quote: Quote }) {
         <dd>
           <Seconds s={quote.device_s} basis={weakest(quote)} />
           {quote.expected_device_s != null && (
-            <span className="muted"> at most; {roughDuration(quote.expected_device_s)} without a difference</span>
+            <span className="muted">
+              {" "}
+              at most; {roughDuration(quote.expected_device_s)} without a difference
+            </span>
           )}
         </dd>
       </div>
@@ -190,7 +193,8 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
             {" "}
             for {count(of.boots, "boot")} in {(of.looks ?? []).length > 0 && "at most "}
             {count(of.blocks, "block")}
-            {of.expected_blocks != null && `, ${Math.round(of.expected_blocks)} expected without a difference`}
+            {of.expected_blocks != null &&
+              `, ${Math.round(of.expected_blocks)} expected without a difference`}
             {of.settings > 1 && `, ${of.settings} settings each`}
           </span>
         </dd>
