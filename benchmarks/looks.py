@@ -31,8 +31,11 @@ def main() -> None:
     planned = tuple(int(number) for number in given.looks.split(","))
     most = planned[-1]
     sizes = {"looks": planned, f"{most}": (most,), **({"10": (10,)} if most > 10 else {})}
-    names = " | ".join(f"claims: looks, {', '.join(list(sizes)[1:])}; equivalent: the same; blocks" for _ in (1,))
-    print(f"{given.sets} runs per row, {given.family} comparisons each\n\n| noise | effect | {names} | stopped at |")
+    names = ", ".join(sizes)
+    print(f"{given.sets} runs per row, {given.family} comparisons each\n")
+    print(
+        f"| noise | effect | claims: {names} | equivalent: {names} | blocks | stopped at |\n|---|---|---|---|---|---|"
+    )
     shapes = {**SHAPES, "drift": drifting}
     for number, shape in enumerate(given.shapes.split(",")):
         for effect in EFFECTS:

@@ -10,6 +10,10 @@ from wqlab_contracts.api.steps import BlockState, SubmissionSteps
 from wqlab_contracts.enums import Arm, EventKind, JobState, Outcome, SubmissionState, Verdict
 from wqlab_contracts.messages import RunResult
 from wqlab_contracts.messages.looks import LookReason
+from wqlab_server.reports.render.html import render_html
+from wqlab_server.reports.render.markdown import render_markdown
+from wqlab_server.reports.render.text import render_text
+from wqlab_server.submissions import service as submissions
 
 from ..support.lab import LabUnderTest, RunSession, infrastructure_result, passing_run
 
@@ -25,7 +29,7 @@ def locks(effect: float, spread: float) -> Callable[[Arm, str, str, int], float]
     """Return values of a metric around 100 with the candidate `effect` higher; blocks differ by `spread`."""
 
     def value(arm: Arm, setting: str, metric: str, block: int) -> float:
-        return 100.25 + block + (effect + spread * NOISE[block] if arm is Arm.CANDIDATE else 0.0)
+        return 100.25 + block + (effect + spread * NOISE[block % len(NOISE)] if arm is Arm.CANDIDATE else 0.0)
 
     return value
 
@@ -48,6 +52,10 @@ def test_equal_counts_stop_a_run_after_two_blocks(lab: LabUnderTest) -> None:
     (step,) = steps(lab, submission_id).runs
     assert [block.state for block in step.blocks] == [BlockState.COMPLETED] * 2 + [BlockState.NOT_NEEDED] * 14
     assert (step.done_boots, step.total_boots) == (4, 4)
+    report = lab.report(submission_id)
+    for render in (render_text, render_markdown, render_html):
+        assert "stopped at 2 of 16 blocks: effect found" in " ".join(render(report).split())
+    assert "Each look has a share" in report.method
 
 
 def test_large_effect_stops_a_run_after_six_blocks(lab: LabUnderTest) -> None:
@@ -172,9 +180,35 @@ def test_other_targets_count_in_the_family_before_they_have_figures(lab: LabUnde
     assert {cell.verdict for cell in judged} == {Verdict.IMPROVEMENT}
 
 
+def test_more_blocks_continue_a_run_at_what_is_left_of_its_level(lab: LabUnderTest) -> None:
+    lab.worker.value = locks(0.5, 40)
+    first = lab.submit("locks@device", looks=LOOKS)
+    lab.finished(first)
+    with lab.transaction() as session:
+        second = submissions.retry(session, lab.data, lab.settings, first, "dev", blocks=32).id
+    lab.finished(second)
+    (run,) = lab.runs(second)
+    assert (len(run.blocks), run.looks, run.earlier_looks) == (32, [], 1), "the first run used its look at six blocks"
+    (target,) = lab.report(second).targets
+    (cell,) = [each for each in target.comparisons if each.metric == "locks_per_flush"]
+    assert "over 1 look" in cell.reason
+    assert target.earlier_looks == 1
+    with lab.transaction() as session:
+        third = submissions.retry(session, lab.data, lab.settings, second, "dev", blocks=64).id
+    assert lab.runs(third)[0].earlier_looks == 2
+
+
+def test_repetition_of_a_run_of_fixed_size_has_the_whole_level(lab: LabUnderTest) -> None:
+    first = lab.submit("locks@device", blocks=6)
+    lab.finished(first)
+    with lab.transaction() as session:
+        second = submissions.retry(session, lab.data, lab.settings, first, "dev", blocks=12).id
+    assert lab.runs(second)[0].earlier_looks == 0
+
+
 def test_settings_study_is_looked_at_too(lab: LabUnderTest) -> None:
     shares = {"scope=system": 25.0, "scope=cache": 83.0, "scope=cpu": 95.0}
-    lab.worker.value = lambda _, setting, __, block: shares[setting] + NOISE[block] * len(setting) / 10
+    lab.worker.value = lambda _, setting, __, block: shares[setting] + NOISE[block % len(NOISE)] * len(setting) / 10
     submission_id = lab.submit("affinity@device", series=None, looks=LOOKS)
     assert lab.finished(submission_id).outcome is Outcome.PASSED
     (run,) = lab.runs(submission_id)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_comparison.looks import with_share
+from wqlab_comparison.looks import taken as looks_taken
 from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
@@ -189,13 +189,15 @@ def retry(
 
 
 def _continue_looks(session: Session, old: Submission, again: Submission) -> None:
-    """Let the runs of `again` use only the shares of the level that the looks of `old` have left."""
+    """Let the runs of `again` use only the shares of the level that the looks at those of `old` have left."""
     session.flush()
     before = {run.target: run for run in session.scalars(select(Run).where(Run.submission_id == old.id))}
     for run in session.scalars(select(Run).where(Run.submission_id == again.id)):
         earlier = before.get(run.target)
         if earlier is not None and (earlier.looks or earlier.earlier_looks):
-            run.earlier_looks = earlier.earlier_looks + len(with_share(earlier.looks or [len(earlier.blocks)]))
+            blocks = earlier.boots_done // len(earlier.blocks[0])
+            used = looks_taken(earlier.looks, blocks, earlier.earlier_looks) if blocks else []
+            run.earlier_looks = earlier.earlier_looks + len(used)
 
 
 def _repository(session: Session, submission: Submission) -> Tree | None:
