@@ -26,7 +26,7 @@ from noise_shapes import (
     is_claimed_by_two_tests,
 )
 
-from wqlab_comparison import significance
+from wqlab_comparison import looks, significance
 
 RULES = {
     "t and sign-flip": is_claimed_by_two_tests,
@@ -46,7 +46,8 @@ def family_claims(family: list[Floats], effect: float) -> tuple[bool, bool]:
         for p, d in zip(significance.holm(ps), family, strict=True)
     ]
     current = [
-        (each.p_adjusted or 0.0) <= significance.ALPHA for each in significance.adjust(family, significance.holm)
+        (each.p_adjusted or 0.0) <= significance.ALPHA
+        for each in looks.adjust([looks.cut(d, (), ()) for d in family], significance.holm)
     ]
     return (earlier[0], current[0]) if effect else (any(earlier), any(current))
 

@@ -16,6 +16,8 @@ from wqlab_contracts.enums import ExitCode, Question, Role, Verdict
 def compare_files(
     paths: Sequence[Path],
     references: Sequence[str] = (),
+    *,
+    looks: Sequence[int] = (),
     as_json: bool = False,
     out: TextIO = sys.stdout,
     err: TextIO = sys.stderr,
@@ -24,7 +26,7 @@ def compare_files(
 
     All files together are one family of comparisons, as all targets of a submission are. Each of `references` is a
     setting with which the other settings of its plan are compared; `PLAN:SETTING` restricts it to one plan. Without a
-    reference, settings are not compared with each other.
+    reference, settings are not compared with each other. `looks`: numbers of blocks after which the runs could stop.
     Returns REGRESSION if a primary metric of the candidate kernel got worse, USAGE if a file cannot be read or
     compared (the reason is written to `err`), and DONE otherwise.
     """
@@ -32,7 +34,7 @@ def compare_files(
     try:
         samples = Samples.concatenate([read_csv(path) for path in paths])
         settings = sorted(samples.setting.words)
-        comparisons = compare(samples, references=_references_by_plan(samples, references))
+        comparisons = compare(samples, references=_references_by_plan(samples, references), default_looks=looks)
     except OSError as error:
         print(f"wqlab: {error.filename}: {error.strerror or error}", file=err)
         return ExitCode.USAGE

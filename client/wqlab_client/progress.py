@@ -12,6 +12,7 @@ from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.runs import BootView, FindingView, RunView
 from wqlab_contracts.api.submissions import ApplyView, SubmissionView
 from wqlab_contracts.enums import BootState, JobState, Outcome, SubmissionState
+from wqlab_contracts.messages.looks import why_stopped
 
 from .formatting import ARM_LETTER, duration, eta_line, failure_line, one_line, outcome_text, status_text
 
@@ -121,9 +122,11 @@ def run_text(run: RunView) -> str:
         place = f", {run.queue_position} ahead in the queue" if run.queue_position else ""
         return f"waiting for a device{place}"
     if run.state is JobState.RUNNING:
-        again = f" (attempt {run.attempt})" if run.attempt > 1 else ""
+        attempt = run.attempt - len(run.looked)  # a look ends an attempt too
+        again = f" (attempt {attempt})" if attempt > 1 else ""
         return f"on {run.device or 'a device'}{again}" + (f": {one_line(run.progress)}" if run.progress else "")
-    return f"{run.blocks_completed}/{run.blocks_planned} blocks"
+    stopped = why_stopped(run.looked, run.blocks_planned)
+    return stopped or f"{run.blocks_completed}/{run.blocks_planned} blocks"
 
 
 # --- milestones -------------------------------------------------------------------------------------------------

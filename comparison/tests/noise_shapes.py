@@ -100,3 +100,15 @@ def _signed_rank_distribution(n: int) -> Floats:
         shifted = np.concatenate([np.zeros(rank), p[:-rank]])
         p = (p + shifted) / 2
     return np.cumsum(p)
+
+
+def drifting(rng: Rng, sets: int, blocks: int, segments: tuple[int, ...] = (6, 10, 16)) -> Floats:
+    """Normal boots on a machine that drifts by .15 % from boot to boot. Half of the blocks between two looks, in random
+    order, boot the candidate first."""
+    boots = normal(rng, sets, blocks)
+    ends = [*(end for end in segments if end < blocks), blocks]
+    for start, end in zip([0, *ends[:-1]], ends, strict=True):
+        first = np.tile(np.arange(end - start) % 2 == 1, (sets, 1))
+        later = ~rng.permuted(first, axis=1)
+        boots[:, start:end, 1] += np.where(later, 0.15, -0.15)
+    return boots

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wqlab_comparison import significance
+from wqlab_comparison import looks, significance
 
 numbers = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
 
@@ -81,12 +81,12 @@ class TestFamilies:
     noise = array(1, -1.2, 0.8, -0.9, 1.1, -1)
 
     def test_lone_test_keeps_its_exact_p(self):
-        (alone,) = significance.adjust([self.difference], significance.holm)
+        (alone,) = looks.adjust([looks.cut(self.difference, (), ())], significance.holm)
         assert alone == (significance.paired_t(self.difference), 2 / 2**6, 1)
 
     def test_six_blocks_can_be_significant_in_a_family(self):
         """The exact p of six blocks cannot be below .031, so the p of the t test is adjusted."""
-        first, second = significance.adjust([self.difference, self.noise], significance.holm)
+        first, second = looks.adjust([looks.cut(d, (), ()) for d in (self.difference, self.noise)], significance.holm)
         assert first.p_student == significance.paired_t(self.difference)
         assert first.p_adjusted == 2 / 2**6, "never below the exact p"
         assert second.p_adjusted > 0.5
@@ -96,7 +96,7 @@ class TestFamilies:
         assert [significance.is_fine(blocks, 1) for blocks in (8, 9)] == [False, True]
         assert [significance.is_fine(blocks, 6) for blocks in (10, 11)] == [False, True]
         d = np.random.default_rng(1).normal(0.5, 1, 16)
-        assert significance.continuous_p(d, 6) == significance.box_andersen(d)
+        assert looks.continuous_p(looks.cut(d, (), ()), 6) == significance.box_andersen(d)
 
 
 def test_holm_steps_down():

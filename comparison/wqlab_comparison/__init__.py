@@ -6,11 +6,12 @@ conclude(comparisons, ...)            the verdict of one target, in a sentence
 """
 
 from .boots import boot_values
-from .compare import TargetFacts, compare
+from .compare import compare
 from .csvfile import CsvError, read_csv, write_csv
 from .curves import curves
 from .effect import estimate as estimate_effect
 from .power import LEAST_BLOCKS, MOST_BLOCKS, blocks_that_find, smallest_effect
+from .questions import TargetFacts
 from .samples import Samples, SamplesError
 from .significance import ALPHA
 from .target import Conclusion, Stated, conclude, summarise

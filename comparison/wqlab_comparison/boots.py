@@ -84,6 +84,8 @@ class Pairs:
     """Pairs left out because one side is missing."""
     devices: list[str] = field(default_factory=list)
     """Device of each pair."""
+    blocks: list[int] = field(default_factory=list)
+    """Block of each pair."""
 
 
 def boot_table(samples: Samples) -> BootTable:
@@ -124,7 +126,7 @@ def block_pairs(boots: dict[Boot, float]) -> Pairs:
         sum(Arm.CANDIDATE not in block for block in blocks.values()),
     )
     reference, candidate = ([blocks[key][arm] for key in keys] for arm in (Arm.BASELINE, Arm.CANDIDATE))
-    return Pairs(reference, candidate, lost, [device for device, _ in keys])
+    return Pairs(reference, candidate, lost, [device for device, _ in keys], [block for _, block in keys])
 
 
 def setting_pairs(reference: dict[Boot, float], candidate: dict[Boot, float], arm: Arm) -> Pairs:
@@ -134,8 +136,8 @@ def setting_pairs(reference: dict[Boot, float], candidate: dict[Boot, float], ar
     lost = Lost(sum(boot not in reference for boot in boots), sum(boot not in candidate for boot in boots))
     # A setting that was never measured has no lost pairs.
     lost = lost if both else Lost()
-    devices = [boot.device for boot in both]
-    return Pairs([reference[boot] for boot in both], [candidate[boot] for boot in both], lost, devices)
+    devices, blocks = [boot.device for boot in both], [boot.block for boot in both]
+    return Pairs([reference[boot] for boot in both], [candidate[boot] for boot in both], lost, devices, blocks)
 
 
 def boot_values(samples: Samples) -> list[BootValue]:

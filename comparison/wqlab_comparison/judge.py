@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +15,10 @@ from wqlab_contracts.api.report import ArmSummary
 from wqlab_contracts.enums import Direction, Evidence, NotMeasuredCause, Scale, Verdict
 from wqlab_contracts.units import effect_unit
 
-from . import effect, power, significance
+from . import effect, looks, power, significance
 from .boots import MetricFacts, Pairs
 from .csvfile import SHARE_UNITS
+from .looks import Part
 from .modes import find_modes
 from .words import amount, count, number, p_value
 
@@ -38,13 +40,17 @@ class Measured:
     reference: ArmSummary | None = None
     candidate: ArmSummary | None = None
     differences: effect.Floats | None = None
+    parts: Sequence[Part] = ()
+    """The differences that each look sees; the last part has all."""
+    middle: float = 0.0
+    """The estimate, on the scale of the differences."""
     counts: tuple[float, float] | None = None
     """The integer of each arm, if every boot of the arm gave the same one: the two integers are the result."""
     effect: float | None = None
     """Percent for scale `ratio`, the metric's unit for `difference`."""
     ci95: tuple[float, float] | None = None
     p: float | None = None
-    """Of the exact test."""
+    """Of the exact test, over all looks."""
     delta: float = 0.0
     identical: bool = False
     """True if both arms counted the same in each block of an instrumented device."""
@@ -83,8 +89,11 @@ def default_delta(metric: str, facts: MetricFacts, reference: float) -> float:
     return abs(reference) / 100
 
 
-def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
-    """Return effect, interval and p values of one cell; only the two means for a metric that is no evidence."""
+def measure(metric: str, facts: MetricFacts, pairs: Pairs, cuts: Sequence[looks.Cut] = ()) -> Measured:
+    """Return effect, interval and p values of one cell; only the two means for a metric that is no evidence.
+
+    `cuts`: the looks at the run; without any, its size was fixed.
+    """
     n = len(pairs.reference)
     reference, candidate = summarise_arm(pairs.reference), summarise_arm(pairs.candidate)
     if reference is None or candidate is None:
@@ -118,15 +127,18 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
     flat = n >= EXACT_BLOCKS and not has_spread and bool((d != 0).any())
     # Counts have no noise besides the seed, so an equal change under each seed is tested like any other.
     testable = has_spread or (flat and facts.evidence is Evidence.INSTRUMENTED)
-    ends = None if flat else effect.interval(d, middle)
+    parts = looks.cut(d, pairs.blocks, cuts)
+    ends = None if flat else looks.interval(parts, middle)
     return Measured(
         n,
         reference,
         candidate,
         differences=d,
+        parts=parts,
+        middle=middle,
         effect=estimate,
         ci95=ends and (effect.to_display(ends[0], facts.scale), effect.to_display(ends[1], facts.scale)),
-        p=significance.sign_flip(d) if testable else None,
+        p=looks.smallest_p(parts, significance.sign_flip) if testable else None,
         delta=delta,
         undecidable=f"{metric} differs by the same in every block, so there is no noise to test against; a count needs "
         "the same whole number in every boot of an arm"
@@ -178,16 +190,17 @@ def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, fam
     if measured.p is None:  # no difference was ever seen
         return Decision(Verdict.EQUIVALENT, f"no difference in any of {measured.n} {facts.replicate}s")
     adjusted = measured.p if p_adjusted is None else p_adjusted
-    tested = f"p {p_value(measured.p)}"
+    over = looks.describe(measured.parts)
+    tested = f"p {p_value(measured.p)}{over}"
     if adjusted > measured.p:
         tested += f", {p_value(adjusted)} adjusted"
     if adjusted <= significance.ALPHA:
         return _decide_difference(facts, measured.effect, measured.delta, tested)
     bounds = effect.bounds(measured.delta, facts.scale)
     limit = _format_amount(measured.delta, facts)
-    if effect.is_within(d, *bounds):
-        return Decision(Verdict.EQUIVALENT, f"90 % interval within ±{limit}")
-    total = power.blocks_that_decide(d, bounds, significance.ALPHA / family)
+    if looks.is_within(measured.parts, measured.middle, *bounds):
+        return Decision(Verdict.EQUIVALENT, f"90 % interval{over} within ±{limit}")
+    total = power.blocks_that_decide(d, bounds, significance.ALPHA / family, looks.next_share(measured.parts))
     if total is None:
         text = f"{tested}; at this spread {power.MOST_BLOCKS} {facts.replicate}s would not decide about {limit}"
         return Decision(Verdict.INCONCLUSIVE, text)
@@ -259,7 +272,7 @@ def _decide_too_few_blocks(facts: MetricFacts, measured: Measured, d: effect.Flo
     text = f"n too small: {count(measured.n, noun)}, no test can reach p <= .05 with fewer than {power.LEAST_BLOCKS}"
     if measured.n >= EXACT_BLOCKS and significance.has_spread(d):
         limits = effect.bounds(measured.delta, facts.scale)
-        total = power.blocks_that_decide(d, limits, significance.ALPHA)
+        total = power.blocks_that_decide(d, limits, significance.ALPHA, looks.next_share(measured.parts))
         if total is None:
             return Decision(Verdict.INCONCLUSIVE, f"{text}, and at this spread {power.MOST_BLOCKS} would not decide")
         more = total - measured.n

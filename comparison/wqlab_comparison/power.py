@@ -27,17 +27,19 @@ _SEARCH_LIMIT = 20.0
 """Largest effect that is tried, in standard deviations."""
 
 
-def blocks_that_decide(d: Floats, delta: tuple[float, float], alpha: float) -> int | None:
+def blocks_that_decide(d: Floats, delta: tuple[float, float], alpha: float, share: float = 1.0) -> int | None:
     """Return the smallest total number of blocks above `len(d)` that gives a verdict with probability POWER.
 
     Assumes that further blocks have differences like `d`, which is uncertain with few blocks. A verdict is a
     significant difference (at ALPHA, in a family also at `alpha`) or equivalence within `delta`, on the scale of the
-    differences. Returns None beyond MOST_BLOCKS.
+    differences. `share` is that of the next look in every level. Returns None beyond MOST_BLOCKS.
     """
     differs = abs(_signal(d))
     same = min(_signal(d - delta[0]), _signal(delta[1] - d))
     for blocks in range(max(len(d) + 1, LEAST_BLOCKS), MOST_BLOCKS + 1):
-        if differs >= _needed_signal(blocks, alpha) or same >= _needed_signal(blocks, _EQUIVALENCE_ALPHA):
+        needed = _needed_signal(blocks, alpha * share, POWER, ALPHA * share)
+        level = _EQUIVALENCE_ALPHA * share
+        if differs >= needed or same >= _needed_signal(blocks, level, POWER, level):
             return blocks
     return None
 
@@ -87,13 +89,16 @@ def _signal(d: Floats) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _needed_signal(blocks: int, alpha: float, power: float = POWER) -> float:
+def _needed_signal(blocks: int, alpha: float, power: float = POWER, exact: float = ALPHA) -> float:
     """Return the mean / standard deviation per block at which the test at `alpha` rejects with this probability.
 
-    The exact test rejects at the largest level up to max(alpha, ALPHA) that its steps of 2/2**n permit. If that is the
-    first step, all blocks must have the same sign; this probability is that of normal differences.
+    The exact test rejects at the largest level up to max(alpha, exact) that its steps of 2/2**n permit. If that is the
+    first step, all blocks must have the same sign; this probability is that of normal differences. Infinite if so few
+    blocks have no such step.
     """
-    steps = math.floor(max(alpha, ALPHA) * 2.0 ** (blocks - 1) + 1e-9)
+    steps = math.floor(max(alpha, exact) * 2.0 ** (blocks - 1) + 1e-9)
+    if steps == 0:
+        return math.inf
     exact = float(ndtri(power ** (1 / blocks))) if steps == 1 else _t_signal(blocks, steps * 2.0 ** (1 - blocks), power)
     return max(exact, _t_signal(blocks, alpha, power))
 

@@ -15,7 +15,7 @@ from wqlab_contracts.enums import Arm, FindingKind, Verdict
 from wqlab_contracts.messages import Failure
 from wqlab_contracts.specs import TestPlan
 
-from .compare import TargetFacts
+from .questions import TargetFacts
 from .target import BootCount, Conclusion, conclude
 from .words import count
 
@@ -51,6 +51,10 @@ class RecordedRun:
     """True if both kernels are byte-identical, so that nothing was booted."""
     failure: Failure | None
     """Failure that ended the run early, if any."""
+    looks: Sequence[int] = ()
+    """Planned numbers of blocks after which the run may stop; empty if its size was fixed."""
+    earlier_looks: int = 0
+    """Number of looks of the runs that this one continues."""
 
     @property
     def arms(self) -> list[Arm]:
@@ -80,6 +84,8 @@ def facts_of_run(
         failure=run.failure,
         discarded={arm: arms[arm] for arm in Arm if arms[arm]},
         blocks_discarded=arms.total(),
+        looks=run.looks,
+        earlier_looks=run.earlier_looks,
     )
 
 

@@ -9,9 +9,8 @@ limit depends only on their sizes and not on their signs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,43 +113,9 @@ def paired_t(d: Floats) -> float | None:
     return float(2 * stdtr(len(d) - 1, -abs(mean) / deviation * math.sqrt(len(d))))
 
 
-def is_fine(pairs: int, family: int) -> bool:
+def is_fine(pairs: int, family: float) -> bool:
     """Return True if the sign patterns of so many pairs are fine enough for a test in a family of this size."""
     return 2.0 ** (pairs - 1) * ALPHA / family >= LEAST_PATTERNS
-
-
-def continuous_p(d: Floats, family: int) -> float:
-    """Return the p that is adjusted over a family of several tests. Needs spread.
-
-    An exact p in steps of 2/2**n cannot reach ALPHA / family with few pairs. If the steps are fine enough, this is the
-    approximation of the same test by `box_andersen`, otherwise the t test.
-    """
-    return box_andersen(d) if is_fine(len(d), family) else paired_t(d) or 0.0
-
-
-class Adjusted(NamedTuple):
-    """P values of one test within its family."""
-
-    p_student: float | None = None
-    """The continuous p; adjusted if the family has several tests."""
-    p_adjusted: float | None = None
-    family: int = 1
-    """Number of tests in the family."""
-
-
-def adjust(family: Sequence[Floats], method: Callable[[Sequence[float]], list[float]]) -> list[Adjusted]:
-    """Return adjusted p values of all tests of a family, each given by its differences, which have spread.
-
-    A test that is alone keeps its exact p. In a family the continuous p is adjusted by `method` (`holm` or
-    `benjamini_hochberg`); the result is never below the exact p.
-    """
-    student = [continuous_p(d, len(family)) for d in family]
-    if len(family) == 1:
-        return [Adjusted(student[0], sign_flip(family[0]))]
-    return [
-        Adjusted(p, max(sign_flip(d), raised), len(family))
-        for d, p, raised in zip(family, student, method(student), strict=True)
-    ]
 
 
 def holm(ps: Sequence[float]) -> list[float]:

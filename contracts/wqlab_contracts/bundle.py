@@ -29,6 +29,7 @@ from .api.runs import BootView, FindingView
 from .enums import Arm, NotMeasuredCause, Outcome
 from .messages import Failure, Message
 from .messages.base import Sha256
+from .messages.looks import LookRecord
 from .specs import Profile, TestPlan, Topology
 
 FORMAT = 1
@@ -148,6 +149,12 @@ class RunRecord(Message):
     """Seed of the order of boots in the blocks, and of settings in each boot."""
     blocks: list[list[Arm]]
     """Arms of each block in boot order."""
+    looks: list[int] = Field(default_factory=list)
+    """Numbers of blocks after which the run could stop; empty if its size was fixed."""
+    looked: list[LookRecord] = Field(default_factory=list)
+    """The looks that took place."""
+    earlier_looks: int = 0
+    """Number of looks of the runs that this one continues; they used their shares of the level."""
     outcome: Outcome | None
     failure: Failure | None
     compared: bool

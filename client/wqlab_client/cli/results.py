@@ -20,6 +20,7 @@ from ..client import Client, ReportFormat
 from ..errors import UsageError
 from ..formatting import clean, one_line, status_text
 from ..progress import apply_text, build_name, build_text, checkpatch_counts
+from .looks_option import parse_looks
 from .output import Output
 from .session import JsonFlag, SubmissionId, session_of
 
@@ -239,6 +240,14 @@ def compare(
             help="Also compare every other setting with this one; repeatable, one for each plan",
         ),
     ] = None,
+    looks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N,...",
+            help="Numbers of blocks after which the runs were looked at and could have stopped; by default the size "
+            "was fixed",
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Compare samples from CSV files as the lab would, offline; exit 1 for a regression."""
@@ -246,7 +255,9 @@ def compare(
 
     out = session_of(context).output
     text = io.StringIO()
-    code = compare_files(files, reference or [], as_json, text, sys.stderr)
+    code = compare_files(
+        files, reference or [], looks=parse_looks(looks) or (), as_json=as_json, out=text, err=sys.stderr
+    )
     out.text(text.getvalue())
     raise typer.Exit(code)
 

@@ -21,6 +21,7 @@ from wqlab_contracts.specs import Backend, format_setting, parse_setting
 
 from ..errors import UsageError
 from . import watch
+from .looks_option import parse_looks
 from .session import JsonFlag, Session, session_of
 from .sweep_option import parse_sweep
 
@@ -279,8 +280,15 @@ def submit(  # noqa: PLR0917 - the options of a command
             help="Only devices of this backend; by default the pool with the shortest queue", show_default=False
         ),
     ] = None,
-    blocks: Annotated[int | None, typer.Option(min=1, max=100, help="Blocks of boots per target")] = None,
+    blocks: Annotated[int | None, typer.Option(min=1, max=100, help="Blocks of boots per target, exactly")] = None,
     repetitions: Annotated[int | None, typer.Option(min=1, max=100, help="Untraced repetitions in each boot")] = None,
+    looks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N,...",
+            help="Numbers of blocks after which a target may stop early, such as 6,10,16; the last is the most",
+        ),
+    ] = None,
     priority: Annotated[int, typer.Option(min=0, max=100, help="Higher priority runs first")] = 50,
     force: Annotated[bool, typer.Option("--force", help="Measure even if the two kernels are byte-identical")] = False,
     wait: Annotated[
@@ -319,6 +327,7 @@ def submit(  # noqa: PLR0917 - the options of a command
             targets=targets,
             blocks=blocks,
             repetitions=repetitions,
+            looks=parse_looks(looks),
             priority=priority,
             recipe=recipe,
             backend=backend,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wqlab_comparison import Samples, SamplesError, read_csv, words
-from wqlab_comparison.compare import facts_of
+from wqlab_comparison.questions import facts_of
 from wqlab_comparison.runs import RecordedRun
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Report, TargetReport
@@ -59,6 +59,8 @@ class Run:
             emulated=record.emulated,
             settings=record.profile.settings,
             blocks=record.blocks,
+            looks=record.looks,
+            earlier_looks=record.earlier_looks,
             recipe=record.recipe,
             figures=record.figures,
             compared=record.compared,
@@ -122,6 +124,8 @@ def _check_plan(run: Run) -> Check:
         ("emulated", reported.emulated, record.emulated),
         ("byte-identical", reported.byte_identical, record.byte_identical),
         ("planned blocks", reported.blocks_planned, len(record.blocks)),
+        ("looks", reported.looks, record.looks),
+        ("earlier looks", reported.earlier_looks, record.earlier_looks),
     ]
     problems += [f"{name}: report says {one}, record says {other}" for name, one, other in pairs if one != other]
     blocks = words.count(len(record.blocks), "block")
@@ -157,6 +161,11 @@ def _check_blocks(run: Run) -> Check:
         problems.append(
             f"report says {run.reported.discarded_by_lab} blocks discarded by the lab, records give {count}"
         )
+    if run.reported.looked != record.looked:
+        problems.append("the report lists other looks than the record")
+    stopped = next((look.blocks for look in record.looked if look.stops), None)
+    if stopped is not None and len(times) > stopped:
+        problems.append(f"a look stopped the run at {stopped} blocks, but {len(times)} are finished")
     text = f"{len(finished)} finished, {sum(not each.finished for each in record.attempts)} discarded"
     return from_problems(run.target, "blocks", problems, text)
 

@@ -90,6 +90,7 @@ def plan_repetition(bundle: Bundle, lab: Client, blocks: int | None) -> Repetiti
         targets=targets,
         blocks=blocks or request.blocks,
         repetitions=request.repetitions,
+        looks=None if blocks else request.looks,
         recipe=request.recipe,
         force=request.force,
     )

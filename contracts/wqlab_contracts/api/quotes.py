@@ -82,12 +82,20 @@ class TargetQuote(ComputedResource):
     device_type: str
     emulated: bool
     blocks: int
+    """Number of blocks; with looks the largest one."""
+    looks: list[int] = Field(default_factory=list)
+    """Numbers of blocks after which the run may stop; empty if its size is fixed."""
+    expected_blocks: float | None = None
+    """Mean number of blocks if there is no difference and the spread is that of past blocks; null without looks or if
+    no spread was measured. A large difference takes fewer blocks."""
     boots: int
     settings: int
     boot_s: float | None
     """Duration of one boot, from power cycle to result."""
     device_s: float | None
-    """Device time: duration of all boots."""
+    """Device time: duration of all boots; with looks of the largest number."""
+    expected_device_s: float | None = None
+    """Device time of `expected_blocks`; null if that is."""
     basis: QuoteBasis
     measured_boots: int
     """Number of past boots that the time is calculated from."""
@@ -148,7 +156,9 @@ class Quote(Message):
     build_s: float | None
     targets: list[TargetQuote]
     device_s: float | None
-    """Device time of all targets; null if one of them has no estimate."""
+    """Device time of all targets; null if one of them has no estimate. With looks it is the most."""
+    expected_device_s: float | None = None
+    """Device time of all targets, with the expected number of blocks of those that have one; null if none has."""
     starts_at: datetime | None
     """Start of the first target."""
     ends_at: datetime | None

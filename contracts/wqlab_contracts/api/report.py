@@ -9,6 +9,7 @@ from pydantic import Field, computed_field, model_validator
 
 from ..enums import Arm, Direction, Evidence, NotMeasuredCause, Outcome, Question, Role, Scale, Verdict
 from ..messages import Failure, MeasuredTopology, Message
+from ..messages.looks import LookRecord
 from ..specs import Reference, TestPlan, Topology
 from ..units import effect_unit
 from .base import ComputedResource
@@ -64,8 +65,8 @@ class Comparison(ComputedResource):
     """Percent for scale ratio, units for difference; null without evidence or enough data."""
     ci95: tuple[float, float] | None = None
     p: float | None = None
-    """Two-sided p of the exact sign-flip test on the clipped differences; at most .05 if `ci95` excludes zero, and only
-    then."""
+    """Two-sided p of the exact sign-flip test on the clipped differences, over all looks at the run; at most .05 if
+    `ci95` excludes zero, and only then."""
     p_adjusted: float | None = None
     """`p`, adjusted over the family of tests; the verdict depends on it."""
     p_student: float | None = None
@@ -209,6 +210,12 @@ class TargetReport(Message):
     """True if both kernels are byte-identical: nothing was booted, and the verdict needs no figures."""
     blocks_planned: int
     blocks_completed: int
+    looks: list[int] = Field(default_factory=list)
+    """Numbers of blocks after which the run could stop; empty if its size was fixed."""
+    looked: list[LookRecord] = Field(default_factory=list)
+    """The looks that took place. The last one says why the run stopped."""
+    earlier_looks: int = 0
+    """Number of looks of the runs that this one continues; they used their shares of the level."""
     discarded: dict[Arm, int]
     """Discarded blocks by the arm that they count against."""
     discarded_by_lab: int = 0

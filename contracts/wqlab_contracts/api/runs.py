@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ..enums import Arm, BootState, FindingKind, JobState, Outcome, RunPurpose
 from ..messages import Failure, MeasuredTopology, Message, StackFrame
+from ..messages.looks import LookRecord
 
 
 class FindingView(Message):
@@ -75,6 +76,10 @@ class RunView(Message):
     """Number of times a device was assigned to the run."""
     blocks_planned: int
     blocks_completed: int
+    looks: list[int] = Field(default_factory=list)
+    """Numbers of blocks after which the run may stop; empty if its size is fixed."""
+    looked: list[LookRecord] = Field(default_factory=list)
+    """The looks that have taken place. The last one says why the run stopped, or that it goes on."""
     progress: str
     queue_position: int | None
     created_at: datetime

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from pydantic import computed_field
+from pydantic import Field, computed_field
 
 from ..enums import Arm, BootState, ErrorKind, JobState, Outcome, Question, Scale
 from ..messages import Failure, Message, TakenThread
+from ..messages.looks import LookRecord
 from ..specs import CpuArch
 from .base import ComputedResource
 from .report import AttemptView, Comparison
@@ -105,6 +106,8 @@ class BlockState(StrEnum):
     COMPLETED = "completed"
     LOST = "lost"
     """The run ended before the block was complete."""
+    NOT_NEEDED = "not_needed"
+    """A look found that the run needs no further blocks."""
 
 
 class BlockStep(Message):
@@ -146,6 +149,10 @@ class RunStep(JobStep):
     done_boots: int
     total_boots: int
     blocks: list[BlockStep]
+    looks: list[int] = Field(default_factory=list)
+    """Numbers of blocks after which the run may stop; empty if its size is fixed."""
+    looked: list[LookRecord] = Field(default_factory=list)
+    """The looks that have taken place."""
     boots: list[BootStep]
     """In order of time, including those of discarded blocks."""
     findings: list[FindingView]

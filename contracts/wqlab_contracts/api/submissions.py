@@ -35,10 +35,15 @@ class RequestOptions(Message):
     tree: Name
     targets: list[Target] = Field(min_length=1, max_length=32)
     blocks: Annotated[int, Field(ge=1, le=100), JSON_NUMBER] | None = None
-    """Blocks of each target; null: those of the plan's profile, on instrumented devices those that the noise floor asks
+    """Blocks of each target, exactly; null: as the plan says, on instrumented devices as many as the noise floor asks
     for."""
     repetitions: Annotated[int, Field(ge=1, le=100), JSON_NUMBER] | None = None
     """Untraced repetitions of each scenario and setting in a boot; null: those of the plan's profile."""
+    looks: list[Annotated[int, Field(ge=2, le=100), JSON_NUMBER]] | None = Field(
+        default=None, min_length=2, max_length=20
+    )
+    """Numbers of blocks after which each target may stop early, ascending; the last is the largest number of blocks.
+    null: as the plan says. Only without `blocks`."""
     priority: JsonInt = Field(default=50, ge=0, le=100)
     recipe: Name | None = None
     """Recipe to use instead of that of the device types; `debug` checks locking and memory."""

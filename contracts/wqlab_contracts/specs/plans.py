@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -51,6 +52,17 @@ class Repetitions(Strict):
     traced: int = Field(default=1, ge=0, le=100)
 
 
+LARGEST_LOOK = 100
+"""Largest number of blocks of a run."""
+LOOKS_MISTAKE = f"looks are different numbers of blocks from 2 to {LARGEST_LOOK}, ascending, such as 6, 10, 16"
+
+
+def are_looks(looks: Sequence[int]) -> bool:
+    """Return True if these are numbers of blocks after which a run can be looked at: at least two, ascending."""
+    ascending = all(before < after for before, after in pairwise(looks))
+    return len(looks) > 1 and ascending and looks[0] > 1 and looks[-1] <= LARGEST_LOOK
+
+
 class Profile(Strict):
     """Parameters of a plan that differ between real hardware and emulated devices."""
 
@@ -63,7 +75,10 @@ class Profile(Strict):
     """Scenarios measured if a submission names none; None: all scenarios of the plan."""
     settings: list[str] = Field(min_length=1)
     """Settings measured if a submission names none; canonical strings such as `scope=cache,strict=1`."""
-    blocks: int = Field(default=6, ge=1, le=100)
+    blocks: int = Field(default=6, ge=1, le=LARGEST_LOOK)
+    looks: list[int] = Field(default_factory=list)
+    """Numbers of blocks after which the run may stop early, such as `[6, 10, 16]`; the last replaces `blocks`. Empty:
+    the run always has `blocks` blocks."""
     measure_timeout_s: int = Field(default=300, ge=1, le=7200)
     """Maximum time of one repetition."""
 
@@ -79,6 +94,17 @@ class Profile(Strict):
             if unknown := sorted(parameters.keys() - self.parameters.keys()):
                 raise ValueError(f"from_cpus {least}: {', '.join(unknown)} is not among the profile's parameters")
         return self
+
+    @model_validator(mode="after")
+    def _check_looks(self) -> Self:
+        if self.looks and not are_looks(self.looks):
+            raise ValueError(f"{self.looks} are no looks: {LOOKS_MISTAKE}")
+        return self
+
+    @property
+    def most_blocks(self) -> int:
+        """Return the number of blocks of a run that no look stops."""
+        return self.looks[-1] if self.looks else self.blocks
 
 
 class Reference(Strict):
@@ -161,7 +187,7 @@ class TestPlan(Strict):
         if self.instrumented is not None:
             return self.instrumented
         repetitions = Repetitions(warmup=0, untraced=1, traced=0)
-        return self.emulated.model_copy(update={"repetitions": repetitions, "blocks": INSTRUMENTED_BLOCKS})
+        return self.emulated.model_copy(update={"repetitions": repetitions, "blocks": INSTRUMENTED_BLOCKS, "looks": []})
 
     @property
     def is_instrumented(self) -> bool:

@@ -228,3 +228,24 @@ def test_result_equals_a_naive_queue_simulation(
     taken = data.draw(st.lists(st.sampled_from(devices), unique=True) if devices else st.just([]))
     held = [HeldDevice(device.name, data.draw(st.sampled_from("ab"))) for device in taken]
     assert allocate(devices, held, waiting, capacity) == simulate_queue(devices, held, waiting, capacity)
+
+
+def test_runs_of_one_submission_get_devices_by_their_first_look_then_by_expected_decisions() -> None:
+    looked = [
+        WaitingRun(number, "ann", 50, 60, "tiny", decisions_per_s=rate)
+        for number, rate in ((1, 0.001), (2, 0.02), (3, 0.0))
+    ]
+    fresh = WaitingRun(4, "ann", 50, 60, "tiny")
+    order = []
+    waiting = [*looked, fresh]
+    while waiting:
+        (given,) = allocate([pool_device("tiny-1")], [], waiting, {})
+        order.append(given.run_id)
+        waiting = [run for run in waiting if run.run_id != given.run_id]
+    assert order == [4, 2, 1, 3]
+
+
+def test_expected_decisions_do_not_outweigh_waiting_time() -> None:
+    older = WaitingRun(1, "ann", 50, 120, "tiny", decisions_per_s=0.0)
+    newer = WaitingRun(2, "ann", 50, 60, "tiny", decisions_per_s=1.0)
+    assert allocate([pool_device("tiny-1")], [], [newer, older], {}) == [Assignment(1, "tiny-1")]

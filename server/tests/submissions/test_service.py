@@ -17,8 +17,8 @@ from wqlab_contracts.specs import INSTRUMENTED_METRICS
 from wqlab_server.http.problems import ApiProblem
 from wqlab_server.models import Apply
 from wqlab_server.submissions import service
+from wqlab_server.submissions.plan_runs import block_plan
 from wqlab_server.submissions.quote_service import make_quote
-from wqlab_server.submissions.service import block_plan
 
 from ..support.lab import LabUnderTest
 

@@ -6,6 +6,7 @@ device that the submitter already holds.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -58,6 +59,8 @@ class WaitingRun:
     whose health is good."""
     avoid: frozenset[str] = field(default_factory=frozenset)
     """Devices on which the run had an infrastructure failure; used only if no other device fits."""
+    decisions_per_s: float = math.inf
+    """Decisions that its next blocks are expected to give per second of device time; infinite before the first look."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,9 @@ def allocate(
 class _Queue:
     """Priority queue of waiting runs: the highest score first, then the oldest run.
 
+    Runs of one submission have equal scores: those without a look come first, then those whose next blocks are expected
+    to decide most for their device time.
+
     A device that a submitter gets changes the score of that submitter's runs only, and of all of them by the same
     amount. Their order among themselves is fixed, so the heap holds only the first run of each submitter.
     """
@@ -99,7 +105,7 @@ class _Queue:
         self._devices_held = Counter(lease.owner for lease in held)
         self._runs: dict[str, list[WaitingRun]] = defaultdict(list)
         """Submitter -> runs, the next one last."""
-        for run in sorted(waiting, key=lambda run: (queue_score(run.priority, run.waited_s, 0), -run.run_id)):
+        for run in sorted(waiting, key=_rank):
             self._runs[run.owner].append(run)
         self._heap: list[tuple[float, int, str]] = []
         for owner in self._runs:
@@ -122,6 +128,10 @@ class _Queue:
             run = runs[-1]
             score = queue_score(run.priority, run.waited_s, self._devices_held[owner])
             heappush(self._heap, (-score, run.run_id, owner))
+
+
+def _rank(run: WaitingRun) -> tuple[float, float, int]:
+    return queue_score(run.priority, run.waited_s, 0), run.decisions_per_s, -run.run_id
 
 
 class _Pool:

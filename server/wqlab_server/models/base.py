@@ -35,6 +35,7 @@ from wqlab_contracts.messages import (
 from wqlab_contracts.messages.forge_listings import ForgeListing
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_mails import ListMail, ListSource
+from wqlab_contracts.messages.looks import LookRecord
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.messages.shared_boots import BootFiles
 from wqlab_contracts.messages.source_mail import SourceMail
@@ -156,6 +157,8 @@ _COLUMN_TYPES: dict[Any, Any] = {
             dict[str, str],
             dict[str, dict[str, str]],
             dict[str, Any],
+            list[int],
+            list[LookRecord],
             list[str],
             list[float],
             list[HistoryLevel],

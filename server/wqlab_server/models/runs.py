@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, false, func
+from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, false, func, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.enums import Arm, BootState, Outcome, RunPurpose, Verdict
 from wqlab_contracts.messages import CheckStep, Failure, MeasuredTopology
+from wqlab_contracts.messages.looks import LookRecord
 from wqlab_contracts.specs import Backend, DeviceType, KernelRecipe, Profile, TestPlan
 
 from .artifacts import KeepsFiles
@@ -52,7 +54,13 @@ class Run(Job, KeepsFiles, Base):
     """True if both kernels are byte-identical, so that the run passed without a boot."""
     seed: Mapped[int] = mapped_column(BigInteger)
     blocks: Mapped[list[list[Arm]]]
-    """Arms of each block in boot order."""
+    """Arms of each block in boot order, of all blocks that the run may have."""
+    looks: Mapped[list[int]] = mapped_column(default=list, server_default=text("'[]'::jsonb"))
+    """Numbers of blocks after which the run may stop; empty if it always has all blocks."""
+    looked: Mapped[list[LookRecord]] = mapped_column(default=list, server_default=text("'[]'::jsonb"))
+    """The looks that have taken place, in order."""
+    earlier_looks: Mapped[int] = mapped_column(default=0, server_default=text("0"))
+    """Number of looks of the runs that this one continues, which have used their shares of the level."""
     wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """The one device that a health check or noise run is for, or on which the submission wants to measure."""
     wanted_backend: Mapped[Backend | None] = mapped_column(Text)
@@ -76,9 +84,27 @@ class Run(Job, KeepsFiles, Base):
     boots: Mapped[list[Boot]] = relationship(back_populates="run", lazy="raise", order_by="Boot.id")
 
     @property
+    def blocks_due(self) -> int:
+        """Number of blocks up to the next look; of a run that has stopped, those up to its last look."""
+        return blocks_due(self.blocks, self.looks, self.looked)
+
+    @property
     def boots_planned(self) -> int:
-        """Number of boots in all blocks."""
-        return sum(len(arms) for arms in self.blocks)
+        """Number of boots in all blocks that the run may have, without those that a look found not to be needed."""
+        return sum(len(arms) for arms in needed_blocks(self.blocks, self.looked))
+
+
+def needed_blocks(blocks: Sequence[list[Arm]], looked: Sequence[LookRecord]) -> Sequence[list[Arm]]:
+    """Return the blocks without those that the last look found not to be needed. Pure."""
+    return blocks[: looked[-1].blocks] if looked and looked[-1].stops else blocks
+
+
+def blocks_due(blocks: Sequence[list[Arm]], looks: Sequence[int], looked: Sequence[LookRecord]) -> int:
+    """Return the number of blocks up to the next look. Pure."""
+    if looked and looked[-1].stops:
+        return looked[-1].blocks
+    seen = looked[-1].blocks if looked else 0
+    return next((number for number in looks if number > seen), len(blocks))
 
 
 class RunAttempt(Base):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+import math
+
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import JobState, RunPurpose
 
 from ..estimates.lab_snapshot import lab_capacities, published_pools
 from ..estimates.lava_pools import availability
+from ..estimates.timings import boot_times
 from ..lab import allocate, lease
 from ..models import Device, Lease, Run
+from ..models.runs import blocks_due
 from ..runs import service as runs
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
@@ -66,6 +70,7 @@ def _decide_assignments(session: Session, settings: Settings) -> list[allocate.A
         .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.cancel_requested_at.is_(None))
     ).all()
     avoid = runs.devices_failed_on(session)
+    rates = _decisions_per_s(session)
     waiting = [
         allocate.WaitingRun(
             run_id=row.id,
@@ -77,7 +82,28 @@ def _decide_assignments(session: Session, settings: Settings) -> list[allocate.A
             wanted_device=row.wanted_device,
             checks_health=row.purpose is not RunPurpose.MEASURE,
             avoid=avoid.get(row.id, frozenset()),
+            decisions_per_s=rates.get(row.id, math.inf),
         )
         for row in queued
     ]
     return allocate.allocate(devices, held, waiting, lab_capacities(session, settings))
+
+
+def _decisions_per_s(session: Session) -> dict[int, float]:
+    """Return run -> decisions that its next blocks are expected to give per second of device time.
+
+    Only queued runs that were looked at have an entry.
+    """
+    rows = session.execute(
+        select(Run.id, Run.plan_name, Run.device_type, Run.blocks, Run.looks, Run.looked).where(
+            Run.state == JobState.QUEUED, func.jsonb_array_length(Run.looked) > 0
+        )
+    ).all()
+    times = boot_times(session, {(row.plan_name, row.device_type) for row in rows}) if rows else {}
+    rates = {}
+    for row in rows:
+        last, due = row.looked[-1], blocks_due(row.blocks, row.looks, row.looked)
+        boots = sum(len(arms) for arms in row.blocks[last.blocks : due])
+        time = times.get((row.plan_name, row.device_type))
+        rates[row.id] = last.expected_decisions / max(boots * (time.seconds if time else 1.0), 1e-9)
+    return rates

@@ -39,8 +39,7 @@ from ..lab import checks, lease
 from ..lab import service as lab_service
 from ..models import Device, DeviceCheck, Run
 from ..storage.db import clock
-from ..submissions import detectable_effect
-from ..submissions import service as submissions
+from ..submissions import detectable_effect, plan_runs
 from ..views.samples_table import samples_of
 from . import health_checks
 
@@ -138,12 +137,12 @@ def _order_noise_run(session: Session, data: DataFolder, check: DeviceCheck, dev
         owner=check.by,
         priority=health_checks.HEALTH_CHECK_PRIORITY,
         seed=seed,
-        blocks=submissions.block_plan(BLOCKS, series=True, seed=seed),
+        blocks=plan_runs.block_plan(BLOCKS, series=True, seed=seed),
         profile=shorten_profile(plan.profile(device_type.emulated), metric, plan.reference_setting),
         wanted_device=device.name,
         baseline_build_id=health.baseline_build_id,
         candidate_build_id=health.baseline_build_id,
-        **submissions.snapshot(data, device_type, plan),
+        **plan_runs.snapshot(data, device_type, plan),
     )
     session.add(run)
     session.flush()

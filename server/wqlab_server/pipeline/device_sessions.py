@@ -26,7 +26,7 @@ from ..runs.state import decide_run
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.events import emit, emit_run_state
-from . import health_checks
+from . import health_checks, looks
 
 HEALTH_CHECK_ATTEMPTS = 2
 """An interrupted check is retried once; a check that failed is conclusive."""
@@ -46,9 +46,9 @@ def claim(
 def finish(session: Session, run_id: int, fence: int, result: RunResult, settings: Settings) -> Run:
     """Finish an attempt. A repeated finish is accepted and changes nothing. Raises StaleFence, ApiProblem 404."""
     run = runs.lock_run(session, run_id)
-    if result.outcome is Outcome.PASSED and len(runs.completed_blocks(session, run.id)) < len(run.blocks):
+    if result.outcome is Outcome.PASSED and len(runs.completed_blocks(session, run.id)) < run.blocks_due:
         incomplete = infrastructure_failure(
-            f"the worker reported run {run.id} as passed, but not every block is finished and verified"
+            f"the worker reported run {run.id} as passed, but not every due block is finished and verified"
         )
         result = RunResult(outcome=Outcome.FAILED, failure=incomplete, device_suspect=True)
     attempt = session.scalar(select(RunAttempt).where(RunAttempt.run_id == run.id, RunAttempt.fence == fence))
@@ -116,13 +116,13 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
             holder=attempt.holder,
             failure=ended.failure.model_dump(mode="json") if ended.failure else None,
         )
-    if isinstance(ended, Retry):
+    if isinstance(ended, Retry) or looks.goes_on(session, run, ended):
         claims.requeue(run)
     else:
         claims.finish(session, run, ended.outcome, ended.failure)
         if run.submission_id is None:  # a device check may continue with its next step
             post(session, Message(TICK, None, SERVER_QUEUE))
-    emit_run_state(session, run)
+    emit_run_state(session, run, **looks.of_event(run))
 
 
 def _update_device_health(
@@ -157,6 +157,6 @@ def _update_device_health(
 
 
 def _is_complete_despite_failure(session: Session, run: Run, ended: Retry | Ended) -> bool:
-    """Return True if the lab failed after the last block was finished, so that all samples are recorded."""
+    """Return True if the lab failed after the last due block was finished, so that all samples are recorded."""
     infrastructure = ended.failure is not None and ended.failure.kind is ErrorKind.INFRASTRUCTURE
-    return infrastructure and len(runs.completed_blocks(session, run.id)) == len(run.blocks)
+    return infrastructure and len(runs.completed_blocks(session, run.id)) == run.blocks_due

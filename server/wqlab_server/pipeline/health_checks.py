@@ -28,7 +28,7 @@ from ..models import Apply, Build, Device, Lease, Run, Submission
 from ..settings import Settings
 from ..storage.db import clock, fetch_dict
 from ..storage.times import is_recent
-from ..submissions import service as submissions
+from ..submissions import plan_runs
 
 log = structlog.get_logger(__name__)
 
@@ -116,7 +116,7 @@ def order_check(session: Session, data: DataFolder, device: str) -> Run:
         blocks=[[Arm.BASELINE] for _ in range(profile.blocks)],
         profile=profile,
         wanted_device=device,
-        **submissions.snapshot(data, device_type, plan),
+        **plan_runs.snapshot(data, device_type, plan),
     )
     session.add(run)
     session.execute(

@@ -44,7 +44,7 @@ from .config_diff import config_difference
 from .environment import environment_of
 from .instrument_cells import ProfileFile, instrument_cells
 from .render.failures import main_failure
-from .render.shared_text import METHOD, METHOD_OF_COUNTS
+from .render.shared_text import method_of
 from .sweep import sweep_report
 from .workqueue_cells import workqueue_cells
 
@@ -80,7 +80,7 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
         config_diff=configurations.all_differing,
         config_compared=bool(configurations.differing),
         config_sha256=configurations.sha256,
-        method=f"{METHOD} {METHOD_OF_COUNTS}" if any(each.plan.is_instrumented for each in targets) else METHOD,
+        method=method_of(targets),
     )
     main = main_failure(report)
     return report.model_copy(update={"failed_at": main.places}) if main else report
@@ -203,6 +203,9 @@ def _target(rows: RunRows, parts: _Parts, configurations: _Configurations) -> ap
         byte_identical=run.byte_identical,
         blocks_planned=len(run.blocks),
         blocks_completed=rows.blocks_completed,
+        looks=run.looks,
+        looked=run.looked,
+        earlier_looks=run.earlier_looks,
         discarded=Counter(block.arm for block in parts.blocks[run.id] if not block.finished and block.arm is not None),
         discarded_by_lab=sum(_is_lab_discard(block) for block in parts.blocks[run.id]),
         overhead_s=sum(overheads) / len(overheads) if overheads else None,

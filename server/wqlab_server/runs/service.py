@@ -75,7 +75,7 @@ def make_job(session: Session, run: Run, device: Device, previous_holder: bool) 
         kernels=_kernels(session, run),
         blocks=[
             BlockPlan(block=number, arms=arms, first_attempt=last_attempts.get(number, -1) + 1)
-            for number, arms in enumerate(run.blocks)
+            for number, arms in enumerate(run.blocks[: run.blocks_due])
         ],
         seed=run.seed,
         touched=_touched(session, run) if run.device_spec.instrumented else [],
@@ -237,6 +237,7 @@ def attempts_without_progress(session: Session, run_id: int) -> int:
             .select_from(RunAttempt)
             .where(RunAttempt.run_id == run_id)
             .where(RunAttempt.finished_at > func.coalesce(last_block, RunAttempt.started_at))
+            .where(RunAttempt.outcome != Outcome.PASSED)  # one that ended at a look
         )
         or 0
     )

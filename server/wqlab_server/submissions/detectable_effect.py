@@ -11,6 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wqlab_comparison import ALPHA, LEAST_BLOCKS, estimate_effect, smallest_effect
+from wqlab_comparison.effect import bounds
+from wqlab_comparison.expected_blocks import expected_blocks as mean_blocks
+from wqlab_comparison.judge import default_delta
+from wqlab_comparison.questions import facts_of
 from wqlab_contracts.api.quotes import DetectableEffect
 from wqlab_contracts.enums import Arm, Evidence, Role, Scale
 from wqlab_contracts.specs import Metric, TestPlan
@@ -62,6 +66,25 @@ def estimate(
         exact=exact,
         why=_explanation(blocks, measured, bool(noise), effect, exact),
     )
+
+
+def expected_blocks(
+    plan: TestPlan, metric: Metric, *, emulated: bool, series: bool, looks: Sequence[int], past: Sequence[PastValue]
+) -> float | None:
+    """Return the mean number of blocks of a run with looks if there is no difference, at the spread of past blocks.
+
+    The scenario and setting with the largest spread is used, since a run stops when all are decided. None without looks
+    or spread.
+    """
+    if not looks:
+        return None
+    if metric.evidence(emulated) is Evidence.MECHANISM and _is_exact(past):
+        return float(looks[0])
+    noise = _noise(_differences(past, metric.scale, plan.reference_setting, series))
+    mean = sum(abs(each.value) for each in past) / len(past) if past else 0.0
+    facts = facts_of(metric, emulated)
+    limits = bounds(default_delta(metric.name, facts, mean) if metric.delta is None else metric.delta, metric.scale)
+    return mean_blocks(max(noise, key=lambda each: float(np.std(each))), limits, looks) if noise else None
 
 
 def _explanation(blocks: int, measured: int, has_noise: bool, effect: float | None, exact: bool) -> str:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
+from wqlab_comparison.looks import EXACT_LOOK
 from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.enums import Evidence, Role
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan
@@ -44,18 +46,21 @@ def plan_target(session: Session, data: DataFolder, request: SubmissionRequest, 
     recipe = data.recipes.get(request.recipe_for(device_type), data.recipes[device_type.recipe])
     profile = _profile(plan, device_type, recipe, request, target)
     planned = PlannedTarget(device_type, plan, recipe, profile)
-    if request.blocks is not None or not device_type.instrumented:
+    if request.blocks is not None or request.looks is not None or not device_type.instrumented:
         return planned
     seeds = planned_seeds(session, plan.name, device_type.name, profile)
-    return replace(planned, profile=profile.model_copy(update={"blocks": seeds.seeds}), why_seeds=seeds.why)
+    return replace(
+        planned, profile=profile.model_copy(update={"blocks": seeds.seeds, "looks": []}), why_seeds=seeds.why
+    )
 
 
 def _profile(
     plan: TestPlan, device_type: DeviceType, recipe: KernelRecipe, request: SubmissionRequest, target: Target
 ) -> Profile:
-    """Return the plan's profile with the parameters, settings, repetitions and blocks of the request.
+    """Return the plan's profile with the parameters, settings, repetitions, and blocks or looks of the request.
 
-    With a recipe that gives no figures (a debug kernel), there is one repetition with a longer time limit.
+    With a recipe that gives no figures (a debug kernel), there is one repetition with a longer time limit, and nothing
+    to look at.
     """
     profile = plan.profile(device_type.emulated)
     repetitions, limit_s = profile.repetitions, profile.measure_timeout_s
@@ -64,12 +69,27 @@ def _profile(
     if not recipe.figures:
         repetitions = _DEBUG_REPETITIONS
         limit_s = min(limit_s * _DEBUG_TIMEOUT_FACTOR, _MAX_MEASURE_TIMEOUT_S)
+    looks = [] if request.blocks else profile.looks
+    if request.looks is not None:
+        looks = request.looks
+        if looks[0] > EXACT_LOOK and _is_counted(plan, device_type.emulated):
+            looks = [EXACT_LOOK, *looks]
     return profile.model_copy(
         update={
             "parameters": {**profile.parameters, **target.parameters},
             "settings": target.settings or profile.settings,
-            "blocks": request.blocks or profile.blocks,
+            "blocks": looks[-1] if looks else request.blocks or profile.blocks,
+            "looks": looks if recipe.figures else [],
             "repetitions": repetitions,
             "measure_timeout_s": limit_s,
         }
+    )
+
+
+def _is_counted(plan: TestPlan, emulated: bool) -> bool:
+    """Return True if the primary metric is counted there, so that two blocks with equal counts are a result."""
+    return any(
+        metric.role(emulated) is Role.PRIMARY
+        and metric.evidence(emulated) in {Evidence.MECHANISM, Evidence.INSTRUMENTED}
+        for metric in plan.metrics
     )

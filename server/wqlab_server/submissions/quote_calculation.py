@@ -33,6 +33,8 @@ class RequestedTarget:
     detectable: DetectableEffect | None
     why_seeds: str = ""
     """Why so many seeds are planned, if the lab chose their number."""
+    expected_blocks: float | None = None
+    """Mean number of blocks of a run with looks, if there is no difference."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,15 @@ def quote(request: Request, state: LabSnapshot) -> Quote:
                 device_type=target.device_type.name,
                 emulated=target.device_type.emulated,
                 blocks=target.profile.blocks,
+                looks=target.profile.looks,
+                expected_blocks=target.expected_blocks,
                 boots=target.profile.blocks * target.boots_per_block,
                 settings=len(target.profile.settings),
                 boot_s=round(boot_s, 1),
                 device_s=round(device_s, 1),
+                expected_device_s=None
+                if target.expected_blocks is None
+                else round(boot_s * target.expected_blocks * target.boots_per_block, 1),
                 basis=basis,
                 measured_boots=target.measured.count if target.measured else 0,
                 basis_text=text,
@@ -117,10 +124,18 @@ def quote(request: Request, state: LabSnapshot) -> Quote:
         build_s=build_s,
         targets=targets,
         device_s=_sum([each.device_s for each in targets]) if targets else None,
+        expected_device_s=_expected_device_s(targets),
         starts_at=_if_all_known([each.starts_at for each in targets], min),
         ends_at=_if_all_known([each.ends_at for each in targets], max),
         basis=min(bases, key=_WEAKEST_FIRST.index, default=QuoteBasis.UNKNOWN),
     )
+
+
+def _expected_device_s(targets: Sequence[TargetQuote]) -> float | None:
+    """Return the expected device time; targets without an expectation count with their largest number of blocks."""
+    if all(each.expected_device_s is None for each in targets):
+        return None
+    return _sum([each.device_s if each.expected_device_s is None else each.expected_device_s for each in targets])
 
 
 def _waiting_runs(state: LabSnapshot) -> list[UnfinishedRun]:

@@ -41,15 +41,14 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
         planned = plan_target(session, data, request, target)
         device_type, plan, profile = planned.device_type, planned.plan, planned.profile
         metric = detectable_effect.primary_metric(plan, device_type.emulated)
-        effect = None
+        effect = expected = None
         if metric is not None:
+            past = _past_values(session, plan.name, device_type.name, metric.name)
             effect = detectable_effect.estimate(
-                plan,
-                metric,
-                emulated=device_type.emulated,
-                series=series,
-                blocks=profile.blocks,
-                past=_past_values(session, plan.name, device_type.name, metric.name),
+                plan, metric, emulated=device_type.emulated, series=series, blocks=profile.blocks, past=past
+            )
+            expected = detectable_effect.expected_blocks(
+                plan, metric, emulated=device_type.emulated, series=series, looks=profile.looks, past=past
             )
         targets.append(
             RequestedTarget(
@@ -61,6 +60,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
                 measured=boot_times.get((target.plan, target.device_type)),
                 detectable=effect,
                 why_seeds=planned.why_seeds,
+                expected_blocks=expected,
             )
         )
     build_times = timings.build_times(session)

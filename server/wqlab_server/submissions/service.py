@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import random
-import secrets
 from collections.abc import Iterable
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from wqlab_comparison.looks import taken as looks_taken
 from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
-from wqlab_contracts.enums import Arm, EventKind, OutboxEvent, Outcome, RunPurpose, SubmissionState, Verdict
-from wqlab_contracts.keys import fragment_names
+from wqlab_contracts.enums import EventKind, OutboxEvent, Outcome, SubmissionState, Verdict
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mail import source_of
 from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
-from wqlab_contracts.specs import DeviceType, KernelRecipe, TestPlan, Tree
+from wqlab_contracts.specs import Tree
 
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims
@@ -28,7 +26,8 @@ from ..storage.db import Message, clock, post
 from ..storage.events import emit
 from ..storage.source_mails import find, remember
 from . import quotas
-from .plan_targets import PlannedTarget, plan_target
+from .plan_runs import plan_run
+from .plan_targets import plan_target
 from .state import check_transition
 from .validate import mistakes
 
@@ -93,7 +92,7 @@ def create(
             remember(session, submission.id, source)
     for index, target in enumerate(request.targets):
         _check_known(session, index, target)
-        session.add(plan_run(submission, index, target, plan_target(session, data, request, target), data))
+        session.add(plan_run(submission, index, target, data, plan_target(session, data, request, target)))
     by_id = request.series is not None and request.series.thread is not None
     apply = Apply(
         submission_id=submission.id,
@@ -127,59 +126,6 @@ def is_noise_control(request: SubmissionRequest, data: DataFolder) -> bool:
 
 def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
-
-
-def plan_run(submission: Submission, index: int, target: Target, planned: PlannedTarget, data: DataFolder) -> Run:
-    """Create the run of one target, with everything it will use copied from the data folder."""
-    seed = secrets.randbits(48)
-    return Run(
-        submission_id=submission.id,
-        purpose=RunPurpose.MEASURE,
-        target=index,
-        owner=submission.owner,
-        priority=submission.priority,
-        seed=seed,
-        wanted_backend=submission.request.backend,
-        wanted_device=target.device,
-        blocks=block_plan(planned.profile.blocks, submission.request.series is not None, seed),
-        profile=planned.profile,
-        **snapshot(data, planned.device_type, planned.plan, planned.recipe),
-    )
-
-
-def snapshot(
-    data: DataFolder, device_type: DeviceType, plan: TestPlan, recipe: KernelRecipe | None = None
-) -> dict[str, object]:
-    """Return the columns of a run that are copied from the data folder. `recipe` overrides the device type's own."""
-    recipe = recipe or data.recipes[device_type.recipe]
-    names = fragment_names(recipe, device_type.arch, device_type.emulated)
-    return {
-        "device_type": device_type.name,
-        "device_spec": device_type,
-        "plan_name": plan.name,
-        "plan": plan,
-        "files": data.plan_files(plan.name),
-        "recipe": recipe,
-        "fragments": {name: data.fragment(name) for name in names},
-        "modules": data.modules_of(recipe),
-    }
-
-
-def block_plan(blocks: int, series: bool, seed: int) -> list[list[Arm]]:
-    """Return the arms of each block in boot order.
-
-    Half of the blocks boot the baseline first and half the candidate, in random order; with an odd number the
-    extra block's order is random. Without a series a block is one boot of the baseline.
-    """
-    if not series:
-        return [[Arm.BASELINE] for _ in range(blocks)]
-    shuffle = random.Random(seed)  # noqa: S311 - an order that is stored with its seed, not a secret
-    first, second = [Arm.BASELINE, Arm.CANDIDATE], [Arm.CANDIDATE, Arm.BASELINE]
-    plan = [list(order) for order in [first, second] * (blocks // 2)]
-    if blocks % 2:
-        plan.append(list(shuffle.choice([first, second])))
-    shuffle.shuffle(plan)
-    return plan
 
 
 def lock(session: Session, submission_id: int) -> Submission:
@@ -221,7 +167,8 @@ def retry(
     """Create a new submission with the request of a finished one; builds that passed are reused.
 
     The finished submission is not changed, so that its report stays valid. A series that it took from a mail archive is
-    taken from its own copy, so that both test the same mails. `blocks` replaces the number of blocks, if given. Raises
+    taken from its own copy, so that both test the same mails. `blocks` replaces the number of blocks, if given; runs
+    with looks are then continued: the new ones have only what is left of the level. Raises
     ApiProblem 404 if there is none of this id, 409 if it is not finished, and with `limited` 429 if a quota of the
     owner is used up.
     """
@@ -229,15 +176,29 @@ def retry(
     if old.state is not SubmissionState.FINISHED:
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
     taken = _stored_thread(session, old)
-    request = old.request if blocks is None else old.request.model_copy(update={"blocks": blocks})
+    request = old.request if blocks is None else old.request.model_copy(update={"blocks": blocks, "looks": None})
     repository = _repository(session, old)
     again = create(
         session, data, settings, request, owner, retry_of=old.id, taken=taken, limited=limited, repository=repository
     )
+    if blocks is not None:
+        _continue_looks(session, old, again)
     source = find(session, old.id)
     if source is not None:
         remember(session, again.id, source)
     return again
+
+
+def _continue_looks(session: Session, old: Submission, again: Submission) -> None:
+    """Let the runs of `again` use only the shares of the level that the looks at those of `old` have left."""
+    session.flush()
+    before = {run.target: run for run in session.scalars(select(Run).where(Run.submission_id == old.id))}
+    for run in session.scalars(select(Run).where(Run.submission_id == again.id)):
+        earlier = before.get(run.target)
+        if earlier is not None and (earlier.looks or earlier.earlier_looks):
+            blocks = earlier.boots_done // len(earlier.blocks[0])
+            used = looks_taken(earlier.looks, blocks, earlier.earlier_looks) if blocks else []
+            run.earlier_looks = earlier.earlier_looks + len(used)
 
 
 def _repository(session: Session, submission: Submission) -> Tree | None:

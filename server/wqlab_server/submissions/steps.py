@@ -28,6 +28,7 @@ from wqlab_contracts.messages import Failure
 
 from ..jobs import attempts
 from ..models import Apply, BlockAttempt, Boot, Build, Run, RunAttempt, Submission, SubmissionBuild
+from ..models.runs import needed_blocks
 from ..storage.db import clock
 from ..views.build import (
     RunRows,
@@ -152,7 +153,11 @@ def _run(rows: RunRows, blocks: Sequence[BlockAttempt], devices: Sequence[RunAtt
         queue_position=rows.queue_position,
         done_boots=run.boots_done,
         total_boots=run.boots_planned,
-        blocks=block_steps(run.blocks, run.state, rows.boots, blocks),
+        blocks=block_steps(
+            run.blocks, run.state, rows.boots, blocks, needed=len(needed_blocks(run.blocks, run.looked))
+        ),
+        looks=run.looks,
+        looked=run.looked,
         boots=[_boot(boot, found) for boot in rows.boots],
         findings=[finding_view(each, by_id[each.boot_id]) for each in rows.findings if each.boot_id in by_id],
         devices=[
@@ -171,9 +176,14 @@ def _run(rows: RunRows, blocks: Sequence[BlockAttempt], devices: Sequence[RunAtt
 
 
 def block_steps(
-    planned: Sequence[Sequence[Arm]], state: JobState, boots: Sequence[Boot], attempts: Sequence[BlockAttempt]
+    planned: Sequence[Sequence[Arm]],
+    state: JobState,
+    boots: Sequence[Boot],
+    attempts: Sequence[BlockAttempt],
+    *,
+    needed: int,
 ) -> list[BlockStep]:
-    """Return the state of each planned block. Pure."""
+    """Return the state of each planned block, the first `needed` of which the run needs. Pure."""
     last: dict[int, int] = {}
     for boot in boots:
         last[boot.block] = max(boot.attempt, last.get(boot.block, 0))
@@ -185,6 +195,8 @@ def block_steps(
         attempt = last.get(number)
         if number in completed:
             block_state = BlockState.COMPLETED
+        elif number >= needed:
+            block_state = BlockState.NOT_NEEDED
         elif state is JobState.FINISHED:
             block_state = BlockState.LOST
         elif state is JobState.RUNNING and attempt is not None and (number, attempt) not in ended:

@@ -11,6 +11,7 @@ from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mbox import header_problem
 from wqlab_contracts.messages import CommitPair, GitSeries, MboxSeries, Series, Target
 from wqlab_contracts.specs import DeviceType, TestPlan, format_setting, parse_setting
+from wqlab_contracts.specs.plans import LOOKS_MISTAKE, are_looks
 from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.archives import archive_problem
@@ -41,6 +42,7 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
     if request.series is not None:
         found += _check_series(request.series, request.tree, data, local_git_paths)
     found += [_mistake(pointer, detail) for pointer, detail in sweep_mistakes(request, data)]
+    found += _check_looks(request)
     seen: dict[tuple[str, str], int] = {}
     for index, target in enumerate(request.targets):
         pointer = f"/targets/{index}"
@@ -53,6 +55,14 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
         return found
     measured = request.expanded()
     return [*_check_backend(measured, data), *_check_one_compiler(measured, data)]
+
+
+def _check_looks(request: SubmissionRequest) -> list[Mistake]:
+    if request.looks is None:
+        return []
+    if request.blocks is not None:
+        return [_mistake("/looks", "give either looks or a fixed number of blocks")]
+    return [] if are_looks(request.looks) else [_mistake("/looks", LOOKS_MISTAKE)]
 
 
 def _check_backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:

@@ -248,6 +248,8 @@ def run_view(rows: RunRows) -> RunView:
         attempt=run.attempts,
         blocks_planned=len(run.blocks),
         blocks_completed=rows.blocks_completed,
+        looks=run.looks,
+        looked=run.looked,
         progress=run.progress,
         queue_position=rows.queue_position,
         created_at=run.created_at,

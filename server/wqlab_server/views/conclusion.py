@@ -40,6 +40,8 @@ def recorded_run(run: Run) -> RecordedRun:
         compared=run.compared_at is not None,
         byte_identical=run.byte_identical,
         failure=run.failure,
+        looks=run.looks,
+        earlier_looks=run.earlier_looks,
     )
 
 

@@ -30,6 +30,7 @@ from ..models import (
     Submission,
     SubmissionBuild,
 )
+from ..models.runs import needed_blocks
 from ..storage.db import clock, fetch_dict
 from .build import RunRows, SubmissionRows, count_verdicts
 
@@ -141,7 +142,7 @@ def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[
     rows = session.execute(
         select(
             Run.id, Run.submission_id, Run.plan_name, Run.device_type, Run.device_name, Run.state, Run.outcome,
-            Run.verdict, Run.headline, Run.boots_done, Run.blocks,
+            Run.verdict, Run.headline, Run.boots_done, Run.blocks, Run.looked,
             (type_coerce(Run.device_spec, JSONB)["emulation"].astext.is_not(None)).label("emulated"),
         )
         .where(Run.submission_id.in_(submission_ids))
@@ -161,7 +162,7 @@ def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[
                 verdict=row.verdict,
                 headline=row.headline,
                 done_boots=row.boots_done,
-                total_boots=sum(len(arms) for arms in row.blocks),
+                total_boots=sum(len(arms) for arms in needed_blocks(row.blocks, row.looked)),
             )
         )
     return found

@@ -22,8 +22,10 @@ _Boots = dict[int, tuple[int, int, Arm, str]]
 """Id of a valid boot -> block, position, arm, device."""
 
 
-def samples_of(session: Session, run: Run) -> Samples | None:
+def samples_of(session: Session, run: Run, blocks: int | None = None) -> Samples | None:
     """Return all samples of the run's valid boots in boot order, or None if there are none.
+
+    `blocks`: only those of its first blocks.
 
     Metrics are described as in the run's own copy of its plan; samples of metrics that the plan does not define are
     left out. Columns are read in batches, since a run may have a million samples.
@@ -32,7 +34,13 @@ def samples_of(session: Session, run: Run) -> Samples | None:
     for rows in _read(session, run):
         for column, values in zip(columns, zip(*rows, strict=True), strict=True):
             column.extend(values)
-    return _table(run, _valid_boots(session, run), columns) if columns[0] else None
+    if not columns[0]:
+        return None
+    table = _table(run, _valid_boots(session, run), columns)
+    if blocks is None:
+        return table
+    kept = table.block < blocks
+    return table.take(kept) if kept.any() else None
 
 
 def sample_tables(session: Session, run: Run) -> Iterator[Samples]:

@@ -16,9 +16,11 @@ from wqlab_contracts.api.report import Comparison, EnvironmentDifference, Report
 from wqlab_contracts.api.submissions import ApplyView
 from wqlab_contracts.enums import Arm, Evidence, Question, Role
 from wqlab_contracts.messages import MeasuredTopology
+from wqlab_contracts.messages.looks import why_stopped
 from wqlab_contracts.specs import Reference, Topology
 
 from ...views.environment_facts import LAB_ARGUMENT_PREFIX
+from .looks_text import METHOD_OF_LOOKS, looks_option
 
 NOT_EVIDENCE = (
     "Throughput, latency and utilisation from this emulated device are not evidence, because its clock is not that of "
@@ -189,7 +191,18 @@ def block_counts(target: TargetReport) -> str:
         parts.append(f"for failures of the lab {target.discarded_by_lab} (counted against no kernel)")
     rest = f"; discarded: {', '.join(parts)}" if parts else ", none discarded"
     seeds = ", one seed each" if target.plan.is_instrumented else ""
-    return f"{target.blocks_completed} of {count(target.blocks_planned, 'block')} completed{seeds}{rest}"
+    stop = f"; {stopped}" if (stopped := why_stopped(target.looked, target.blocks_planned)) else ""
+    return f"{target.blocks_completed} of {count(target.blocks_planned, 'block')} completed{seeds}{rest}{stop}"
+
+
+def method_of(targets: Sequence[TargetReport]) -> str:
+    """Return the description of the statistical method, as far as the report uses it."""
+    parts = [METHOD]
+    if any(each.plan.is_instrumented for each in targets):
+        parts.append(METHOD_OF_COUNTS)
+    if any(each.looks or each.earlier_looks for each in targets):
+        parts.append(METHOD_OF_LOOKS)
+    return " ".join(parts)
 
 
 def repetitions(target: TargetReport) -> str:
@@ -348,7 +361,8 @@ def recompute_commands(report: Report) -> list[str]:
             references |= {c.plan: c.reference for c in target.comparisons if c.question is Question.SETTING}
     named = references.values() if len(references) == 1 else (f"{plan}:{each}" for plan, each in references.items())
     against = "".join(f" --reference {shlex.quote(reference)}" for reference in named)
-    return [*commands, f"wqlab compare {' '.join(files)}{against}"] if files else []
+    looks = looks_option([target for target in report.targets if target.values])
+    return [*commands, f"wqlab compare {' '.join(files)}{against}{looks}"] if files else []
 
 
 def meanings(target: TargetReport) -> list[tuple[str, str]]:

@@ -2370,7 +2370,7 @@ export interface components {
          * @description State of a block.
          * @enum {string}
          */
-        BlockState: "pending" | "running" | "completed" | "lost";
+        BlockState: "pending" | "running" | "completed" | "lost" | "not_needed";
         /**
          * BlockStep
          * @description State of one block.
@@ -4422,6 +4422,32 @@ export interface components {
             tree: string;
         };
         /**
+         * LookReason
+         * @description Result of a look.
+         * @enum {string}
+         */
+        LookReason: "effect" | "equivalent" | "futile" | "last" | "open";
+        /**
+         * LookRecord
+         * @description One look at a run and what followed from it.
+         */
+        LookRecord: {
+            /** Blocks */
+            blocks: number;
+            /** Decided */
+            decided: number;
+            /**
+             * Expected Decisions
+             * @default 0
+             */
+            expected_decisions: number;
+            reason: components["schemas"]["LookReason"];
+            /** Text */
+            text: string;
+            /** Undecided */
+            undecided: number;
+        };
+        /**
          * MachineStorage
          * @description Storage of one machine: the server, or one that runs workers.
          */
@@ -5058,6 +5084,8 @@ export interface components {
                     [key: string]: string | number;
                 };
             };
+            /** Looks */
+            looks: number[];
             /**
              * Measure Timeout S
              * @default 300
@@ -5254,6 +5282,8 @@ export interface components {
             ends_at: string | null;
             /** Errors */
             errors: components["schemas"]["QuoteMistake"][];
+            /** Expected Device S */
+            expected_device_s: number | null;
             /** Quotas */
             quotas: components["schemas"]["Quota"][];
             /** Starts At */
@@ -5581,6 +5611,10 @@ export interface components {
             holder: string | null;
             /** Id */
             id: number;
+            /** Looked */
+            looked: components["schemas"]["LookRecord"][];
+            /** Looks */
+            looks: number[];
             outcome: components["schemas"]["Outcome"] | null;
             /** Plan */
             plan: string;
@@ -5633,6 +5667,10 @@ export interface components {
             finished_at: string | null;
             /** Id */
             id: number;
+            /** Looked */
+            looked: components["schemas"]["LookRecord"][];
+            /** Looks */
+            looks: number[];
             outcome: components["schemas"]["Outcome"] | null;
             /** Plan */
             plan: string;
@@ -6025,6 +6063,8 @@ export interface components {
              * @default false
              */
             force?: boolean;
+            /** Looks */
+            looks?: number[] | null;
             /**
              * Priority
              * @default 50
@@ -6285,6 +6325,8 @@ export interface components {
              * @default false
              */
             force: boolean;
+            /** Looks */
+            looks: number[] | null;
             /**
              * Priority
              * @default 50
@@ -6546,8 +6588,14 @@ export interface components {
             emulated: boolean;
             /** Ends At */
             ends_at: string | null;
+            /** Expected Blocks */
+            expected_blocks: number | null;
+            /** Expected Device S */
+            expected_device_s: number | null;
             /** Index */
             index: number;
+            /** Looks */
+            looks: number[];
             /** Measured Boots */
             measured_boots: number;
             /** Notes */
@@ -6598,6 +6646,11 @@ export interface components {
              * @default 0
              */
             discarded_by_lab: number;
+            /**
+             * Earlier Looks
+             * @default 0
+             */
+            earlier_looks: number;
             /** Emulated */
             emulated: boolean;
             environment: components["schemas"]["Environment"] | null;
@@ -6608,6 +6661,10 @@ export interface components {
             headline: string;
             /** Instrument */
             instrument: components["schemas"]["InstrumentCell"][];
+            /** Looked */
+            looked: components["schemas"]["LookRecord"][];
+            /** Looks */
+            looks: number[];
             /** Noise Floors */
             noise_floors: components["schemas"]["NoiseFloor"][];
             outcome: components["schemas"]["Outcome"] | null;

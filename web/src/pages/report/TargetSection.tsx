@@ -121,6 +121,15 @@ function Reasons({ reasons }: { reasons: readonly string[] }) {
   );
 }
 
+/** Why a run with looks ended: `stopped at 6 of 16 blocks: effect found`. */
+function stopOf({ looked = [], blocks_planned }: TargetReport): string[] {
+  const last = looked.at(-1);
+  if (!last || last.reason === "open") return [];
+  return last.blocks < blocks_planned
+    ? [`stopped at ${last.blocks} of ${count(blocks_planned, "block")}: ${oneLine(last.text)}`]
+    : [`looked at ${count(last.blocks, "block")}: ${oneLine(last.text)}`];
+}
+
 function blocksText(target: TargetReport): string {
   if (target.byte_identical) return "No device was used. Select “Measure anyway” to boot both kernels.";
   const discarded = Object.entries(target.discarded)
@@ -136,6 +145,7 @@ function blocksText(target: TargetReport): string {
   return [
     `${target.blocks_completed} of ${count(target.blocks_planned, "block")} completed${isInstrumented(target) ? ", one seed each" : ""}`,
     discarded.length > 0 ? `discarded and repeated: ${discarded.join(", ")}` : "none discarded",
+    ...stopOf(target),
     `each boot: ${warmup} warm-up, ${untraced} untraced and ${traced} traced repetitions`,
     ...(target.outcome && target.outcome !== "passed" ? [`run ${humanize(target.outcome)}`] : []),
   ].join("; ");

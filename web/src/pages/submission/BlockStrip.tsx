@@ -130,6 +130,7 @@ export function StripLegend() {
     { state: "passed", word: "passed" },
     { state: "failed", word: "failed" },
     { state: "lost", word: "not run" },
+    { state: "not_needed", word: "not needed" },
   ];
   return (
     <p className={classes.legend}>

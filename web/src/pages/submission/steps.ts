@@ -73,7 +73,7 @@ export function elapsed(step: { started_at: string | null; finished_at: string |
   return duration((end - Date.parse(step.started_at)) / 1000);
 }
 
-export type CellState = "pending" | "booting" | "measuring" | "passed" | "failed" | "lost";
+export type CellState = "pending" | "booting" | "measuring" | "passed" | "failed" | "lost" | "not_needed";
 
 export interface Cell {
   arm: Arm;
@@ -89,6 +89,7 @@ export const CELL_WORDS: Record<CellState, string> = {
   passed: "passed",
   failed: "failed",
   lost: "not run",
+  not_needed: "not needed",
 };
 
 /**
@@ -97,7 +98,8 @@ export const CELL_WORDS: Record<CellState, string> = {
 export function cellsOf(block: BlockStep, boots: readonly BootStep[]): Cell[] {
   return block.arms.map((arm, position) => {
     const boot = boots.find(each => each.attempt === block.attempt && each.position === position) ?? null;
-    return { arm, boot, state: boot ? stateOf(boot) : block.state === "lost" ? "lost" : "pending" };
+    const without = block.state === "lost" || block.state === "not_needed" ? block.state : "pending";
+    return { arm, boot, state: boot ? stateOf(boot) : without };
   });
 }
 

@@ -32,7 +32,7 @@ export const submitSearch = searchParams({
   setting: texts(),
   /** `HOLDER:name=value` */
   param: texts(400),
-  blocks: text(10),
+  blocks: text(80),
   priority: text(10),
   /** Empty: the default recipe of each device type. */
   recipe: text(64),

@@ -95,7 +95,7 @@ export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string):
     series: seriesOf(draft, mbox),
     tree: draft.tree || defaultTree,
     targets: selectedTargets(draft).map(pair => targetOf(draft, pair)),
-    blocks: draft.blocks.trim() === "" ? null : asTyped(draft.blocks),
+    ...sizeOf(draft.blocks),
     priority: draft.priority.trim() === "" ? DEFAULT_PRIORITY : asTyped(draft.priority),
     ...(draft.recipe ? { recipe: draft.recipe } : {}),
     // Pass on an unknown backend from the URL; the server reports the error.
@@ -103,6 +103,12 @@ export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string):
     ...(draft.identical === "measure" ? { force: true } : {}),
     ...(draft.vary === "" ? {} : { sweep: sweepOf(draft, draft.vary) }),
   };
+}
+
+/** A number is a fixed size; several, `6,10,16`, are looks after which a run may stop. */
+function sizeOf(text: string): Pick<SubmissionRequest, "blocks" | "looks"> {
+  if (text.includes(",")) return { blocks: null, looks: numbersOf(text) };
+  return { blocks: text.trim() === "" ? null : asTyped(text) };
 }
 
 function sweepOf(draft: Draft, vary: Dimension): SweepRequest {

@@ -27,6 +27,7 @@ const FIELD_OF_POINTER: Record<string, string> = {
   "/series/mbox/text": "mbox",
   "/targets": "targets",
   "/blocks": "blocks",
+  "/looks": "blocks",
   "/priority": "priority",
   "/recipe": "recipe",
   "/backend": "backend",

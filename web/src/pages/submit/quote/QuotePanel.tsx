@@ -98,6 +98,12 @@ function Sums({ quote }: { quote: Quote }) {
         <dt>Device time</dt>
         <dd>
           <Seconds s={quote.device_s} basis={weakest(quote)} />
+          {quote.expected_device_s != null && (
+            <span className="muted">
+              {" "}
+              at most; {roughDuration(quote.expected_device_s)} without a difference
+            </span>
+          )}
         </dd>
       </div>
       <div>
@@ -185,7 +191,10 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
           <Seconds s={of.device_s} basis={of.basis} />
           <span className="muted">
             {" "}
-            for {count(of.boots, "boot")} in {count(of.blocks, "block")}
+            for {count(of.boots, "boot")} in {(of.looks ?? []).length > 0 && "at most "}
+            {count(of.blocks, "block")}
+            {of.expected_blocks != null &&
+              `, ${Math.round(of.expected_blocks)} expected without a difference`}
             {of.settings > 1 && `, ${of.settings} settings each`}
           </span>
         </dd>

@@ -46,6 +46,7 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
     ...sweepOptions(request),
     [
       ...(request.blocks == null ? [] : ["--blocks", String(request.blocks)]),
+      ...(request.looks == null ? [] : ["--looks", request.looks.join(",")]),
       ...(request.priority === DEFAULT_PRIORITY || request.priority === undefined
         ? []
         : ["--priority", String(request.priority)]),

@@ -52,7 +52,7 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
           <TextInput
             id={fieldId("blocks")}
             label="Blocks"
-            description="One boot of each kernel on the same device. More blocks detect smaller differences."
+            description="One boot of each kernel on the same device. More blocks detect smaller differences. Several numbers, such as 6,10,16, are looks after which a run may stop early."
             placeholder={blocks.size > 0 ? `${[...blocks].join(" or ")} (plan default)` : "plan default"}
             inputMode="numeric"
             value={draft.blocks}

@@ -1,0 +1,75 @@
+"""Plan the run of a target: the order of its boots, and a snapshot of everything that it uses."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Sequence
+
+from wqlab_contracts.enums import Arm, RunPurpose
+from wqlab_contracts.keys import fragment_names
+from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.messages import Target
+from wqlab_contracts.specs import DeviceType, KernelRecipe, TestPlan
+
+from ..models import Run, Submission
+from .plan_targets import PlannedTarget
+
+
+def plan_run(submission: Submission, index: int, target: Target, data: DataFolder, planned: PlannedTarget) -> Run:
+    """Create the run of one target, with everything it will use copied from the data folder."""
+    seed, profile = secrets.randbits(48), planned.profile
+    return Run(
+        submission_id=submission.id,
+        purpose=RunPurpose.MEASURE,
+        target=index,
+        owner=submission.owner,
+        priority=submission.priority,
+        seed=seed,
+        wanted_backend=submission.request.backend,
+        wanted_device=target.device,
+        blocks=block_plan(profile.most_blocks, submission.request.series is not None, seed, profile.looks),
+        looks=profile.looks,
+        profile=profile,
+        **snapshot(data, planned.device_type, planned.plan, planned.recipe),
+    )
+
+
+def snapshot(
+    data: DataFolder, device_type: DeviceType, plan: TestPlan, recipe: KernelRecipe | None = None
+) -> dict[str, object]:
+    """Return the columns of a run that are copied from the data folder. `recipe` overrides the device type's own."""
+    recipe = recipe or data.recipes[device_type.recipe]
+    names = fragment_names(recipe, device_type.arch, device_type.emulated)
+    return {
+        "device_type": device_type.name,
+        "device_spec": device_type,
+        "plan_name": plan.name,
+        "plan": plan,
+        "files": data.plan_files(plan.name),
+        "recipe": recipe,
+        "fragments": {name: data.fragment(name) for name in names},
+        "modules": data.modules_of(recipe),
+    }
+
+
+def block_plan(blocks: int, series: bool, seed: int, looks: Sequence[int] = ()) -> list[list[Arm]]:
+    """Return the arms of each block in boot order.
+
+    Half of the blocks boot the baseline first and half the candidate, in random order; with an odd number the
+    extra block's order is random. The same holds for the blocks between two looks. Without a series a block is one boot
+    of the baseline.
+    """
+    if not series:
+        return [[Arm.BASELINE] for _ in range(blocks)]
+    shuffle = random.Random(seed)  # noqa: S311 - an order that is stored with its seed, not a secret
+    first, second = [Arm.BASELINE, Arm.CANDIDATE], [Arm.CANDIDATE, Arm.BASELINE]
+    plan: list[list[Arm]] = []
+    for end in [*(number for number in looks if number < blocks), blocks]:
+        more = end - len(plan)
+        part = [list(order) for order in [first, second] * (more // 2)]
+        if more % 2:
+            part.append(list(shuffle.choice([first, second])))
+        shuffle.shuffle(part)
+        plan += part
+    return plan
