@@ -7,6 +7,7 @@ import { parseSearch, stringifySearch } from "./lib/search";
 import { accountRoute } from "./pages/account/route";
 import { adminLabsRoute, adminUsersRoute, auditRoute } from "./pages/admin/route";
 import { compareRoute } from "./pages/compare/route";
+import { historyRoute, lineRoute, shiftRoute } from "./pages/history/route";
 import { homeRoute } from "./pages/home/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
 import { deliveriesRoute, deliveryRoute, reviewRoute, webhooksRoute } from "./pages/outbox/route";
@@ -31,6 +32,9 @@ const routeTree = rootRoute.addChildren([
   plansRoute,
   planRoute,
   treesRoute,
+  historyRoute,
+  lineRoute,
+  shiftRoute,
   signInRoute,
   accountRoute,
   adminUsersRoute,

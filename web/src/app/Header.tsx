@@ -14,6 +14,7 @@ const NAV_ITEMS = [
   { to: "/lab", name: "Lab" },
   { to: "/plans", name: "Plans" },
   { to: "/trees", name: "Trees" },
+  { to: "/history", name: "History" },
 ] as const;
 
 export function Header() {

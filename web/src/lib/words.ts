@@ -162,6 +162,9 @@ const STATE_TONES: Record<string, Tone> = {
   waiting_for_review: "unsure",
   delivered: "good",
   given_up: "bad",
+  new: "unsure",
+  confirmed: "unsure",
+  fixed: "good",
 };
 
 /** Return the tone of a state or an outcome; `none` for states in progress. */

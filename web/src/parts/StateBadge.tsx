@@ -6,6 +6,7 @@ import classes from "./StateBadge.module.css";
 const AT_REST = new Set([
   ...["finished", "waiting", "queued", "good", "suspect", "quarantined", "unknown"],
   ...["waiting_for_review", "delivered", "given_up", "dropped"],
+  ...["new", "confirmed", "not_reproduced", "explained", "fixed"],
 ]);
 
 /** The state of something, or its outcome once it has finished. */
