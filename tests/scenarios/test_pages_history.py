@@ -338,7 +338,7 @@ def test_a_maintainer_explains_a_shift_that_others_only_read(
     page.get_by_label("Notes").fill("more pools, on purpose")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Shift 1 is changed.")).to_be_visible()
-    expect(page.get_by_text("A maintainer knows why, and it stays.").first).to_be_visible()
+    expect(page.get_by_text("A maintainer has said why it is no defect.").first).to_be_visible()
     expect(page.get_by_text("+17.2 % [+16.4, +18.0]")).to_be_visible()
 
     reader = person("read")

@@ -8,8 +8,8 @@ export const STATE_MEANING: Record<ShiftState, string> = {
   new: "Suspected. A paired run of both sides is to confirm it.",
   confirmed: "A paired run has measured the change again.",
   not_reproduced: "Could not reproduce: the paired run has not measured the change again.",
-  explained: "A maintainer knows why, and it stays.",
-  fixed: "A maintainer says that it is gone.",
+  explained: "A maintainer has said why it is no defect.",
+  fixed: "A maintainer has named what fixes it.",
 };
 export const STATES = Object.keys(STATE_MEANING) as ShiftState[];
 

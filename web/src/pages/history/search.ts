@@ -4,7 +4,8 @@ import type { HistoryLine, Role } from "@/api/types";
 import { oneOf, text, type Values, whole } from "@/lib/search";
 
 export const DAYS = ["7", "30", "90"] as const;
-export const ROLES: readonly Role[] = ["primary", "secondary", "explanatory"];
+/** Explanatory metrics have no line. */
+export const ROLES: readonly Role[] = ["primary", "secondary"];
 
 export const HISTORY_PARAMS = {
   days: oneOf(DAYS, "7"),
