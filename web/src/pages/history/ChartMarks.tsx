@@ -25,7 +25,8 @@ import { changeOf } from "./labels";
 import type { Range } from "./view";
 
 const Y_TICK_PX = 48;
-const X_TICK_PX = 96;
+/** Room for an abbreviated commit; the first and the last label are inside of the axis. */
+const X_TICK_PX = 140;
 
 interface AxesProps {
   points: readonly HistoryPoint[];

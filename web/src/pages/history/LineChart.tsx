@@ -73,6 +73,7 @@ export function LineChart({ line, shown, places, onShown }: LineChartProps) {
   const visible = (index: number | null): index is number => index !== null && index >= start && index < end;
   const read = visible(hovered) ? hovered : at;
   const reading = read === null ? undefined : series[read];
+  const selected = at === null ? undefined : series[at];
 
   return (
     <div className={classes.chart}>
@@ -90,9 +91,7 @@ export function LineChart({ line, shown, places, onShown }: LineChartProps) {
         aria-valuemin={1}
         aria-valuemax={Math.max(1, series.length)}
         aria-valuenow={(at ?? end - 1) + 1}
-        aria-valuetext={
-          at === null ? `none of ${series.length} heads selected` : pointText(series[at] as never, line)
-        }
+        aria-valuetext={selected ? pointText(selected, line) : `none of ${series.length} heads selected`}
         onKeyDown={onKeyDown}
         onPointerDown={onPointerDown}
         onPointerMove={onPointerMove}

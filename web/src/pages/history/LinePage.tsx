@@ -192,7 +192,6 @@ function Controls({ shown, total, onShown }: ControlsProps) {
 
 function Description({ line }: { line: HistoryLineData }) {
   const present = new Set(line.series.map(point => markedAs(point.verdict)));
-  const cuts = cutsIn(line.series).length;
   return (
     <>
       <span className={classes.legend}>
@@ -208,7 +207,7 @@ function Description({ line }: { line: HistoryLineData }) {
                   strokeWidth={1.5}
                 />
               </svg>
-              {verdict === null ? "no verdict or another" : VERDICTS[verdict].word}
+              {verdict === null ? "another or none" : VERDICTS[verdict].word}
             </span>
           );
         })}
@@ -216,8 +215,8 @@ function Description({ line }: { line: HistoryLineData }) {
       One mark for each head, with equal distances: its verdict against the head before; vertical line:
       standard deviation between boots. Horizontal lines: levels; grey: two spreads around them, where 95 % of
       heads are if nothing changes.{" "}
-      {cuts > 0 &&
-        `Dashed with ◆: the environment changed (${count(cuts, "time")}), and levels are not compared across it. `}
+      {cutsIn(line.series).length > 0 &&
+        "Dashed with ◆: the environment changed; levels are not compared across it. "}
       {line.shifts.length > 0 && "Flag: a shift of the level. "}
       Evidence: {EVIDENCE[line.evidence].word}.
     </>

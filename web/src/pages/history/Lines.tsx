@@ -13,26 +13,32 @@ export const LINE_COLUMNS: Column<HistoryLine>[] = [
     id: "metric",
     header: "Metric",
     rowHeader: true,
-    value: of => of.metric,
+    value: of => `${of.metric}, ${cellText(of)}`,
     cell: of => (
-      <Link to="/history/$id" params={{ id: of.id }} className={classes.long}>
-        {of.metric}
-      </Link>
+      <>
+        <Link to="/history/$id" params={{ id: of.id }} className={classes.long}>
+          {of.metric}
+        </Link>{" "}
+        <span className="muted">{cellText(of)}</span>
+      </>
     ),
   },
-  { id: "cell", header: "Plan and setting", value: cellText, wrap: true },
   { id: "type", header: "Device type", value: of => of.device_type },
-  { id: "tree", header: "Tree and branch", value: of => `${of.tree} ${of.ref}`, wrap: true },
+  { id: "tree", header: "Tree and branch", value: of => `${of.tree} ${of.ref}` },
   { id: "role", header: "Role", value: of => of.role },
   {
     id: "trend",
-    header: "Last 40 heads",
-    sortable: false,
-    value: () => null,
+    header: "Last heads",
+    hint: "The values of the last 40 heads; sorts by the number of heads",
+    value: of => of.points,
     text: of => `${of.points} heads`,
-    cell: of => <Sparkline values={of.recent} />,
+    cell: of => (
+      <>
+        <Sparkline values={of.recent} />
+        {of.points > of.recent.length && <span className="muted"> of {of.points}</span>}
+      </>
+    ),
   },
-  { id: "points", header: "Heads", numeric: true, value: of => of.points },
   {
     id: "last",
     header: "Last value",

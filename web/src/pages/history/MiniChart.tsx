@@ -17,7 +17,7 @@ interface MiniChartProps {
   height?: number;
 }
 
-/** Marks beyond this number could not be told apart. */
+/** More marks could not be told apart. */
 const MOST_MARKS = 300;
 const DIFFERENT = new Set(["regression", "improvement"]);
 

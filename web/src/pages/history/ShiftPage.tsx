@@ -156,6 +156,8 @@ function Facts({ of }: { of: HistoryShift }) {
 function Around({ shift }: { shift: HistoryShift }) {
   const { data: line } = useQuery(historyLineQuery(shift.line.id));
   const heads = useMemo(() => (line ? headsAround(line, shift) : []), [line, shift]);
+  // Without the other shifts of the line.
+  const drawn = useMemo(() => line && { ...line, shifts: [shift] }, [line, shift]);
   const first = heads[0];
   const last = heads.at(-1);
   return (
@@ -175,9 +177,9 @@ function Around({ shift }: { shift: HistoryShift }) {
         )
       }
     >
-      {line ? (
+      {drawn ? (
         <figure className={classes.around} aria-label={`${count(heads.length, "head")} around the shift`}>
-          <MiniChart line={line} heads={heads} at={shift.after.id} height={160} />
+          <MiniChart line={drawn} heads={heads} height={160} />
           <figcaption className="muted">
             {count(heads.length, "head")} around the shift, equally far apart. The vertical line is the shift;
             horizontal lines are the levels.

@@ -47,7 +47,9 @@ test("one boot, or equal boots, have no deviation to draw", () => {
 
 test("a range that fits is drawn exactly", () => {
   const { series } = makeLineData(100);
-  expect(drawnPoints(series, { start: 20, end: 60 }, 50)).toEqual(Array.from({ length: 40 }, (_, at) => 20 + at));
+  expect(drawnPoints(series, { start: 20, end: 60 }, 50)).toEqual(
+    Array.from({ length: 40 }, (_, at) => 20 + at),
+  );
 });
 
 test("a longer range keeps its extremes and its regressions, in order, within the limit", () => {
@@ -78,7 +80,9 @@ test("labels are at the ends and evenly between them", () => {
 });
 
 test("the line is interrupted where the environment has changed, also between points that are not drawn", () => {
-  const points = Array.from({ length: 6 }, (_, index) => makePoint(index, index === 3 ? { cut: "disk a -> b" } : {}));
+  const points = Array.from({ length: 6 }, (_, index) =>
+    makePoint(index, index === 3 ? { cut: "disk a -> b" } : {}),
+  );
   const scales = scalesOf({ start: 0, end: 6 }, [0, 100], BOX);
   expect(cutsIn(points)).toEqual([3]);
   expect(linePath(points, [0, 1, 2, 3, 4, 5], scales).replace(/[^ML]/g, "")).toBe("MLLMLL");

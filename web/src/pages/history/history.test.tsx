@@ -90,7 +90,10 @@ test("shifts are grouped by device type, open ones first", () => {
 });
 
 test("each device type has a table, and those without a shift are named", async () => {
-  const shifts = [makeShift(), makeShift({ id: 2, state: "confirmed", submission_id: 12, effect: 17, ci95: [16, 18] })];
+  const shifts = [
+    makeShift(),
+    makeShift({ id: 2, state: "confirmed", submission_id: 12, effect: 17, ci95: [16, 18] }),
+  ];
   await renderPart(<ShiftGroups shifts={shifts} types={["xeon-2s", "ryzen"]} />);
   const table = screen.getByRole("table", { name: "xeon-2s: 2 worse" });
   expect(table.textContent).toContain("+17.0 % [+16.0, +18.0]");

@@ -49,9 +49,9 @@ export interface Change {
   tone: Tone;
 }
 
-/** Whether a shift is to the worse: sign, word and tone. One that could not be reproduced has no tone. */
+/** Whether a shift is to the worse: sign, word and tone. One that nobody has to look at has no tone. */
 export function changeOf({ worse, state }: Pick<HistoryShift, "worse" | "state">): Change {
-  const settled = state === "not_reproduced" || state === "fixed";
+  const settled = !isOpen({ state });
   if (worse === null) return { sign: "±", word: "changed", tone: settled ? "none" : "unsure" };
   const look = worse ? { sign: MINUS, word: "worse" } : { sign: "+", word: "better" };
   return { ...look, tone: settled ? "none" : worse ? "bad" : "good" };

@@ -21,7 +21,10 @@ test("a link shows the same heads after the line has grown", () => {
 test("limits that are no heads of the line are rounded inwards, and nonsense shows all", () => {
   expect(shownOf(HEADS, { from: 45, to: 125, at: 45 })).toEqual({ range: { start: 4, end: 12 }, at: null });
   expect(shownOf(HEADS, { from: 120, to: 50, at: null }).range).toEqual({ start: 0, end: 20 });
-  expect(shownOf(HEADS, { from: 900, to: null, at: 900 })).toEqual({ range: { start: 0, end: 20 }, at: null });
+  expect(shownOf(HEADS, { from: 900, to: null, at: 900 })).toEqual({
+    range: { start: 0, end: 20 },
+    at: null,
+  });
   expect(shownOf([], { from: 1, to: 2, at: 1 })).toEqual({ range: { start: 0, end: 0 }, at: null });
 });
 
