@@ -127,7 +127,7 @@ def write_heads(session: Session, count: int) -> None:
                 parent_id=index or None,
             )
         )  # fmt: skip
-        session.flush()
+    session.flush()
     session.add(HistoryEnvironment(id=1, digest="0" * 64, facts={"device": "tiny-1"}))
     session.flush()
 
@@ -286,7 +286,7 @@ def test_a_chart_is_zoomed_by_keys_and_by_dragging_and_a_link_restores_it(
     other = person("submit")
     other.open(link.removeprefix(live.url))
     restored = Chart(other.page)
-    restored.shows(CUT - 30, CUT + 30)
+    restored.shows(CUT - 20, CUT + 40)
     assert restored.slider.get_attribute("aria-valuetext") == seen
 
     box = drawing.slider.bounding_box()

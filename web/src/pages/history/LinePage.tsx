@@ -77,7 +77,7 @@ function Line({ line }: { line: HistoryLineData }) {
           <a href={`/api/v1/history/lines/${line.id}`} download={`wqlab-history-${line.id}.json`}>
             JSON
           </a>
-          <CopyButton label="Copy link" name="Copy a link to this view" text={() => linkTo(view)} />
+          <CopyButton label="Copy link" name="Copy link to this view" text={() => linkTo(view)} />
         </>
       }
     >

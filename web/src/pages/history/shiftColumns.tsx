@@ -16,7 +16,7 @@ const what: Column<HistoryShift> = {
   value: of => `${of.line.metric}, ${cellText(of.line)}`,
   cell: of => (
     <>
-      <Link to="/history/shifts/$id" params={{ id: of.id }} className={classes.long}>
+      <Link to="/history/shifts/$id" params={{ id: of.id }} className={`${classes.long} ${classes.target}`}>
         {of.line.metric}
       </Link>{" "}
       <span className="muted">{cellText(of.line)}</span>
@@ -90,7 +90,7 @@ const confirmation: Column<HistoryShift> = {
     of.submission_id === null ? (
       <span className="muted">{oneLine(of.reason) || "not submitted yet"}</span>
     ) : (
-      <Link to="/submissions/$id" params={{ id: of.submission_id }} className="nowrap">
+      <Link to="/submissions/$id" params={{ id: of.submission_id }} className={classes.target}>
         submission {of.submission_id}
       </Link>
     ),
@@ -118,7 +118,7 @@ export const LINE_SHIFT_COLUMNS = [
 
 function shiftLink(of: HistoryShift) {
   return (
-    <Link to="/history/shifts/$id" params={{ id: of.id }}>
+    <Link to="/history/shifts/$id" params={{ id: of.id }} className={classes.target}>
       shift {of.id}
     </Link>
   );
