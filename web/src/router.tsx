@@ -8,6 +8,7 @@ import { accountRoute } from "./pages/account/route";
 import { adminLabsRoute, adminUsersRoute, auditRoute } from "./pages/admin/route";
 import { compareRoute } from "./pages/compare/route";
 import { forgesRoute } from "./pages/forges/route";
+import { historyRoute, lineRoute, shiftRoute } from "./pages/history/route";
 import { homeRoute } from "./pages/home/route";
 import { ruleRoute, rulesRoute, watchedTreeRoute, watchedTreesRoute } from "./pages/intake/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
@@ -33,6 +34,9 @@ const routeTree = rootRoute.addChildren([
   plansRoute,
   planRoute,
   treesRoute,
+  historyRoute,
+  lineRoute,
+  shiftRoute,
   signInRoute,
   accountRoute,
   adminUsersRoute,

@@ -15,6 +15,7 @@ const NAV_ITEMS = [
   { to: "/plans", name: "Plans" },
   { to: "/trees", name: "Trees" },
   { to: "/rules", name: "Watched" },
+  { to: "/history", name: "History" },
 ] as const;
 
 export function Header() {

@@ -165,6 +165,9 @@ const STATE_TONES: Record<string, Tone> = {
   on: "good",
   taken: "good",
   measured: "good",
+  new: "unsure",
+  confirmed: "unsure",
+  fixed: "good",
 };
 
 /** Return the tone of a state or an outcome; `none` for states in progress. */

@@ -7,6 +7,8 @@ interface FigureProps {
   description: ReactNode;
   /** The drawing: an SVG, hidden from screen readers, which read title, description and table. */
   children: ReactNode;
+  /** The drawing itself is a control with a name, and is not hidden. */
+  interactive?: boolean;
   /** The data of the drawing: a DataTable. */
   table: ReactNode;
   /** Controls of the drawing; not printed. */
@@ -14,7 +16,7 @@ interface FigureProps {
 }
 
 /** An accessible, printable figure: title, drawing, description and data table. */
-export function Figure({ title, description, children, table, controls }: FigureProps) {
+export function Figure({ title, description, children, interactive, table, controls }: FigureProps) {
   const id = useId();
   return (
     <figure className={classes.figure} aria-labelledby={`${id}-title`} aria-describedby={`${id}-text`}>
@@ -22,7 +24,7 @@ export function Figure({ title, description, children, table, controls }: Figure
         <strong id={`${id}-title`}>{title}</strong>
         {controls && <div className="row no-print">{controls}</div>}
       </div>
-      <div className={classes.drawing} aria-hidden="true">
+      <div className={classes.drawing} aria-hidden={interactive ? undefined : "true"}>
         {children}
       </div>
       <figcaption className={classes.text} id={`${id}-text`}>

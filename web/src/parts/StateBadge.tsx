@@ -7,6 +7,7 @@ const AT_REST = new Set([
   ...["finished", "waiting", "queued", "good", "suspect", "quarantined", "unknown"],
   ...["waiting_for_review", "delivered", "given_up", "dropped", "not_measured"],
   ...["on", "off", "taken", "not_taken", "start", "measured", "skipped", "failed"],
+  ...["new", "confirmed", "not_reproduced", "explained", "fixed"],
 ]);
 
 /** The state of something, or its outcome once it has finished. */

@@ -1,0 +1,88 @@
+import { Link } from "@tanstack/react-router";
+import type { HistoryLineData, HistoryPoint, HistoryShift } from "@/api/types";
+import { count } from "@/lib/numbers";
+import { absolute } from "@/lib/time";
+import { oneLine } from "@/lib/words";
+import { CopyButton } from "@/parts/CopyButton";
+import { VerdictBadge } from "@/parts/VerdictBadge";
+import { ChangeBadge } from "./ChangeBadge";
+import classes from "./history.module.css";
+import { headText } from "./labels";
+import { changeText, valueText } from "./points";
+
+interface PointDetailsProps {
+  line: HistoryLineData;
+  /** Index of the point. */
+  index: number;
+  /** Shift that begins here. */
+  shift: HistoryShift | undefined;
+}
+
+/** Everything about the selected point. */
+export function PointDetails({ line, index, shift }: PointDetailsProps) {
+  const point = line.series[index] as HistoryPoint;
+  const level = line.levels.find(each => index >= each.start && index < each.end);
+  const change = changeText(point, line);
+  return (
+    <dl className="facts">
+      <dt>Head</dt>
+      <dd className={classes.commit}>
+        {point.head.name !== line.ref && <strong>{point.head.name} </strong>}
+        <code className={classes.long}>{point.head.commit}</code>{" "}
+        <CopyButton text={point.head.commit} name="Copy the commit" />
+      </dd>
+      <dt>Measured</dt>
+      <dd>{absolute(new Date(point.at))}</dd>
+      <dt>Value</dt>
+      <dd>
+        {valueText(point, line)} <span className="muted">of {count(point.n, "boot")}</span>
+      </dd>
+      {level && (
+        <>
+          <dt>Level</dt>
+          <dd>
+            {headText(line.series[level.start]?.head ?? point.head, line)} to{" "}
+            {headText(line.series[level.end - 1]?.head ?? point.head, line)},{" "}
+            {count(level.end - level.start, "head")}
+          </dd>
+        </>
+      )}
+      <dt>From the head before</dt>
+      <dd>
+        {point.verdict === null ? (
+          <span className="muted">not compared: the first head of the line</span>
+        ) : (
+          <>
+            {change && `${change} `}
+            <VerdictBadge verdict={point.verdict} />
+          </>
+        )}
+      </dd>
+      <dt>Environment</dt>
+      <dd className={classes.long}>
+        {point.cut ? <>Changed before this head: {oneLine(point.cut)}</> : "as at the head before"}
+      </dd>
+      {shift && (
+        <>
+          <dt>Shift</dt>
+          <dd>
+            <Link to="/history/shifts/$id" params={{ id: shift.id }}>
+              shift {shift.id}
+            </Link>{" "}
+            <ChangeBadge of={shift} /> {shift.state.replaceAll("_", " ")}
+          </dd>
+        </>
+      )}
+      <dt>Source</dt>
+      <dd>
+        <Link to="/submissions/$id" params={{ id: point.submission_id }} search={{ run: point.run_id }}>
+          run {point.run_id} of submission {point.submission_id}
+        </Link>
+        ,{" "}
+        <Link to="/submissions/$id/report" params={{ id: point.submission_id }}>
+          report
+        </Link>
+      </dd>
+    </dl>
+  );
+}

@@ -1,0 +1,234 @@
+/** A shift of a line's level: both sides, the figures, and what became of it. */
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { historyLineQuery, historyShiftQuery } from "@/api/queries";
+import { useSession } from "@/api/session";
+import type { HeadRef, HistoryLineData, HistoryShift } from "@/api/types";
+import { count } from "@/lib/numbers";
+import { clean, humanize, oneLine } from "@/lib/words";
+import { CopyButton } from "@/parts/CopyButton";
+import { Page, Section } from "@/parts/Page";
+import { RelativeTime } from "@/parts/RelativeTime";
+import { Skeleton } from "@/parts/Skeleton";
+import { StateBadge } from "@/parts/StateBadge";
+import { VerdictBadge } from "@/parts/VerdictBadge";
+import { ChangeBadge } from "./ChangeBadge";
+import classes from "./history.module.css";
+import {
+  cellText,
+  changeOf,
+  headText,
+  measuredText,
+  SOURCE_MEANING,
+  STATE_MEANING,
+  suspectedText,
+} from "./labels";
+import { MiniChart } from "./MiniChart";
+import { valueText } from "./points";
+import { ShiftForm } from "./ShiftForm";
+import { lowerBound } from "./view";
+
+/** Poll while its confirmation may be running: there are no events for shifts. */
+const REFRESH_MS = 30_000;
+/** Heads shown on each side. */
+const AROUND = 20;
+const route = getRouteApi("/history/shifts/$id");
+
+export function ShiftPage() {
+  const { id } = route.useParams();
+  const session = useSession();
+  const { data: shift } = useSuspenseQuery({
+    ...historyShiftQuery(id),
+    refetchInterval: query => (query.state.data?.state === "new" ? REFRESH_MS : false),
+  });
+  const { line } = shift;
+  const user = session?.user;
+  const maintains = user?.scopes.includes("maintain") ?? false;
+  return (
+    <Page
+      title={`${line.metric} ${changeOf(shift).word} on ${line.device_type}`}
+      trail={
+        <>
+          <Link to="/history">History</Link> /{" "}
+          <Link to="/history/$id" params={{ id: line.id }} search={{ at: shift.after.id }}>
+            {line.metric} on {line.device_type}
+          </Link>{" "}
+          / shift {shift.id}
+        </>
+      }
+      lead={`${line.tree} ${line.ref}: ${cellText(line)}.`}
+    >
+      <Facts of={shift} />
+      <Around shift={shift} />
+      {maintains && user ? (
+        <Section id="change" title="What became of it">
+          <ShiftForm key={`${shift.id} ${shift.changed_at}`} shift={shift} user={user.name} />
+        </Section>
+      ) : (
+        shift.notes && (
+          <Section id="notes" title="Notes">
+            <p className={classes.notes}>{clean(shift.notes)}</p>
+          </Section>
+        )
+      )}
+    </Page>
+  );
+}
+
+function Facts({ of }: { of: HistoryShift }) {
+  const measured = measuredText(of);
+  return (
+    <dl className="facts">
+      <dt>State</dt>
+      <dd>
+        <StateBadge state={of.state} /> <span className="muted">{STATE_MEANING[of.state]}</span>
+      </dd>
+      {of.reason && (
+        <>
+          <dt>Reason</dt>
+          <dd className={classes.long}>{oneLine(of.reason)}</dd>
+        </>
+      )}
+      <dt>Change</dt>
+      <dd>
+        <ChangeBadge of={of} />
+      </dd>
+      <dt>Suspected</dt>
+      <dd>
+        {suspectedText(of)} <span className="muted">by {SOURCE_MEANING[of.source]}</span>
+      </dd>
+      <dt>Measured again</dt>
+      <dd>
+        {measured ? (
+          <>
+            {measured} <VerdictBadge verdict={of.verdict} />
+          </>
+        ) : (
+          <span className="muted">not yet</span>
+        )}
+        {of.submission_id !== null && (
+          <>
+            {" "}
+            in{" "}
+            <Link to="/submissions/$id" params={{ id: of.submission_id }}>
+              submission {of.submission_id}
+            </Link>
+            {measured && (
+              <>
+                {" ("}
+                <Link to="/submissions/$id/report" params={{ id: of.submission_id }}>
+                  report
+                </Link>
+                {")"}
+              </>
+            )}
+          </>
+        )}
+      </dd>
+      <dt>Owner</dt>
+      <dd>{of.owner || <span className="muted">nobody</span>}</dd>
+      <dt>Opened</dt>
+      <dd>
+        <RelativeTime at={of.created_at} />
+      </dd>
+      {of.decided_at && (
+        <>
+          <dt>Paired run ended</dt>
+          <dd>
+            <RelativeTime at={of.decided_at} />
+          </dd>
+        </>
+      )}
+      {of.changed_by && (
+        <>
+          <dt>Changed</dt>
+          <dd>
+            <RelativeTime at={of.changed_at} /> by {of.changed_by}
+          </dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
+/** The heads around the shift, and its two sides. */
+function Around({ shift }: { shift: HistoryShift }) {
+  const { data: line } = useQuery(historyLineQuery(shift.line.id));
+  const heads = useMemo(() => (line ? headsAround(line, shift) : []), [line, shift]);
+  // Without the other shifts of the line.
+  const drawn = useMemo(() => line && { ...line, shifts: [shift] }, [line, shift]);
+  const first = heads[0];
+  const last = heads.at(-1);
+  return (
+    <Section
+      id="sides"
+      title="Both sides"
+      actions={
+        first !== undefined &&
+        last !== undefined && (
+          <Link
+            to="/history/$id"
+            params={{ id: shift.line.id }}
+            search={{ from: first, to: last, at: shift.after.id }}
+          >
+            Open in the chart
+          </Link>
+        )
+      }
+    >
+      {drawn ? (
+        <figure className={classes.around} aria-label={`${count(heads.length, "head")} around the shift`}>
+          <MiniChart line={drawn} heads={heads} height={160} />
+          <figcaption className="muted">
+            {count(heads.length, "head")} around the shift, equally far apart. The vertical line is the shift;
+            horizontal lines are the levels.
+          </figcaption>
+        </figure>
+      ) : (
+        <Skeleton lines={1} height="160px" />
+      )}
+      <dl className="facts">
+        <Side name="Last with the old level" head={shift.before} shift={shift} line={line} />
+        <Side name="First with the new level" head={shift.after} shift={shift} line={line} />
+      </dl>
+    </Section>
+  );
+}
+
+interface SideProps {
+  name: string;
+  head: HeadRef;
+  shift: HistoryShift;
+  line: HistoryLineData | undefined;
+}
+
+function Side({ name, head, shift, line }: SideProps) {
+  const point = line?.series.find(each => each.head.id === head.id);
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>
+        {head.name !== shift.line.ref && <strong>{head.name} </strong>}
+        <code className={classes.long}>{head.commit}</code>{" "}
+        <CopyButton text={head.commit} name={`Copy the commit ${headText(head, shift.line)}`} />
+        {point && (
+          <span className={classes.side}>
+            {valueText(point, shift.line)}
+            {point.verdict && ` (${humanize(point.verdict)})`} in{" "}
+            <Link to="/submissions/$id" params={{ id: point.submission_id }} search={{ run: point.run_id }}>
+              submission {point.submission_id}
+            </Link>
+          </span>
+        )}
+      </dd>
+    </>
+  );
+}
+
+/** Return the ids of the heads up to AROUND points before and after a shift. */
+export function headsAround({ series }: HistoryLineData, { after }: Pick<HistoryShift, "after">): number[] {
+  const ids = series.map(point => point.head.id);
+  const index = lowerBound(ids, after.id);
+  return ids.slice(Math.max(0, index - AROUND), index + AROUND);
+}
