@@ -69,7 +69,6 @@ export type FindingView = Schemas["FindingView"];
 export type GitBranch = Schemas["GitBranch"];
 export type GitBranches = Schemas["GitBranches"];
 export type HeadRange = Schemas["HeadRange"];
-export type HeadRef = Schemas["HeadRef"];
 export type ListRule = Schemas["ListRule"];
 export type PreviewedSeries = Schemas["PreviewedSeries"];
 export type PreviewedSeriesList = Schemas["PreviewedSeriesList"];

@@ -166,6 +166,14 @@ export function RuleForm({ view, owner = "" }: { view?: RuleView; owner?: string
           onChange={quietHours => change({ quietHours })}
           error={at("quiet_hours")}
         />
+        <LinesField
+          label="May command by mail"
+          description="Addresses, one a line: who may answer the lab's mails with commands, beside the author"
+          placeholder="ada@example.org"
+          value={draft.commanders}
+          onChange={commanders => change({ commanders })}
+          error={at("commanders")}
+        />
         <div className="row">
           <Button type="submit" loading={save.isPending}>
             {view ? "Save" : "Add rule"}

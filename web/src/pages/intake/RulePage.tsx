@@ -196,6 +196,10 @@ function Facts({ view }: { view: RuleView }) {
       <dd>{quietText(rule.quiet_hours ?? []) || <span className="muted">none</span>}</dd>
       <dt>Owner</dt>
       <dd>{oneLine(rule.owner)}</dd>
+      <dt>May command by mail</dt>
+      <dd>
+        <Names of={rule.commanders} none="the author alone" />
+      </dd>
       <dt>Changed</dt>
       <dd className={classes.long}>
         <RelativeTime at={view.changed_at} />{" "}

@@ -123,6 +123,7 @@ test("a refused rule shows the server's messages at their fields and keeps what 
       targets: ["xfs-fsync@tiny", "flusch@tiny"],
       tree: "debian",
       owner: "nobody",
+      commanders: [],
       minutes_a_day: 240,
       quiet_hours: [],
     },

@@ -16,6 +16,7 @@ export interface RuleDraft {
   onlyIfAsked: boolean;
   targets: string;
   owner: string;
+  commanders: string;
   minutesADay: string;
   quietHours: QuietHours[];
 }
@@ -31,6 +32,7 @@ export const NEW_RULE: RuleDraft = {
   onlyIfAsked: true,
   targets: "",
   owner: "",
+  commanders: "",
   minutesADay: "240",
   quietHours: [],
 };
@@ -47,6 +49,7 @@ export function draftOf(rule: ListRule): RuleDraft {
     onlyIfAsked: rule.only_if_asked ?? true,
     targets: (rule.targets ?? []).join("\n"),
     owner: rule.owner,
+    commanders: (rule.commanders ?? []).join("\n"),
     minutesADay: String(rule.minutes_a_day),
     quietHours: shortHours(rule.quiet_hours),
   };
@@ -66,6 +69,7 @@ export function ruleOf(draft: RuleDraft, enabled: boolean): Required<ListRule> {
     targets: linesOf(draft.targets),
     tree: draft.tree,
     owner: draft.owner.trim(),
+    commanders: linesOf(draft.commanders),
     minutes_a_day: Number(draft.minutesADay),
     quiet_hours: draft.quietHours,
   };
@@ -86,6 +90,7 @@ export function ruleYaml(rule: ListRule): string {
     ...(rule.targets?.length && { targets: rule.targets }),
     tree: rule.tree,
     owner: rule.owner,
+    ...(rule.commanders?.length && { commanders: rule.commanders }),
     minutes_a_day: rule.minutes_a_day ?? 240,
     ...(rule.quiet_hours?.length && { quiet_hours: hoursOf(rule.quiet_hours) }),
   });
