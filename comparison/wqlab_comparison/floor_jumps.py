@@ -31,6 +31,8 @@ class Jump:
     now: float
     """Median floor of the last RECENT canaries."""
     p: float
+    canaries: int
+    """Number of earlier canaries."""
 
     @property
     def ratio(self) -> float:
@@ -50,7 +52,7 @@ def find_jump(floors: Sequence[float]) -> Jump | None:
     if before <= 0 or now < LEAST_RATIO * before:
         return None
     p = rank_sum_p(earlier, recent)
-    return Jump(before, now, p) if p <= ALARM_ALPHA else None
+    return Jump(before, now, p, len(earlier)) if p <= ALARM_ALPHA else None
 
 
 def rank_sum_p(earlier: Sequence[float], recent: Sequence[float]) -> float:

@@ -13,6 +13,7 @@ from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
 from wqlab_contracts import enums
+from wqlab_contracts.api.canaries import FloorJump
 from wqlab_contracts.api.report import Comparison as ComparisonData
 from wqlab_contracts.api.rules import PreviewedSeriesList
 from wqlab_contracts.api.submissions import SubmissionRequest
@@ -92,6 +93,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.AuditAction,
             enums.AuditOutcome,
             enums.BootState,
+            enums.CanaryKind,
             enums.CommandState,
             enums.DecisionReason,
             enums.DecisionState,
@@ -125,6 +127,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             DeviceFacts,
             DeviceType,
             Failure,
+            FloorJump,
             ForgeReadingResult,
             KernelRecipe,
             ListMail,
