@@ -8,7 +8,9 @@ from wqlab_comparison.canary_words import effects_text, floor_text, jump_text, p
 from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate, FloorJump, SmallestEffect
 from wqlab_contracts.enums import CanaryKind, Evidence, Role, Scale
 
-RATE = FalsePositiveRate(comparisons=412, called_different=11, constant=0, rate=11 / 412, rate_ci95=(0.01497, 0.04713))
+RATE = FalsePositiveRate(
+    comparisons=412, called_different=11, constant=0, rate=11 / 412, rate_low=0.01497, rate_high=0.04713
+)
 
 
 def record(rate=RATE, kind=CanaryKind.SAME_KERNEL):
@@ -38,7 +40,9 @@ def test_kind_is_named():
 
 
 def test_counts_that_never_varied_have_no_rate():
-    constant = FalsePositiveRate(comparisons=0, called_different=0, constant=60, rate=None, rate_ci95=None)
+    constant = FalsePositiveRate(
+        comparisons=0, called_different=0, constant=60, rate=None, rate_low=None, rate_high=None
+    )
     assert record_line(record(constant)) == (
         "On xeon-2s-1, every boot of 60 A/A runs of xfs-fsync gave the same counts"
     )

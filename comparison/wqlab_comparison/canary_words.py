@@ -17,9 +17,8 @@ def record_line(record: CanaryRecord) -> str:
     if found.rate is None:
         return f"{where}, every boot of {count(record.canaries, 'A/A run')} of {arms} gave the same counts"
     interval = ""
-    if found.rate_ci95 is not None:
-        low, high = (percent(end) for end in found.rate_ci95)
-        interval = f" (95 % interval {low} to {high} %)"
+    if found.rate_low is not None and found.rate_high is not None:
+        interval = f" (95 % interval {percent(found.rate_low)} to {percent(found.rate_high)} %)"
     return (
         f"{where}, {count(found.comparisons, 'A/A comparison')} of {arms}: {found.called_different} called different, "
         f"{percent(found.rate)} %{interval}"

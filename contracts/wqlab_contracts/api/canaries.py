@@ -43,8 +43,10 @@ class FalsePositiveRate(Message):
     constant: int
     rate: float | None
     """Share of `called_different`, from 0 to 1; null without a comparison."""
-    rate_ci95: tuple[float, float] | None
-    """95 % interval of the rate. Comparisons of one run share their boots, so fewer of them are counted."""
+    rate_low: float | None
+    """Lower end of the rate's 95 % interval. Comparisons of one run share their boots, so fewer of them are counted."""
+    rate_high: float | None
+    """Its upper end."""
 
 
 class CanaryMetric(ComputedResource):

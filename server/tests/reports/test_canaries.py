@@ -23,7 +23,9 @@ LINE = "On xeon-2s-1, 412 A/A comparisons of xfs-fsync: 11 called different, 2.7
 def with_record(report: Report) -> Report:
     """Return the report with a record of the device of its first target."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    rate = FalsePositiveRate(comparisons=412, called_different=11, constant=0, rate=0.0267, rate_ci95=(0.015, 0.047))
+    rate = FalsePositiveRate(
+        comparisons=412, called_different=11, constant=0, rate=0.0267, rate_low=0.015, rate_high=0.047
+    )
     record = CanaryRecord(
         device="xeon-2s-1", device_type="xeon-2s", plan="xfs-fsync", kind=CanaryKind.SAME_KERNEL, canaries=60,
         since=at, until=at, false_positives=rate, metrics=[], line=LINE,

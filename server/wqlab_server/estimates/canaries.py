@@ -230,7 +230,8 @@ def _rate(found: FalsePositives) -> FalsePositiveRate:
         called_different=found.called,
         constant=found.constant,
         rate=found.rate,
-        rate_ci95=found.interval,
+        rate_low=found.interval and found.interval[0],
+        rate_high=found.interval and found.interval[1],
     )
 
 
