@@ -10,8 +10,9 @@ from example_views import at
 from fakelab import FakeLab
 
 from wqlab_contracts import cpu_layout
+from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate, SmallestEffect
 from wqlab_contracts.api.devices import DeviceCounts, DeviceTypeView, DeviceView, LeaseView
-from wqlab_contracts.enums import DeviceHealth
+from wqlab_contracts.enums import CanaryKind, DeviceHealth, Evidence, Role, Scale
 from wqlab_contracts.specs import Topology
 
 pytestmark = pytest.mark.usefixtures("frozen_clock")
@@ -91,3 +92,33 @@ def test_device_types_are_listed_with_their_problems(wqlab: Wqlab, lab: FakeLab)
 
 
 # --- who, where -------------------------------------------------------------------------------------------------
+
+
+def test_canaries_are_listed_as_sentences_and_a_table(wqlab: Wqlab, lab: FakeLab) -> None:
+    rate = FalsePositiveRate(comparisons=40, called_different=1, constant=0, rate=0.025, rate_low=0.004, rate_high=0.13)
+    noisy = CanaryMetric(
+        metric="bandwidth", unit="MiB/s", scale=Scale.RATIO, role=Role.PRIMARY, evidence=Evidence.PERFORMANCE,
+        scenario="high", floor=0.6247, blocks=240, false_positives=rate,
+        effects=[SmallestEffect(blocks=6, effect=2.104), SmallestEffect(blocks=8, effect=None)],
+    )  # fmt: skip
+    constant = noisy.model_copy(
+        update={
+            "metric": "locks",
+            "floor": None,
+            "effects": [],
+            "false_positives": rate.model_copy(update={"comparisons": 0, "called_different": 0, "constant": 40}),
+        }
+    )
+    record = CanaryRecord(
+        device="xeon-1", device_type="xeon", plan="xfs-fsync", kind=CanaryKind.SAME_KERNEL, canaries=40, since=at(0),
+        until=at(0), false_positives=rate, metrics=[noisy, constant], line="On xeon-1, 40 A/A comparisons",
+    )  # fmt: skip
+    lab.serve("/canaries", [record])
+    assert wqlab("devices", "canaries").out == (
+        "On xeon-1, 40 A/A comparisons.\n"
+        "DEVICE  PLAN       ARMS         METRIC     FLOOR    6 BLOCKS  8 BLOCKS  10 BLOCKS  16 BLOCKS  "
+        "CALLED DIFFERENT\n"
+        "xeon-1  xfs-fsync  same kernel  bandwidth  0.625 %  2.1       none      none       none       1 of 40\n"
+        "xeon-1  xfs-fsync  same kernel  locks      0        any       any       any        any        no noise\n"
+    )
+    assert json.loads(wqlab("devices", "canaries", "--json").out)[0]["device"] == "xeon-1"

@@ -96,6 +96,17 @@ class RunPurpose(StrEnum):
     HEALTH_CHECK = "health_check"
     NOISE = "noise"
     """Both arms use the same kernel, to measure the noise of the device."""
+    CANARY = "canary"
+    """An A/A comparison on an idle device, for its record; it gives way to every other run."""
+
+
+class CanaryKind(StrEnum):
+    """How the arms of a canary, which have the same source, differ."""
+
+    SAME_KERNEL = "same_kernel"
+    """Not at all: both boot the golden kernel."""
+    NOPS = "nops"
+    """By the control series, whose nops no CPU executes: code is placed at other addresses."""
 
 
 class DeviceStep(StrEnum):

@@ -105,6 +105,8 @@ class Settings(OidcSettings):
     """Devices that a lab runs at once if its worker has published no number; 0: no limit."""
     idle_check_after_s: float = Field(default=900.0, ge=0)
     """Time without submissions after which the lab starts health checks of its devices."""
+    canaries: int = Field(default=0, ge=0, le=1440)
+    """Minutes a day that A/A comparisons may use each device while it is idle, if its type does not say; 0: none."""
     health_retry_s: float = Field(default=300.0, ge=0)
     """Time between a health check that failed because of the lab itself and the next check of that device."""
     health_checks: int = Field(default=3, ge=1)

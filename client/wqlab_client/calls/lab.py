@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from wqlab_contracts.api.accounts import UserView
 from wqlab_contracts.api.audit import AuditEntry
 from wqlab_contracts.api.base import Page
+from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.devices import DeviceTypeView, DeviceView, QuarantineRequest
 from wqlab_contracts.api.labs import LabInvitation, LabInvited, LabView
 from wqlab_contracts.api.plans import PlanView, TreeView
@@ -45,6 +46,11 @@ class LabCalls(Connection):
 
     def device(self, name: str) -> DeviceView:
         return self._get(DeviceView, f"{API}/devices/{quote(name, safe='')}", f"device {name}")
+
+    def canaries(self, device: str | None, plan: str | None) -> list[CanaryRecord]:
+        """Return what A/A comparisons have shown of a device, or of all devices with a plan."""
+        params: Params = {name: value for name, value in (("device", device), ("plan", plan)) if value is not None}
+        return self._get(list[CanaryRecord], f"{API}/canaries", "list A/A comparisons", params)
 
     def quarantine(self, name: str, reason: str) -> DeviceView:
         """Take a device out of the pool. Raises UsageError for an empty or overlong reason."""

@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from wqlab_comparison.canaries import BLOCKS
+from wqlab_comparison.canary_words import floor_text
+from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord
 from wqlab_contracts.api.devices import DeviceTypeView, DeviceView
 from wqlab_contracts.enums import DeviceHealth
 from wqlab_contracts.messages import MeasuredTopology
@@ -96,6 +99,44 @@ def show_device(context: typer.Context, name: DeviceName, as_json: JsonFlag = Fa
     measured = format_measured_topology(device.measured_topology) if device.measured_topology else "not measured yet"
     lines.append(Text(f"  topology: {measured}"))
     session.output.lines(lines)
+
+
+@devices_app.command("canaries")
+def canaries(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this device", show_default=False)] = None,
+    plan: Annotated[str | None, typer.Option("--plan", metavar="NAME", help="Only this plan")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what A/A comparisons say of devices: noise floor, false positive rate, and the smallest effects found."""
+    session = session_of(context)
+    records = session.client.canaries(name, plan)
+    if as_json:
+        session.output.document(records)
+        return
+    if not records:
+        session.output.note("no A/A comparison has finished yet; they run on idle devices if the lab allows it")
+        return
+    session.output.lines([Text(f"{one_line(record.line)}.") for record in records])
+    session.output.table(
+        ("DEVICE", "PLAN", "ARMS", "METRIC", "FLOOR", *(f"{blocks} BLOCKS" for blocks in BLOCKS), "CALLED DIFFERENT"),
+        [_canary_row(record, metric) for record in records for metric in record.metrics],
+    )
+
+
+def _canary_row(record: CanaryRecord, metric: CanaryMetric) -> list[Text | str]:
+    sizes = {each.blocks: each.effect for each in metric.effects}
+    effects = [
+        "any" if metric.floor is None else "none" if (size := sizes.get(blocks)) is None else f"{size:.3g}"
+        for blocks in BLOCKS
+    ]
+    rate = metric.false_positives
+    called = f"{rate.called_different} of {rate.comparisons}" if rate.comparisons else "no noise"
+    return [
+        *(record.device, record.plan, record.kind.replace("_", " "), metric.metric, floor_text(metric)),
+        *effects,
+        called,
+    ]
 
 
 @devices_app.command("types")

@@ -11,6 +11,7 @@ from ..enums import Direction, Evidence, Scale
 from ..messages import Message
 from ..units import effect_unit
 from .base import DEPRECATED, ComputedResource
+from .canaries import CanaryRecord
 from .devices import DeviceCounts
 
 
@@ -102,6 +103,8 @@ class TargetQuote(ComputedResource):
     basis_text: str
     detectable: DetectableEffect | None
     """null for a plan without a primary metric."""
+    canaries: list[CanaryRecord] = Field(default_factory=list)
+    """What A/A comparisons of this plan have shown of each device of the type, by device; empty if there were none."""
     queue_position: int
     """Position, from 1, among the runs waiting for a device of the type, if queued now."""
     ahead_runs: int

@@ -13,6 +13,7 @@ from ..messages.looks import LookRecord
 from ..specs import Reference, TestPlan, Topology
 from ..units import effect_unit
 from .base import ComputedResource
+from .canaries import CanaryRecord
 from .curves import MetricCurve
 from .instrument import InstrumentCell, NoiseFloor
 from .runs import FindingView
@@ -202,6 +203,8 @@ class TargetReport(Message):
     instrument: list[InstrumentCell] = Field(default_factory=list)
     """Where the counts come from; empty if the device is not instrumented."""
     noise_floors: list[NoiseFloor] = Field(default_factory=list)
+    canaries: list[CanaryRecord] = Field(default_factory=list)
+    """What A/A comparisons of this plan had shown of the devices that were used, when the report was made."""
     """Noise floors of the judged metrics on an instrumented device; those that were not measured are absent."""
     references: list[Reference]
     unsupported: list[UnsupportedView]

@@ -299,6 +299,8 @@ class DeviceType(Strict):
     health_check_interval_h: int = Field(default=24, ge=1)
     noise_plan: Name | None = None
     """Plan with which `wqlab device check` measures noise; None: the first plan with a verdict on this type."""
+    canary_minutes: int | None = Field(default=None, ge=0, le=1440)
+    """Minutes a day that A/A comparisons may use each device while it is idle; 0: none; None: the lab's setting."""
 
     @property
     def emulated(self) -> bool:

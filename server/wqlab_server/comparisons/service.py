@@ -61,6 +61,13 @@ def store(session: Session, submission_id: int) -> list[Comparison]:
     return rows
 
 
+def store_boot_values(session: Session, run: Run) -> None:
+    """Store the value of each boot of a run that belongs to no submission."""
+    samples = samples_of(session, run)
+    if samples is not None:
+        _store_values(session, run.id, samples)
+
+
 def target_facts(session: Session, run: Run) -> TargetFacts:
     """Return what the run was to measure, and the known reasons for missing measurements."""
     unsupported = session.execute(

@@ -140,7 +140,13 @@ class LabSnapshot:
 
 def load(session: Session, settings: Settings) -> LabSnapshot:
     """Read the current state from the database."""
-    leases = fetch_dict(session, select(Lease.run_id, Lease.device_name))
+    # Canaries give way to every other run, so a device that has one counts as free.
+    leases = fetch_dict(
+        session,
+        select(Lease.run_id, Lease.device_name)
+        .join(Run, Run.id == Lease.run_id)
+        .where(Run.purpose != RunPurpose.CANARY),
+    )
     by_device = {device: run_id for run_id, device in leases.items()}
     now, published = clock(session), published_pools(session)
     devices = [
@@ -166,7 +172,9 @@ def load(session: Session, settings: Settings) -> LabSnapshot:
         )
         .outerjoin(Submission, Submission.id == Run.submission_id)
         .where(
-            Run.state.in_([JobState.WAITING, JobState.QUEUED, JobState.RUNNING]), Run.cancel_requested_at.is_(None)
+            Run.state.in_([JobState.WAITING, JobState.QUEUED, JobState.RUNNING]),
+            Run.cancel_requested_at.is_(None),
+            Run.purpose != RunPurpose.CANARY,
         )
         .order_by(Run.id)
     ).all()  # fmt: skip

@@ -68,7 +68,7 @@ def _oldest_runs(session: Session) -> list[tuple[str, datetime | None]]:
             .outerjoin(baseline, baseline.id == Run.baseline_build_id)
             .outerjoin(candidate, candidate.id == Run.candidate_build_id)
             .outerjoin(Lease, Lease.run_id == Run.id)
-            .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None))
+            .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.canary.is_(None))
             .group_by(Run.device_type)
         ).all()
     )

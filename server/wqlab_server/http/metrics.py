@@ -68,7 +68,7 @@ def _lab_families(session: Session) -> Iterator[Metric]:
     queued = (
         select(Run.device_type, func.count())
         .outerjoin(Lease, Lease.run_id == Run.id)
-        .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None))
+        .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.canary.is_(None))
         .group_by(Run.device_type)
     )
     for device_type, count in session.execute(queued):

@@ -69,6 +69,8 @@ def after_attempt(
             return change_health(
                 old.state, DeviceHealth.QUARANTINED, f"no health check was conclusive: {failure.summary}"
             )
+    # Both arms of a canary boot kernels that have worked, so a kernel failure makes the device suspect too.
+    suspect = suspect or (purpose is RunPurpose.CANARY and failure is not None and failure.kind is ErrorKind.KERNEL)
     if (suspect or lost) and old.state is DeviceHealth.GOOD:
         return change_health(
             old.state, DeviceHealth.SUSPECT, failure.summary if failure else "its last run was interrupted"

@@ -7,12 +7,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, status
 
+from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.devices import DeviceView
 from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory, QueueView, Timeline
 from wqlab_contracts.enums import AuditAction
 from wqlab_contracts.jsontypes import JsonTime
 
-from ..estimates import lab_snapshot
+from ..estimates import canaries, lab_snapshot
 from ..http import long_poll
 from ..http.audit import Audit
 from ..http.auth import Maintainer, Reader
@@ -79,6 +80,21 @@ def get_device_history(name: Name, session: Db, _: Reader, before: After, limit:
     """Return a device's health changes, its runs, and its last consoles. `cursor` pages through the runs."""
     device, _lease = queries.device(session, name)
     return history.device_history(session, device, before, limit)
+
+
+@router.get("/canaries")
+def list_canaries(
+    session: Db,
+    _: Reader,
+    device: Annotated[str | None, Query(max_length=100)] = None,
+    plan: Annotated[str | None, Query(max_length=100)] = None,
+) -> list[CanaryRecord]:
+    """List what A/A comparisons have shown of devices, by device, plan and kind of canary: noise floor, false positive
+    rate, and the smallest effects that are found."""
+    for name, text in (("device", device), ("plan", plan)):
+        if text is not None:
+            plain_text(name, text)
+    return canaries.records(session, device=device, plan=plan)
 
 
 @router.post("/devices/{name}/health-check", status_code=status.HTTP_202_ACCEPTED, responses=documented(404, 409))

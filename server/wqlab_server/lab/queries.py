@@ -125,7 +125,7 @@ def queued_by_type(session: Session) -> dict[str, int]:
     counted = session.execute(
         select(Run.device_type, func.count())
         .outerjoin(Lease, Lease.run_id == Run.id)
-        .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None))
+        .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.purpose != RunPurpose.CANARY)
         .group_by(Run.device_type)
     )
     return dict(counted.all())

@@ -13,6 +13,7 @@ from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
 from wqlab_contracts import enums
+from wqlab_contracts.api.canaries import FloorJump
 from wqlab_contracts.api.history import HistoryLevel
 from wqlab_contracts.api.report import Comparison as ComparisonData
 from wqlab_contracts.api.rules import PreviewedSeriesList
@@ -95,6 +96,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.AuditAction,
             enums.AuditOutcome,
             enums.BootState,
+            enums.CanaryKind,
             enums.CommandState,
             enums.DecisionReason,
             enums.DecisionState,
@@ -134,6 +136,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             DeviceType,
             Failure,
             ForgeListing,
+            FloorJump,
             ForgeReadingResult,
             KernelRecipe,
             ListMail,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, false, func, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from wqlab_contracts.enums import Arm, BootState, Outcome, RunPurpose, Verdict
+from wqlab_contracts.api.canaries import FloorJump
+from wqlab_contracts.enums import Arm, BootState, CanaryKind, Outcome, RunPurpose, Verdict
 from wqlab_contracts.messages import CheckStep, Failure, MeasuredTopology
 from wqlab_contracts.messages.looks import LookRecord
 from wqlab_contracts.specs import Backend, DeviceType, KernelRecipe, Profile, TestPlan
@@ -28,7 +29,10 @@ class Run(Job, KeepsFiles, Base):
     """One plan on one device, with every boot of both kernels. Inputs are a snapshot, so edited YAML has no effect."""
 
     __tablename__ = "runs"
-    __table_args__ = (Index("ix_runs_plan_name_device_type_id", "plan_name", "device_type", "id"),)
+    __table_args__ = (
+        Index("ix_runs_plan_name_device_type_id", "plan_name", "device_type", "id"),
+        Index("ix_runs_canaries", "wanted_device", "id", postgresql_where=text("purpose = 'canary'")),
+    )
 
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
     purpose: Mapped[RunPurpose]
@@ -62,13 +66,17 @@ class Run(Job, KeepsFiles, Base):
     earlier_looks: Mapped[int] = mapped_column(default=0, server_default=text("0"))
     """Number of looks of the runs that this one continues, which have used their shares of the level."""
     wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
-    """The one device that a health check or noise run is for, or on which the submission wants to measure."""
+    """The one device that a health check, noise run or canary is for, or on which the submission wants to measure."""
     wanted_backend: Mapped[Backend | None] = mapped_column(Text)
     """Restrict the run to devices with this backend; null allows any."""
     device_name: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """The run's current or last device."""
     steps: Mapped[list[CheckStep]] = mapped_column(default=list)
     """Results of a device check's steps, in the order of the steps."""
+    canary: Mapped[CanaryKind | None]
+    """How the arms of a canary differ; null for other runs."""
+    floor_jump: Mapped[FloorJump | None]
+    """Jump of the device's noise floor that this canary showed; the record of the test starts again after it."""
     boots_done: Mapped[int] = mapped_column(default=0)
     """Counter: boots in finished blocks."""
     consoles_deleted_at: Mapped[datetime | None]

@@ -1,8 +1,12 @@
-"""Assign free devices to queued runs: decide on one snapshot of the lab, then offer each device under row locks."""
+"""Assign free devices to queued runs: decide on one snapshot of the lab, then offer each device under row locks.
+
+Canaries that keep a run from a device are stopped here too; `canaries` starts them.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -18,7 +22,23 @@ from ..models.runs import blocks_due
 from ..runs import service as runs
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
+from . import canaries
 from .tick_errors import isolate_errors
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The devices, who holds them, and the runs that wait for them."""
+
+    devices: list[allocate.PoolDevice]
+    held: list[allocate.HeldDevice]
+    waiting: list[allocate.WaitingRun]
+    capacity: dict[str, int]
+    canaries: dict[str, int]
+    """Device that a canary holds -> its run."""
+
+    def assign(self) -> list[allocate.Assignment]:
+        return allocate.allocate(self.devices, self.held, self.waiting, self.capacity)
 
 
 def assign_devices(factory: SessionFactory, settings: Settings) -> int:
@@ -27,7 +47,12 @@ def assign_devices(factory: SessionFactory, settings: Settings) -> int:
     Safe to call during a tick: an offer checks again under row locks.
     """
     with transaction(factory) as session:
-        assignments = _decide_assignments(session, settings)
+        pool = _read_pool(session, settings)
+        assignments = pool.assign()
+        in_the_way = canaries.runs_in_the_way(session, pool, assignments) if pool.canaries else []
+    for run_id in in_the_way:
+        with isolate_errors(factory, "run", run_id), transaction(factory) as session:
+            canaries.stop(session, run_id)
     offered = 0
     for assignment in assignments:
         with isolate_errors(factory, "run", assignment.run_id), transaction(factory) as session:
@@ -36,7 +61,7 @@ def assign_devices(factory: SessionFactory, settings: Settings) -> int:
     return offered
 
 
-def _decide_assignments(session: Session, settings: Settings) -> list[allocate.Assignment]:
+def _read_pool(session: Session, settings: Settings) -> Pool:
     now = clock(session)
     published = published_pools(session)
     devices = []
@@ -57,17 +82,21 @@ def _decide_assignments(session: Session, settings: Settings) -> list[allocate.A
                 backlog=state.backlog,
             )
         )
-    held = [
-        allocate.HeldDevice(device, owner)
-        for device, owner in session.execute(select(Lease.device_name, Run.owner).join(Run, Run.id == Lease.run_id))
-    ]
+    leases = session.execute(
+        select(Lease.device_name, Lease.run_id, Run.owner, Run.purpose).join(Run, Run.id == Lease.run_id)
+    ).all()
     queued = session.execute(
         select(
             *(Run.id, Run.owner, Run.priority, Run.created_at, Run.device_type, Run.wanted_device, Run.wanted_backend),
             Run.purpose,
         )
         .outerjoin(Lease, Lease.run_id == Run.id)
-        .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.cancel_requested_at.is_(None))
+        .where(
+            Run.state == JobState.QUEUED,
+            Lease.run_id.is_(None),
+            Run.cancel_requested_at.is_(None),
+            Run.purpose != RunPurpose.CANARY,
+        )
     ).all()
     avoid = runs.devices_failed_on(session)
     rates = _decisions_per_s(session)
@@ -86,7 +115,12 @@ def _decide_assignments(session: Session, settings: Settings) -> list[allocate.A
         )
         for row in queued
     ]
-    return allocate.allocate(devices, held, waiting, lab_capacities(session, settings))
+    held_by_canaries = {row.device_name: row.run_id for row in leases if row.purpose is RunPurpose.CANARY}
+    # A canary costs its owner, the lab, no place in the queue.
+    held = [
+        allocate.HeldDevice(row.device_name, "" if row.device_name in held_by_canaries else row.owner) for row in leases
+    ]
+    return Pool(devices, held, waiting, lab_capacities(session, settings), held_by_canaries)
 
 
 def _decisions_per_s(session: Session) -> dict[int, float]:

@@ -14,7 +14,7 @@ from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, Outcome, R
 from wqlab_contracts.messages import RunJob, RunResult
 
 from ..jobs import claims
-from ..jobs.errors import StaleFence, infrastructure_failure
+from ..jobs.errors import StaleFence, canceled_failure, infrastructure_failure
 from ..jobs.state import Ended, Retry
 from ..lab import health, lease
 from ..lab import service as lab_service
@@ -30,6 +30,8 @@ from . import health_checks, looks
 
 HEALTH_CHECK_ATTEMPTS = 2
 """An interrupted check is retried once; a check that failed is conclusive."""
+CANARY_ATTEMPTS = 2
+"""Nobody waits for a canary, so one that the lab cannot run is given up soon."""
 
 
 def claim(
@@ -87,6 +89,8 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
     if run.purpose is RunPurpose.HEALTH_CHECK:
         conclusive = result.device_suspect and not result.equipment_unreachable
         bound = 1 if conclusive else HEALTH_CHECK_ATTEMPTS
+    elif run.purpose is RunPurpose.CANARY:
+        bound = CANARY_ATTEMPTS
     ended = decide_run(
         result,
         run.purpose,
@@ -98,6 +102,10 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
     )
     if _is_complete_despite_failure(session, run, ended):
         ended = Ended(Outcome.PASSED, None)
+    if run.purpose is RunPurpose.CANARY and isinstance(ended, Ended) and ended.outcome is Outcome.CANCELED:
+        # It gave way to another run, and continues when the device is idle again.
+        run.cancel_requested_at = None
+        ended = Retry(ended.failure or canceled_failure())
     device = lease.release(session, run, device_released=not lost)
     if device is not None:
         _update_device_health(session, run, device, result, ended, settings=settings, lost=lost)
@@ -120,8 +128,9 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         claims.requeue(run)
     else:
         claims.finish(session, run, ended.outcome, ended.failure)
-        if run.submission_id is None:  # a device check may continue with its next step
-            post(session, Message(TICK, None, SERVER_QUEUE))
+    if run.canary is not None or (run.submission_id is None and not isinstance(ended, Retry)):
+        # A run may wait for the canary's device; a device check may continue with its next step.
+        post(session, Message(TICK, None, SERVER_QUEUE))
     emit_run_state(session, run, **looks.of_event(run))
 
 

@@ -1,8 +1,8 @@
 """Run one tick over the whole lab.
 
 A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, measures new heads of
-watched trees, takes series from watched lists, repeats unanswered messages, writes and wakes deliveries, and runs
-retention when it is due. An error in one item does not affect the others.
+watched trees, takes series from watched lists, runs canaries on idle devices, repeats unanswered messages, writes and
+wakes deliveries, and runs retention when it is due. An error in one item does not affect the others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..storage import broker
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
 from ..storage.sequences import close_gaps
-from . import assign_devices, device_check, device_sessions, health_checks
+from . import assign_devices, canaries, device_check, device_sessions, health_checks
 from .advance import advance
 from .announcements import send_announcements
 from .clock_steps import shorten_claims
@@ -71,6 +71,7 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
             record_changes(session, settings, data)
         watch_lists(factory, settings, data)
         assign_devices.assign_devices(factory, settings)
+        canaries.run_canaries(factory, settings, data)
         _repeat_nudges(factory, settings)
         advance_forges(factory, settings, data)
         send_announcements(factory, settings)

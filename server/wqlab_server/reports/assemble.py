@@ -16,11 +16,13 @@ from wqlab_comparison.reasons import reasons
 from wqlab_comparison.words import count
 from wqlab_contracts import instrument, workqueue_series
 from wqlab_contracts.api import report as api_report
+from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.instrument import InstrumentCell, NoiseFloor
 from wqlab_contracts.api.workqueues import WorkqueueCell
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, RunPurpose
 from wqlab_contracts.messages import Artifact, BootKey
 
+from ..estimates.canaries import records
 from ..estimates.noise_floors import noise_floors
 from ..jobs import attempts
 from ..models import (
@@ -154,6 +156,11 @@ class _Parts:
     def noise_floors(self, run: Run) -> list[NoiseFloor]:
         return noise_floors(self._session, run.plan_name, run.device_type, run.profile)
 
+    def canaries(self, rows: RunRows) -> list[CanaryRecord]:
+        """Return the records of the devices whose boots count."""
+        used = {boot.device_name for boot in rows.boots if boot.valid}
+        return records(self._session, devices=used, plan=rows.run.plan_name) if used else []
+
     def failed_attempts(self, rows: RunRows) -> list[api_report.AttemptView]:
         return attempts.failed_run_attempts(rows.run, rows.boots, self.blocks[rows.run.id], self.attempts[rows.run.id])
 
@@ -196,6 +203,7 @@ def _target(rows: RunRows, parts: _Parts, configurations: _Configurations) -> ap
         workqueues=parts.workqueues(rows),
         instrument=parts.instrument(rows),
         noise_floors=parts.noise_floors(run) if run.plan.is_instrumented else [],
+        canaries=parts.canaries(rows),
         curves=curves(run.plan, run.device_spec.emulated, parts.values[run.id]),
         references=run.plan.references,
         unsupported=_unsupported(parts.unsupported[run.id], rows.boots),

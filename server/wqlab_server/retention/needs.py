@@ -56,8 +56,9 @@ _REASONS = """
   SELECT 'builds', u.build_id, s.state <> 'finished', s.pinned_at IS NOT NULL, greatest(s.finished_at, s.linked_at)
     FROM submission_builds u JOIN submissions s ON s.id = u.submission_id
   UNION ALL
-  SELECT 'builds', r.baseline_build_id, r.state <> 'finished', false, r.finished_at
-    FROM runs r WHERE r.submission_id IS NULL
+  SELECT 'builds', u.build_id, r.state <> 'finished', false, r.finished_at
+    FROM runs r CROSS JOIN LATERAL (VALUES (r.baseline_build_id), (r.candidate_build_id)) u (build_id)
+   WHERE r.submission_id IS NULL
   UNION ALL  -- a device check measures the noise with the kernel of its health check
   SELECT 'builds', r.baseline_build_id, true, false, c.created_at
     FROM device_checks c JOIN runs r ON r.id = c.health_run_id WHERE c.finished_at IS NULL

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.devices import DeviceCounts
 from wqlab_contracts.api.quotes import BuildQuote, DetectableEffect, Quote, QuoteBasis, QuoteMistake, TargetQuote
 from wqlab_contracts.enums import JobState
@@ -35,6 +36,7 @@ class RequestedTarget:
     """Why so many seeds are planned, if the lab chose their number."""
     expected_blocks: float | None = None
     """Mean number of blocks of a run with looks, if there is no difference."""
+    canaries: Sequence[CanaryRecord] = ()
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def quote(request: Request, state: LabSnapshot) -> Quote:
                 measured_boots=target.measured.count if target.measured else 0,
                 basis_text=text,
                 detectable=target.detectable,
+                canaries=list(target.canaries),
                 queue_position=len(ahead) + 1,
                 ahead_runs=len(ahead) + len(running),
                 ahead_boots=sum(run.boots_left for run in [*ahead, *running]),

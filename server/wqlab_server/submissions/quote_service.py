@@ -12,12 +12,12 @@ from sqlalchemy.orm import Session
 from wqlab_contracts import mbox
 from wqlab_contracts.api.quotes import Quote
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome
+from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
 from wqlab_contracts.specs import GeneratedTopology
 
-from ..estimates import lab_snapshot, timings
+from ..estimates import canaries, lab_snapshot, timings
 from ..models import Apply, Boot, BootValue, Build, Run
 from ..settings import Settings
 from . import detectable_effect
@@ -61,6 +61,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
                 detectable=effect,
                 why_seeds=planned.why_seeds,
                 expected_blocks=expected,
+                canaries=canaries.records(session, device_type=device_type.name, plan=plan.name) if series else (),
             )
         )
     build_times = timings.build_times(session)
@@ -166,7 +167,12 @@ def _past_values(session: Session, plan: str, device_type: str, metric: str) -> 
     """Return the valid boots' values of a metric in the newest compared runs of a plan on a device type."""
     newest = (
         select(Run.id)
-        .where(Run.plan_name == plan, Run.device_type == device_type, Run.compared_at.is_not(None))
+        .where(
+            Run.plan_name == plan,
+            Run.device_type == device_type,
+            Run.purpose == RunPurpose.MEASURE,
+            Run.compared_at.is_not(None),
+        )
         .order_by(Run.id.desc())
         .limit(_RUNS)
     )

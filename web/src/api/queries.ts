@@ -369,6 +369,13 @@ export const deviceQuery = (name: string) =>
       dataOf(api.GET("/api/v1/devices/{name}", { params: { path: { name } }, signal })),
   });
 
+/** What A/A comparisons have shown of a device, or of all devices with a plan. */
+export const canariesQuery = (of: { device?: string; plan?: string }) =>
+  queryOptions({
+    queryKey: ["canaries", of],
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/canaries", { params: { query: of }, signal })),
+  });
+
 /** A device's health changes, runs and last consoles; `cursor` pages through the runs. */
 export const deviceHistoryQuery = (name: string, page: { limit?: number; cursor?: string }) =>
   queryOptions({

@@ -261,6 +261,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
     workqueues: workqueues({ name, emulated }),
     instrument: [],
     noise_floors: [],
+    canaries: [],
     references: [],
     unsupported: [],
     findings: [],

@@ -64,7 +64,7 @@ def is_monitored(job: RunJob, repetition: Repetition) -> bool:
 
     A plan of an earlier release has no monitor among its files.
     """
-    measures = job.purpose is RunPurpose.MEASURE and monitor.SCRIPT in job.files
+    measures = job.purpose in {RunPurpose.MEASURE, RunPurpose.CANARY} and monitor.SCRIPT in job.files
     return measures and (repetition.warmup or repetition.traced)
 
 

@@ -16,7 +16,7 @@ from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.enums import ErrorKind, Evidence, Question, Role, Verdict
 from wqlab_contracts.messages import Failure
 
-from . import failures, instrument_tables
+from . import failures, instrument_tables, shared_text
 
 SURVIVAL = "kernels boot and survive"
 """Name of a target's test case that a failure of its run or kernels fails; its other cases are then skipped."""
@@ -68,7 +68,8 @@ def _suite(report: Report, target: TargetReport) -> xml.Element:
     _count(suite)
     if target.verdict is not Verdict.FAILED:
         out = xml.SubElement(suite, "system-out")
-        out.text = _text(f"{VERDICT[target.verdict]}: {instrument_tables.headline(target)}")
+        lines = [f"{VERDICT[target.verdict]}: {instrument_tables.headline(target)}", *shared_text.canaries(target)]
+        out.text = "\n".join(map(_text, lines))
     return suite
 
 

@@ -109,6 +109,7 @@ def _target(target: TargetReport, report: Report) -> list[str]:
         lines += [_row(_cell_name(c), _mean(c.baseline), _mean(c.candidate), _safe(c.unit)) for c in values]
     verdict_reasons = reasons(comparisons)
     lines += ["", *(f"- {_safe(reason)}" for reason in verdict_reasons)] if verdict_reasons else []
+    lines += [line for each in shared_text.canaries(target) if comparisons for line in ("", f"_{_safe(each)}_")]
     meanings = shared_text.meanings(target) if comparisons else []
     lines += ["", "Metrics with a verdict:", ""] if meanings else []
     lines += [f"- {_safe(name)}: {_safe(summary)}" for name, summary in meanings]

@@ -211,6 +211,12 @@ def repetitions(target: TargetReport) -> str:
     return f"{planned.warmup} warm-up, {planned.untraced} untraced, {planned.traced} traced repetitions"
 
 
+def canaries(target: TargetReport) -> list[str]:
+    """Return what A/A comparisons have shown of each device of a comparison of kernels, one sentence a record."""
+    kernels = any(cell.question is Question.KERNEL for cell in target.comparisons)
+    return [f"{record.line}." for record in target.canaries] if kernels else []
+
+
 def is_study(report: Report) -> bool:
     """Return True for a settings study, which has no series."""
     return report.submission.request.series is None

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from wqlab_comparison import tables, words
-from wqlab_contracts.api.report import EnvironmentDifference, Report, TargetReport
+from wqlab_contracts.api.report import Comparison, EnvironmentDifference, Report, TargetReport
 from wqlab_contracts.enums import VERDICT_ORDER, Outcome, SubmissionState, Verdict
 from wqlab_contracts.excerpts import shorten_lines
 from wqlab_contracts.messages import TakenThread
@@ -172,6 +172,7 @@ def _target(target: TargetReport, report: Report, rank: int, table_lines: int) -
         part(rank + 4, wrapped(text_table.left_out(target, compared), 2, indent="  ")),
         part(rank + 3, *(listed(reasons, limit, "* and {n} more reasons") for limit in (8, 5, 3))),
         part(rank + 2, _caveat(target) if compared else []),
+        part(rank + 4, [line for each in _canaries(target, compared) for line in wrapped(each, 3, indent="  ")]),
         part(rank + 4, [line for curve in target.curves for each in curve.says for line in wrapped(each, 2, "* ")]),
         part(rank + 5, ["", *counted] if (counted := instrument_tables.text_lines(target) if compared else []) else []),
         *_findings(failures.other_findings(report, target), rank + 2),
@@ -182,6 +183,10 @@ def _caveat(target: TargetReport) -> list[str]:
     if target.plan.is_instrumented:
         return [COUNTS_CAVEAT]
     return [CAVEAT] if shared_text.has_values_only(target) else []
+
+
+def _canaries(target: TargetReport, compared: Sequence[Comparison]) -> list[str]:
+    return shared_text.canaries(target) if compared else []
 
 
 def _environment(target: TargetReport, rank: int) -> list[Part]:

@@ -2,9 +2,10 @@ import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { usePaged } from "@/api/paged";
-import { deviceHistoryQuery, deviceQuery, deviceTypesQuery } from "@/api/queries";
+import { canariesQuery, deviceHistoryQuery, deviceQuery, deviceTypesQuery } from "@/api/queries";
 import type { CpuLayout, DeviceView } from "@/api/types";
 import { count } from "@/lib/numbers";
+import { Canaries } from "@/parts/Canaries";
 import { DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
@@ -34,6 +35,7 @@ export function DevicePage() {
     refetchInterval: REFRESH_MS,
   });
   const history = request.data;
+  const { data: canaries } = useQuery(canariesQuery({ device: name }));
   const paged = usePaged(cursor, history?.runs, HISTORY_PAGE);
   const type = types.find(each => each.name === device.device_type);
   const runs = useMemo(() => runColumns(name), [name]);
@@ -64,6 +66,15 @@ export function DevicePage() {
       <Section id="topology" title="Topology">
         <Topologies device={device} described={type?.layout ?? null} />
       </Section>
+      {canaries && canaries.length > 0 && (
+        <Section
+          id="canaries"
+          title="A/A comparisons"
+          lead="Comparisons of equal kernels in idle time: how noisy the device is, how often a verdict calls equal kernels different, and the smallest effect that a number of blocks finds."
+        >
+          <Canaries records={canaries} by="plan" caption={`A/A comparisons on ${name}`} />
+        </Section>
+      )}
       {run !== null && boot !== null && <BootLog key={boot} run={run} boot={boot} />}
       {!history && request.error && (
         <LoadError what="The history" error={request.error} onRetry={() => void request.refetch()} />

@@ -1,8 +1,9 @@
-import { useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, notFound } from "@tanstack/react-router";
-import { plansQuery } from "@/api/queries";
+import { canariesQuery, plansQuery } from "@/api/queries";
 import type { TestPlan } from "@/api/types";
 import { oneLine } from "@/lib/words";
+import { Canaries } from "@/parts/Canaries";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Page, Section } from "@/parts/Page";
 import { parametersOf } from "./labels";
@@ -18,6 +19,7 @@ const route = getRouteApi("/plans/$name");
 export function PlanPage() {
   const { name } = route.useParams();
   const { data: plans } = useSuspenseQuery(plansQuery);
+  const { data: canaries } = useQuery(canariesQuery({ plan: name }));
   const found = plans.find(each => each.plan.name === name);
   if (!found) throw notFound();
   const { plan, script, files = {}, readme } = found;
@@ -47,6 +49,7 @@ export function PlanPage() {
         {plan.axes.length > 0 && <a href="#settings">Settings</a>}
         <a href="#profiles">Defaults</a>
         {plan.references.length > 0 && <a href="#references">Published figures</a>}
+        {canaries && canaries.length > 0 && <a href="#canaries">A/A comparisons</a>}
         <a href="#script">Script</a>
       </nav>
       {readme && (
@@ -104,6 +107,15 @@ export function PlanPage() {
           lead="Results from other machines and kernels, shown next to this lab's measurements. They do not affect verdicts."
         >
           <References plan={plan} />
+        </Section>
+      )}
+      {canaries && canaries.length > 0 && (
+        <Section
+          id="canaries"
+          title="A/A comparisons"
+          lead="Comparisons of equal kernels with this plan in idle time: noise floor, how often a verdict calls equal kernels different, and the smallest effect that a number of blocks finds."
+        >
+          <Canaries records={canaries} by="device" caption={`A/A comparisons with ${plan.name}`} />
         </Section>
       )}
       <Section

@@ -59,6 +59,13 @@ export const TargetSection = memo(function TargetSection({
             {noiseNote(target)} {COUNTS_ARE}
           </p>
         )}
+        {compared &&
+          target.comparisons.some(each => each.question === "kernel") &&
+          (target.canaries ?? []).map(record => (
+            <p key={`${record.device} ${record.kind}`} className={classes.blocks}>
+              {oneLine(record.line)}.
+            </p>
+          ))}
         {target.failure && !isSameFailure(target.failure, mainFailure) && (
           <FailureCard
             failure={target.failure}

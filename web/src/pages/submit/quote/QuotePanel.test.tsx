@@ -19,6 +19,7 @@ const target: TargetQuote = {
   measured_boots: 12,
   basis_text: "mean of 12 boots of fsync on xeon",
   detectable: null,
+  canaries: [],
   queue_position: 1,
   ahead_runs: 0,
   ahead_boots: 0,

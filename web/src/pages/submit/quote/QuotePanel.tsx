@@ -11,6 +11,7 @@ import type {
 import { count, number } from "@/lib/numbers";
 import { roughDuration } from "@/lib/time";
 import { oneLine } from "@/lib/words";
+import { effectText, floorText } from "@/parts/Canaries";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { announce } from "@/parts/LiveRegion";
 import { RelativeTime } from "@/parts/RelativeTime";
@@ -234,6 +235,18 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
           Basis: {of.basis === "measured" ? `measured, ${count(of.measured_boots, "boot")}` : of.basis}
         </summary>
         <p>Time: {oneLine(of.basis_text)}.</p>
+        {(of.canaries ?? []).map(record => (
+          <p key={`${record.device} ${record.kind}`}>
+            {oneLine(record.line)}.{" "}
+            {record.metrics
+              .filter(metric => metric.role === "primary")
+              .map(
+                metric =>
+                  `Noise floor of ${metric.metric}: ${floorText(metric)}; found with 6, 8, 10, 16 blocks: ${[6, 8, 10, 16].map(blocks => effectText(metric, blocks)).join(", ")}.`,
+              )
+              .join(" ")}
+          </p>
+        ))}
         {of.detectable && <p>Difference: {oneLine(of.detectable.why)}.</p>}
       </details>
     </>
