@@ -26,8 +26,8 @@ from wqlab_comparison.canaries import (
     floor,
 )
 from wqlab_comparison.canary_words import record_line
-from wqlab_comparison.compare import facts_of
 from wqlab_comparison.effect import to_display
+from wqlab_comparison.questions import facts_of
 from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate, FloorJump, SmallestEffect
 from wqlab_contracts.enums import Arm, CanaryKind, Evidence, Role
 from wqlab_contracts.specs import Metric, TestPlan

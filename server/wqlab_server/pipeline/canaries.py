@@ -39,8 +39,7 @@ from ..runs import service as runs
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, fetch_dict, transaction
 from ..storage.live_data import LiveData
-from ..submissions import detectable_effect
-from ..submissions import service as submissions
+from ..submissions import detectable_effect, plan_runs
 from .device_check import select_noise_plan
 from .tick_errors import isolate_errors
 
@@ -292,7 +291,7 @@ def _create(session: Session, data: DataFolder, device: Device) -> Run | None:
     plan, (kind, baseline, candidate) = _next(session, device.name, plans, kernels)
     profile = plan.profile(device_type.emulated)
     profile = profile.model_copy(
-        update={"settings": [plan.reference_setting], "blocks": max(profile.blocks, LEAST_BLOCKS)}
+        update={"settings": [plan.reference_setting], "blocks": max(profile.blocks, LEAST_BLOCKS), "looks": []}
     )
     seed = secrets.randbits(48)
     run = Run(
@@ -302,12 +301,12 @@ def _create(session: Session, data: DataFolder, device: Device) -> Run | None:
         owner=_OWNER,
         priority=0,
         seed=seed,
-        blocks=submissions.block_plan(profile.blocks, series=True, seed=seed),
+        blocks=plan_runs.block_plan(profile.blocks, series=True, seed=seed),
         profile=profile,
         wanted_device=device.name,
         baseline_build_id=baseline,
         candidate_build_id=candidate,
-        **submissions.snapshot(data, device_type, plan),
+        **plan_runs.snapshot(data, device_type, plan),
     )
     session.add(run)
     session.flush()

@@ -143,6 +143,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/canaries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Canaries
+         * @description List what A/A comparisons have shown of devices, by device, plan and kind of canary: noise floor, false positive
+         *     rate, and the smallest effects that are found.
+         */
+        get: operations["list_canaries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deliveries": {
         parameters: {
             query?: never;
@@ -2683,6 +2704,73 @@ export interface components {
             tree_oid: string;
         };
         /**
+         * CanaryKind
+         * @description How the arms of a canary, which have the same source, differ.
+         * @enum {string}
+         */
+        CanaryKind: "same_kernel" | "nops";
+        /**
+         * CanaryMetric
+         * @description Noise of one metric of a plan on a device.
+         */
+        CanaryMetric: {
+            /** Blocks */
+            blocks: number;
+            /**
+             * Effect Unit
+             * @description Unit of `floor` and `effects`.
+             */
+            readonly effect_unit: string;
+            /** Effects */
+            effects: components["schemas"]["SmallestEffect"][];
+            evidence: components["schemas"]["Evidence"];
+            false_positives: components["schemas"]["FalsePositiveRate"];
+            /** Floor */
+            floor: number | null;
+            /** Metric */
+            metric: string;
+            role: components["schemas"]["Role"];
+            scale: components["schemas"]["Scale"];
+            /** Scenario */
+            scenario: string;
+            /** Unit */
+            unit: string;
+        };
+        /**
+         * CanaryRecord
+         * @description Canaries of one plan on one device, with arms that differ in one way. If the plan changes, it starts again.
+         */
+        CanaryRecord: {
+            /** Canaries */
+            canaries: number;
+            /** Device */
+            device: string;
+            /** Device Type */
+            device_type: string;
+            false_positives: components["schemas"]["FalsePositiveRate"];
+            jump: components["schemas"]["FloorJump"] | null;
+            kind: components["schemas"]["CanaryKind"];
+            /**
+             * Line
+             * @default
+             */
+            line: string;
+            /** Metrics */
+            metrics: components["schemas"]["CanaryMetric"][];
+            /** Plan */
+            plan: string;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
+        };
+        /**
          * CellValues
          * @description Values behind the figures of one scenario and metric; only boots of complete blocks.
          */
@@ -3520,6 +3608,24 @@ export interface components {
             summary: string;
         };
         /**
+         * FalsePositiveRate
+         * @description How many A/A comparisons a verdict called different.
+         */
+        FalsePositiveRate: {
+            /** Called Different */
+            called_different: number;
+            /** Comparisons */
+            comparisons: number;
+            /** Constant */
+            constant: number;
+            /** Rate */
+            rate: number | null;
+            /** Rate High */
+            rate_high: number | null;
+            /** Rate Low */
+            rate_low: number | null;
+        };
+        /**
          * FigureChange
          * @description Change of the verdict from one submission to another; no test compares the two.
          * @enum {string}
@@ -3614,6 +3720,22 @@ export interface components {
             stack: components["schemas"]["StackFrame"][];
             /** Title */
             title: string;
+        };
+        /**
+         * FloorJump
+         * @description A jump of the noise floor of one metric, found by the last canaries of a device and plan.
+         */
+        FloorJump: {
+            /** Before */
+            before: number;
+            /** Canaries */
+            canaries: number;
+            /** Metric */
+            metric: string;
+            /** Now */
+            now: number;
+            /** Unit */
+            unit: string;
         };
         /**
          * ForgeDetail
@@ -5557,7 +5679,7 @@ export interface components {
          * @description Purpose of a run.
          * @enum {string}
          */
-        RunPurpose: "measure" | "health_check" | "noise";
+        RunPurpose: "measure" | "health_check" | "noise" | "canary";
         /**
          * RunsAhead
          * @description Runs of one submission that are running or precede a run in the queue.
@@ -5897,6 +6019,16 @@ export interface components {
          * @enum {string}
          */
         SignInMethod: "password" | "oidc";
+        /**
+         * SmallestEffect
+         * @description Smallest effect that a number of blocks finds in four of five cases.
+         */
+        SmallestEffect: {
+            /** Blocks */
+            blocks: number;
+            /** Effect */
+            effect: number | null;
+        };
         /**
          * Sort
          * @enum {string}
@@ -6578,6 +6710,8 @@ export interface components {
             boot_s: number | null;
             /** Boots */
             boots: number;
+            /** Canaries */
+            canaries: components["schemas"]["CanaryRecord"][];
             detectable: components["schemas"]["DetectableEffect"] | null;
             device_counts: components["schemas"]["DeviceCounts"];
             /** Device S */
@@ -6628,6 +6762,8 @@ export interface components {
              * @default false
              */
             byte_identical: boolean;
+            /** Canaries */
+            canaries: components["schemas"]["CanaryRecord"][];
             /** Comparisons */
             comparisons: components["schemas"]["Comparison"][];
             /** Curves */
@@ -8064,6 +8200,65 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_canaries: {
+        parameters: {
+            query?: {
+                device?: string | null;
+                plan?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CanaryRecord"][];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description Unprocessable Entity */
             422: {
