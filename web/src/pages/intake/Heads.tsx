@@ -117,12 +117,12 @@ const COLUMNS: Column<WatchedHead>[] = [
     id: "baseline",
     header: "Compared with",
     hint: "The last head that was measured before, and the number of commits since",
-    value: of => (of.compared_with ? `${of.compared_with.commit}${relatedText(of)}` : null),
+    value: of => (of.compared_with ? `${of.compared_with.commit} ${relatedText(of)}` : null),
     cell: of =>
       of.compared_with ? (
         <>
           <code title={of.compared_with.commit}>{short(of.compared_with.commit)}</code>
-          <span className={classes.related}>{relatedText(of)}</span>
+          <span className={classes.second}>{relatedText(of)}</span>
         </>
       ) : (
         <span className="muted">–</span>

@@ -42,7 +42,7 @@ export function RuleDecisions({ name }: { name: string }) {
       id="decisions"
       title="Decisions"
       lead={
-        page
+        page && page.total > 0
           ? `${count(page.total, "series", "series")}, newest first. Those that it does not want are kept for 30 days.`
           : "\u00a0"
       }

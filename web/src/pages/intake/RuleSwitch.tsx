@@ -10,6 +10,7 @@ import { Button } from "@/kit";
 import { oneLine } from "@/lib/words";
 import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import { FormError } from "@/parts/FormError";
+import { Scroll } from "@/parts/Scroll";
 import classes from "./intake.module.css";
 import { DaysForm, PreviewText, Reading } from "./Preview";
 import { DAYS } from "./search";
@@ -85,12 +86,14 @@ function Seen({ preview }: { preview: RulePreview }) {
     <>
       <PreviewText preview={preview} />
       {taken.length > 0 && (
-        <ul className={classes.subjects}>
-          {taken.slice(0, LISTED).map(each => (
-            <li key={each.message_id}>{oneLine(each.subject)}</li>
-          ))}
-          {taken.length > LISTED && <li className="muted">{taken.length - LISTED} more</li>}
-        </ul>
+        <Scroll name="Series that it would have taken" className={classes.subjects}>
+          <ul>
+            {taken.slice(0, LISTED).map(each => (
+              <li key={each.message_id}>{oneLine(each.subject)}</li>
+            ))}
+            {taken.length > LISTED && <li className="muted">{taken.length - LISTED} more</li>}
+          </ul>
+        </Scroll>
       )}
     </>
   );

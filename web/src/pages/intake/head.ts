@@ -8,11 +8,11 @@ export function short(commit: string): string {
   return commit.slice(0, 12);
 }
 
-/** How far a head is from the one that it is compared with: `, 12 commits`; empty if that is not known. */
+/** How far a head is from the one that it is compared with: `12 commits`; empty if that is not known. */
 export function relatedText({ related }: Pick<WatchedHead, "related">): string {
   if (!related) return "";
   const gone = related.behind > 0 ? `, ${related.behind} no longer there` : "";
-  return `, ${count(related.ahead, "commit")}${gone}`;
+  return `${count(related.ahead, "commit")}${gone}`;
 }
 
 /** Sentences about a head: its reason, for which head it was skipped, a cut of the history, the range to bisect. */

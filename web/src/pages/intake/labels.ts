@@ -57,11 +57,11 @@ export const BATCH_MEANING: Record<Batch, string> = {
 };
 export const BATCHES = Object.keys(BATCH_MEANING) as Batch[];
 
-/** `3 measured, 1 waiting`, in the order of the states; `none` without heads. */
+/** `3 measured, 1 waiting`, in the order of the states; `no heads` without any. */
 export function headCounts(heads: Readonly<Record<string, number>>): string {
   return (
     HEAD_STATES.filter(state => heads[state])
       .map(state => `${heads[state]} ${state}`)
-      .join(", ") || "none"
+      .join(", ") || "no heads"
   );
 }

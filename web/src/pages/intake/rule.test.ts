@@ -127,7 +127,7 @@ test("reasons and heads are counted, the most frequent reason first", () => {
   expect(reasonCounts({ incomplete: 1, paths: 12 })).toBe("12 other files, 1 incomplete");
   expect(reasonCounts({})).toBe("");
   expect(headCounts({ skipped: 2, measured: 3 })).toBe("3 measured, 2 skipped");
-  expect(headCounts({})).toBe("none");
+  expect(headCounts({})).toBe("no heads");
 });
 
 test("only filters that are set are sent, and a preview has at most 30 days", () => {

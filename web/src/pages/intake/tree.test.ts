@@ -81,8 +81,8 @@ quiet_hours: [{begins: "07:00", ends: "18:00"}]
 });
 
 test("a head says how far it is from its baseline, and what was not measured", () => {
-  expect(relatedText(HEAD)).toBe(", 12 commits");
-  expect(relatedText({ related: { ahead: 1, behind: 3 } })).toBe(", 1 commit, 3 no longer there");
+  expect(relatedText(HEAD)).toBe("12 commits");
+  expect(relatedText({ related: { ahead: 1, behind: 3 } })).toBe("1 commit, 3 no longer there");
   expect(relatedText({ related: null })).toBe("");
   expect(notesOf(HEAD)).toEqual([]);
   expect(notesOf({ ...HEAD, cut: "measured on tiny-2 instead of tiny-1" })).toEqual([
