@@ -202,5 +202,7 @@ def test_reply_in_the_archive_commands_once(
     check = partial(check_signature, lookup=lookup)
     said = handle(watcher.sessions, state.settings, state.data.current(), number, check)
     assert said == f"done: submission {decision.submission_id} is canceled; no more mails about this revision"
+    assert decision.submission_id is not None
+    advance(watcher.sessions, state.settings, decision.submission_id)
     answer = expect(client.get(f"/api/v1/submissions/{decision.submission_id}"))
     assert SubmissionView.model_validate_json(answer.content).outcome is Outcome.CANCELED

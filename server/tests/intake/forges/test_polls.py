@@ -14,7 +14,7 @@ from wqlab_contracts.messages.forge_listings import ForgeListing
 from wqlab_server.http.forge_api import ForgeApi
 from wqlab_server.intake.forges import list_heads as lists
 from wqlab_server.intake.forges.list_heads import list_heads
-from wqlab_server.intake.forges.poll import nudge_due
+from wqlab_server.intake.forges.poll import nudge_due, order, poll
 from wqlab_server.models import ForgeChange
 
 from ...support.forge import TOKEN, Fault, StubForge, stub_forge
@@ -191,8 +191,26 @@ def test_another_repository_under_the_same_name_begins_anew(github: Hub, data_di
     assert (row.listing, row.start, row.url[-8:]) == (None, {}, "wq/other")
 
 
-def test_polls_can_be_switched_off(github: Hub) -> None:
-    settings = github.lab.settings.model_copy(update={"forge_poll_s": 0.0})
+def test_a_repository_that_is_no_longer_listed_is_forgotten(github: Hub) -> None:
+    github.poll()
     with github.lab.transaction() as session:
-        nudge_due(session, settings, github.lab.data.forges)
+        nudge_due(session, github.lab.settings, [])
+    add_pull(github, 8, NEW)
+    assert github.poll().missed == 0
+    assert github.jobs == []
+
+
+def test_polls_that_are_switched_off_are_made_on_request(github: Hub) -> None:
+    settings = github.lab.settings.model_copy(update={"forge_poll_s": 0.0})
+    forges = github.lab.data.forges
+    with github.lab.transaction() as session:
+        nudge_due(session, settings, forges)
     assert github.repository().due_at is None
+    with github.lab.transaction() as session:
+        order(session, forges[0])
+    with github.lab.transaction() as session:
+        nudge_due(session, settings, forges)
+    poll(github.lab.sessions, settings, github.repository().id)
+    row = github.repository()
+    assert row.polled_at is not None
+    assert row.due_at is None

@@ -48,9 +48,14 @@ class _Known:
 
 
 def nudge_due(session: Session, settings: Settings, forges: Sequence[Forge]) -> None:
-    """Send messages for the polls that are due. A repository that is listed for the first time is polled at once."""
+    """Send messages for the polls that are due. A repository that is listed for the first time is polled at once.
+
+    One that the operator no longer lists is forgotten: what changes before it is listed again was not missed.
+    """
     now = clock(session)
     rows = {row.forge: row for row in session.scalars(select(ForgeRepository).with_for_update())}
+    for name in rows.keys() - {forge.name for forge in forges}:
+        session.delete(rows[name])
     for forge in forges:
         row = rows.get(forge.name) or repository(session, forge)
         if row.url != repository_url(forge):
@@ -141,9 +146,9 @@ def _store(
 ) -> None:
     """Store the listing, and let the API be asked about what was missed, in one transaction."""
     with transaction(factory) as session:
-        row = session.get_one(ForgeRepository, polled.id, with_for_update=True)
-        if row.url != polled.url:
-            return  # The operator has listed another repository under this name meanwhile.
+        row = session.get(ForgeRepository, polled.id, with_for_update=True)
+        if row is None or row.url != polled.url:
+            return  # The operator has removed it, or listed another repository under this name, meanwhile.
         now = clock(session)
         heads = {head.key: head for head in listing.heads}
         if row.listing is None or not (row.listing.is_complete and listing.is_complete):
