@@ -359,7 +359,23 @@ def test_a_lab_without_history_says_how_to_get_one(person: MakePerson, sessions:
     expect(reader.page.get_by_text("1 tree is watched: next.")).to_be_visible()
 
 
-def test_five_thousand_heads_are_drawn_as_1500_marks(
+_MS_PER_KEY = """async slider => {
+  const press = key => slider.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  const frame = () => new Promise(done => requestAnimationFrame(done));
+  press("Home");
+  await frame();
+  const took = [];
+  for (let count = 0; count < 50; count += 1) {
+    const begin = performance.now();
+    press("ArrowRight");
+    await frame();
+    took.push(performance.now() - begin);
+  }
+  return took.sort((a, b) => a - b)[25];
+}"""
+
+
+def test_five_thousand_heads_are_drawn_as_1500_marks_and_follow_keys_like_a_hundred(
     person: MakePerson, scene: Scene, sessions: SessionFactory
 ) -> None:
     run = scene.run_id(scene.submission())
@@ -367,27 +383,20 @@ def test_five_thousand_heads_are_drawn_as_1500_marks(
         write_tree(session)
         write_heads(session, 5000)
         write_line(session, LOCKS, run, "tiny", "locks", 1.176, 5000)
+        write_line(session, LOCKS + 1, run, "tiny", "bw", 0.9, HEADS)
     reader = person("read")
     page = reader.page
-    reader.open(f"/history/{LOCKS}")
     drawing = Chart(page)
+    took: dict[int, list[float]] = {LOCKS: [], LOCKS + 1: []}
+    # Alternating, and compared with each other: the machine may be busy.
+    for line in (LOCKS + 1, LOCKS) * 2:
+        reader.open(f"/history/{line}")
+        took[line].append(drawing.slider.evaluate(_MS_PER_KEY))
+        expect(drawing.slider).to_have_attribute("aria-valuenow", "51")
+    print(f"median ms for each key: {took}")
+    assert min(took[LOCKS]) < 3 * min(took[LOCKS + 1])
     marks = page.locator("[data-drawn]")
     expect(marks).to_have_attribute("data-drawn", re.compile(r"^1[0-4]\d\d$|^1500$"))
-    # A held key repeats about 30 times a second.
-    took: float = drawing.slider.evaluate(
-        """async slider => {
-          const press = key => slider.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-          const frame = () => new Promise(done => requestAnimationFrame(done));
-          press("Home");
-          await frame();
-          const begin = performance.now();
-          for (let count = 0; count < 50; count += 1) { press("ArrowRight"); await frame(); }
-          return (performance.now() - begin) / 50;
-        }"""
-    )
-    print(f"{took:.1f} ms for each key")
-    assert took < 100
-    expect(drawing.slider).to_have_attribute("aria-valuenow", "51")
     drawing.press("+", "+", "+")
     expect(marks).to_have_attribute("data-drawn", "625")
 

@@ -48,9 +48,12 @@ export function HistoryPage() {
     ...historyShiftsQuery(toShiftFilters(search, now, MOST_SHIFTS)),
     refetchInterval: REFRESH_MS,
   });
+  // The filters' options: all is shown at once, so that nothing moves while the page loads.
+  const options = [useQuery(watchedTreesQuery), useQuery(plansQuery), useQuery(deviceTypesQuery)];
   if (lines.error && !lines.data) throw lines.error;
   if (shifts.error && !shifts.data) throw shifts.error;
   const narrowed = isNarrowed(search);
+  const loading = !lines.data || !shifts.data || options.some(request => request.isPending);
   const unused = lines.data?.total === 0 && shifts.data?.total === 0 && !narrowed;
   return (
     <Page
@@ -62,11 +65,13 @@ export function HistoryPage() {
         </>
       }
     >
-      {unused && search.cursor === "" ? (
+      {loading ? (
+        <Skeleton lines={24} height="1.8rem" />
+      ) : unused && search.cursor === "" ? (
         <NoHistory />
       ) : (
         <>
-          <Filters search={search} listed={lines.data?.items ?? []} />
+          <Filters search={search} listed={lines.data.items} />
           <Changes search={search} page={shifts.data} lines={lines.data} />
           <Lines search={search} page={lines.data} narrowed={narrowed} />
         </>
@@ -159,19 +164,16 @@ function sorted(names: readonly string[]): string[] {
 
 interface ChangesProps {
   search: HistorySearch;
-  page: ShiftPage | undefined;
-  lines: LinePage | undefined;
+  page: ShiftPage;
+  lines: LinePage;
 }
 
 const SPAN_TITLES = { "7": "This week", "30": "Last 30 days", "90": "Last 90 days" };
 
 function Changes({ search, page, lines }: ChangesProps) {
-  const shifts = useMemo(
-    () => (page?.items ?? []).filter(shift => matchesLine(search, shift.line)),
-    [page, search],
-  );
+  const shifts = useMemo(() => page.items.filter(shift => matchesLine(search, shift.line)), [page, search]);
   // Only a whole list says on which device types nothing has shifted.
-  const types = lines && !lines.next && search.cursor === "" ? lines.items.map(each => each.device_type) : [];
+  const types = !lines.next && search.cursor === "" ? lines.items.map(each => each.device_type) : [];
   return (
     <Section
       id="changes"
@@ -196,16 +198,14 @@ function Changes({ search, page, lines }: ChangesProps) {
         </nav>
       }
     >
-      {!page ? (
-        <Skeleton lines={6} height="1.8rem" />
-      ) : shifts.length === 0 ? (
+      {shifts.length === 0 ? (
         <EmptyState title={`No shift was opened in the last ${search.days} days`}>
           {isNarrowed(search) ? "None that matches the filters." : "Each metric has kept its level."}
         </EmptyState>
       ) : (
         <ShiftGroups shifts={shifts} types={sorted(types)} />
       )}
-      {page?.next && (
+      {page.next && (
         <p className="muted">
           The {page.items.length} newest of {count(page.total, "shift")} are looked at. Filter by tree, plan
           or device type to see the others.
@@ -217,17 +217,15 @@ function Changes({ search, page, lines }: ChangesProps) {
 
 interface LinesProps {
   search: HistorySearch;
-  page: LinePage | undefined;
+  page: LinePage;
   narrowed: boolean;
 }
 
 function Lines({ search, page, narrowed }: LinesProps) {
   const paged = usePaged(search.cursor, page, PAGE);
   return (
-    <Section id="lines" title={page ? `Metrics (${count(page.total, "line")})` : "Metrics"}>
-      {!page ? (
-        <Skeleton lines={12} height="1.8rem" />
-      ) : page.items.length === 0 ? (
+    <Section id="lines" title={`Metrics (${count(page.total, "line")})`}>
+      {page.items.length === 0 ? (
         <EmptyState
           title={narrowed ? "No line matches" : "No line is on this page"}
           action={<Link to="/history">Clear all filters</Link>}
@@ -243,7 +241,7 @@ function Lines({ search, page, narrowed }: LinesProps) {
           narrow="stack"
         />
       )}
-      <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
+      <Pager paged={paged} shown={page.items.length} total={page.total} />
     </Section>
   );
 }

@@ -1,7 +1,7 @@
 /** A metric over the heads of a branch. */
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
+import { memo, useCallback, useMemo } from "react";
 import { historyLineQuery } from "@/api/queries";
 import type { HistoryLineData, HistoryPoint } from "@/api/types";
 import { markOf } from "@/figures/marks";
@@ -23,7 +23,7 @@ import { PointDetails } from "./PointDetails";
 import { changeText, levelText, valueText } from "./points";
 import { LINE_SHIFT_COLUMNS } from "./shiftColumns";
 import { useView } from "./useView";
-import { lowerBound, pressed, type Shown, selecting, shownOf, viewOf } from "./view";
+import { lowerBound, pressed, type Range, type Shown, selecting, shownOf, viewOf } from "./view";
 
 const REFRESH_MS = 60_000;
 const route = getRouteApi("/history/$id");
@@ -44,6 +44,9 @@ function Line({ line }: { line: HistoryLineData }) {
   const { series, shifts } = line;
   const heads = useMemo(() => series.map(point => point.head.id), [series]);
   const shown = useMemo(() => shownOf(heads, view), [heads, view]);
+  const { start, end } = shown.range;
+  // The same object while only the selection changes.
+  const range = useMemo((): Range => ({ start, end }), [start, end]);
   const onShown = useCallback((next: Shown) => setView(viewOf(heads, next)), [heads, setView]);
   const places = useMemo(
     () => shifts.map(({ after }) => (heads.includes(after.id) ? lowerBound(heads, after.id) : -1)),
@@ -111,10 +114,10 @@ function Line({ line }: { line: HistoryLineData }) {
               <PointDetails line={line} index={shown.at} shift={shifts[places.indexOf(shown.at)]} />
             )}
           </Section>
-          <Events line={line} onShown={onShown} shown={shown} />
+          <Events line={line} range={range} onShown={onShown} />
         </>
       )}
-      <OtherTypes line={line} range={shown.range} view={view} />
+      <OtherTypes line={line} range={range} view={view} />
     </Page>
   );
 }
@@ -190,7 +193,7 @@ function Controls({ shown, total, onShown }: ControlsProps) {
   );
 }
 
-function Description({ line }: { line: HistoryLineData }) {
+const Description = memo(function Description({ line }: { line: HistoryLineData }) {
   const present = new Set(line.series.map(point => markedAs(point.verdict)));
   return (
     <>
@@ -221,19 +224,19 @@ function Description({ line }: { line: HistoryLineData }) {
       Evidence: {EVIDENCE[line.evidence].word}.
     </>
   );
-}
+});
 
 interface EventsListProps {
   line: HistoryLineData;
-  shown: Shown;
+  range: Range;
   onShown(shown: Shown): void;
 }
 
 /** Shifts and changes of the environment, each a way to its head. */
-function Events({ line, shown, onShown }: EventsListProps) {
+const Events = memo(function Events({ line, range, onShown }: EventsListProps) {
   const { series, shifts } = line;
   const cuts = cutsIn(series);
-  const select = (index: number) => onShown(selecting(shown.range, index, series.length));
+  const select = (index: number) => onShown(selecting(range, index, series.length));
   return (
     <>
       <Section id="shifts" title="Shifts">
@@ -270,7 +273,7 @@ function Events({ line, shown, onShown }: EventsListProps) {
       )}
     </>
   );
-}
+});
 
 function PointTable({ line }: { line: HistoryLineData }) {
   const columns = useMemo(
