@@ -135,6 +135,7 @@ test("cells show the last attempt's boots in boot order", () => {
     "pending",
   ]);
   expect(cellsOf(blockOf(1, { state: "lost", attempt: null }), [])[0]?.state).toBe("lost");
+  expect(cellsOf(blockOf(1, { state: "not_needed", attempt: null }), [])[0]?.state).toBe("not_needed");
 });
 
 test("boots and attempts have the same names as in the report", () => {

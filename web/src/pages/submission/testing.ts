@@ -54,6 +54,8 @@ export function runOf(id: number, rest: Partial<RunStep> = {}): RunStep {
     done_boots: 2,
     total_boots: 2,
     blocks: [blockOf(0)],
+    looks: [],
+    looked: [],
     boots: [],
     findings: [],
     devices: [],

@@ -64,6 +64,16 @@ test("invalid numbers are sent as typed, empty ones as the default", () => {
   expect(requestOf(draft({}), null, "linux")).not.toHaveProperty("recipe");
 });
 
+test("one number of blocks is a fixed size, several are looks", () => {
+  const sizeOf = (blocks: string) => {
+    const { blocks: fixed, looks } = requestOf(draft({ blocks }), null, "linux");
+    return { fixed, looks };
+  };
+  expect(sizeOf("8")).toEqual({ fixed: 8, looks: undefined });
+  expect(sizeOf("6, 10,16")).toEqual({ fixed: null, looks: [6, 10, 16] });
+  expect(sizeOf("6,many").looks).toEqual([6, "many"]);
+});
+
 test("only the selected kind of series is sent", () => {
   const git = draft({ git: " https://git.example/linux.git ", ref: "mine", base: "" });
   const mbox = { name: "a.mbox", text: "From a" };

@@ -50,6 +50,11 @@ test("a shell parses the wqlab command into the request's values", () => {
   ]);
 });
 
+test("looks are an option of the command", () => {
+  const looked = { ...request, blocks: null, looks: [6, 10, 16] };
+  expect(command("wqlab", looked)).toContain("--looks 6,10,16");
+});
+
 test("curl receives the exact request", () => {
   expect(JSON.parse(run(command("curl"), "curl() { cat; }"))).toEqual(request);
 });
