@@ -14,21 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wqlab_contracts.messages.looks import MOST_LOOKS
+
 from . import effect
 from .power import LEAST_BLOCKS
 from .significance import Floats, box_andersen, clip, is_fine, paired_t, sign_flip
 from .words import count
 
 LOOKS = (6, 10, 16)
-"""Numbers of blocks after which a run is looked at, if it asks for looks and names none."""
+"""Numbers of blocks of the looks for which the shares were chosen."""
 EXACT_LOOK = 2
 """Number of blocks after which a run whose primary metric is counted is looked at first; equal counts are a result."""
 SHARES = (0.625, 0.1875, 0.15)
 """Shares of the first looks. The first has .05 * .625 = 2/2**6, the smallest p of six blocks."""
-
-
-MOST_LOOKS = 100
-"""A run has at most this many looks."""
 
 
 class Part(NamedTuple):
@@ -110,7 +108,7 @@ def next_share(parts: Sequence[Part]) -> float:
     """Return the share of the level that the look after these has; 1 for a run of fixed size."""
     if not parts or parts[-1].share == 1:
         return 1.0
-    return next(of for index in range(MOST_LOOKS) if (of := share(index)) < parts[-1].share)
+    return next(of for index in range(2 * MOST_LOOKS) if (of := share(index)) < parts[-1].share)
 
 
 def smallest_p(parts: Sequence[Part], test: Callable[[Floats], float]) -> float:

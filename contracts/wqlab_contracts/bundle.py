@@ -29,7 +29,7 @@ from .api.runs import BootView, FindingView
 from .enums import Arm, NotMeasuredCause, Outcome
 from .messages import Failure, Message
 from .messages.base import Sha256
-from .messages.looks import LookRecord
+from .messages.looks import MOST_LOOKS, LookRecord
 from .specs import Profile, TestPlan, Topology
 
 FORMAT = 1
@@ -153,7 +153,7 @@ class RunRecord(Message):
     """Numbers of blocks after which the run could stop; empty if its size was fixed."""
     looked: list[LookRecord] = Field(default_factory=list)
     """The looks that took place."""
-    earlier_looks: int = 0
+    earlier_looks: int = Field(default=0, ge=0, le=MOST_LOOKS)
     """Number of looks of the runs that this one continues; they used their shares of the level."""
     outcome: Outcome | None
     failure: Failure | None

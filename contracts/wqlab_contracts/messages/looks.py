@@ -9,6 +9,9 @@ from pydantic import Field
 
 from .base import Message
 
+MOST_LOOKS = 100
+"""Largest number of looks at runs that continue each other. Their shares are beyond any use long before."""
+
 
 class LookReason(StrEnum):
     """Result of a look."""

@@ -15,6 +15,7 @@ from wqlab_contracts.enums import EventKind, OutboxEvent, Outcome, SubmissionSta
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mail import source_of
 from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
+from wqlab_contracts.messages.looks import MOST_LOOKS
 from wqlab_contracts.specs import Tree
 
 from ..http.problems import ApiProblem, invalid, not_found
@@ -198,7 +199,7 @@ def _continue_looks(session: Session, old: Submission, again: Submission) -> Non
         if earlier is not None and (earlier.looks or earlier.earlier_looks):
             blocks = earlier.boots_done // len(earlier.blocks[0])
             used = looks_taken(earlier.looks, blocks, earlier.earlier_looks) if blocks else []
-            run.earlier_looks = earlier.earlier_looks + len(used)
+            run.earlier_looks = min(earlier.earlier_looks + len(used), MOST_LOOKS)
 
 
 def _repository(session: Session, submission: Submission) -> Tree | None:
