@@ -23,6 +23,7 @@ from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
 from .shared_boots import BootHost, SharedBoot
 from .storage_reports import StorageReport
 from .submissions import Apply, Event, Submission
+from .subscriptions import MailAddress, SubscribedResult, Subscription
 from .tick_errors import TickError
 from .ticks import LastTick
 from .watched_trees import WatchedHead, WatchedTree
@@ -62,6 +63,7 @@ __all__ = [
     "Lease",
     "ListRead",
     "Lookup",
+    "MailAddress",
     "MailBounce",
     "PendingEvent",
     "ReceivedCommand",
@@ -77,6 +79,8 @@ __all__ = [
     "Submission",
     "SubmissionBuild",
     "SubmissionMail",
+    "SubscribedResult",
+    "Subscription",
     "ThreadLookup",
     "TickError",
     "Token",

@@ -109,6 +109,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.Role,
             enums.RunPurpose,
             enums.SubmissionState,
+            enums.SubscriptionKind,
             enums.UserRole,
             enums.Verdict,
             enums.WatchedHeadState,

@@ -67,6 +67,7 @@ class Delivery(Base):
         Index("ix_deliveries_webhook_id", "webhook_id", "id"),
         Index("ix_deliveries_submission_id", "submission_id", "id"),
         Index("ix_deliveries_thread", "thread", "id"),
+        Index("ix_deliveries_user_id", "user_id", "id"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -79,6 +80,8 @@ class Delivery(Base):
     """The same in all attempts, so that a receiver recognises a repetition."""
     webhook_id: Mapped[int | None] = mapped_column(ForeignKey("webhooks.id"))
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"))
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+    """Of a personal mail: the account that it is for."""
     body: Mapped[str | None]
     """JSON text of a webhook, which is signed as it is stored; null for a mail."""
     mail: Mapped[OutgoingMail | None]
