@@ -8,12 +8,23 @@ from .calls.lab import LabCalls
 from .calls.outbox import OutboxCalls
 from .calls.reports import ReportCalls, ReportFormat
 from .calls.rules import RuleCalls
+from .calls.subscriptions import SubscriptionCalls
 from .calls.watched_trees import WatchedTreeCalls
 
 __all__ = ["Client", "ReportFormat"]
 
 
-class Client(EventCalls, ReportCalls, BuildCalls, RunCalls, LabCalls, OutboxCalls, RuleCalls, WatchedTreeCalls):
+class Client(
+    EventCalls,
+    ReportCalls,
+    BuildCalls,
+    RunCalls,
+    LabCalls,
+    OutboxCalls,
+    SubscriptionCalls,
+    RuleCalls,
+    WatchedTreeCalls,
+):
     """A connection to one lab; safe to use from several threads.
 
     >>> with Client("https://lab.example.org", token) as lab:
