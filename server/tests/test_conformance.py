@@ -214,6 +214,7 @@ def add_deliveries(session: Session) -> None:
 
 def fuzz(live: Live, token: tuple[int, str], folder: Path, *options: str) -> str:
     """Run schemathesis and return its output. Fails with the output if it finds a fault."""
+    live.app.openapi()  # computed once; schemathesis waits for the document for 10 seconds only
     done = subprocess.run(
         [COMMAND, "--config-file", CONFIG, "run", f"{live.url}/openapi.json", *options],
         check=False,
