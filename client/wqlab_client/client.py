@@ -10,6 +10,7 @@ from .calls.lab import LabCalls
 from .calls.outbox import OutboxCalls
 from .calls.reports import ReportCalls, ReportFormat
 from .calls.rules import RuleCalls
+from .calls.subscriptions import SubscriptionCalls
 from .calls.watched_trees import WatchedTreeCalls
 
 __all__ = ["Client", "ReportFormat"]
@@ -26,6 +27,7 @@ class Client(
     WatchedTreeCalls,
     HistoryCalls,
     ForgeCalls,
+    SubscriptionCalls,
 ):
     """A connection to one lab; safe to use from several threads.
 

@@ -32,6 +32,7 @@ from wqlab_contracts.api import (
     steps,
     storage,
     submissions,
+    subscriptions,
     sweeps,
     webhooks,
 )
@@ -63,6 +64,7 @@ MODULES = (
     storage,
     storage_messages,
     submissions,
+    subscriptions,
     sweeps,
     webhooks,
     bundle,

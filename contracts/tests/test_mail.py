@@ -144,3 +144,15 @@ def test_trailers_are_quoted() -> None:
     assert mail.without_trailers("Tested-by: a <a@b>") == "| Tested-by: a <a@b>"
     assert mail.without_trailers("  reviewed-BY: a") == "|   reviewed-BY: a"
     assert mail.without_trailers("xfs-fsync on tiny: IMPROVEMENT") == "xfs-fsync on tiny: IMPROVEMENT"
+
+
+def test_one_click_unsubscribing_needs_https() -> None:
+    """RFC 8058: the POST is only for an https URL."""
+    url = "https://lab.example/api/v1/unsubscribe/7-" + "0" * 64
+    made = message_from_bytes(mail.to_bytes(outgoing(), unsubscribe=url), policy=default)
+    assert made["List-Unsubscribe"] == f"<{url}>"
+    assert made["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    assert f"List-Unsubscribe: <{url}>\r\n".encode() in mail.to_bytes(outgoing(), unsubscribe=url)
+    plain = message_from_bytes(mail.to_bytes(outgoing(), unsubscribe="http://lab/u"), policy=default)
+    assert (plain["List-Unsubscribe"], plain["List-Unsubscribe-Post"]) == ("<http://lab/u>", None)
+    assert message_from_bytes(mail.to_bytes(outgoing()), policy=default)["List-Unsubscribe"] is None

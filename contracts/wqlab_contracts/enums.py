@@ -18,6 +18,7 @@ from .outbox_enums import AttemptOutcome as AttemptOutcome
 from .outbox_enums import DeliveryKind as DeliveryKind
 from .outbox_enums import DeliveryState as DeliveryState
 from .outbox_enums import OutboxEvent as OutboxEvent
+from .outbox_enums import SubscriptionKind as SubscriptionKind
 
 
 class ErrorKind(StrEnum):
@@ -390,6 +391,15 @@ class AuditAction(StrEnum):
     TEST_WEBHOOK = "webhook.test"
     PAUSE_WEBHOOK = "webhook.pause"
     RESUME_WEBHOOK = "webhook.resume"
+    ASK_MAIL_ADDRESS = "mail_address.ask"
+    """An account has entered an address, which gets a mail with a link."""
+    CONFIRM_MAIL_ADDRESS = "mail_address.confirm"
+    """Somebody has opened the link and confirmed the address; without signing in."""
+    REMOVE_MAIL_ADDRESS = "mail_address.remove"
+    CREATE_SUBSCRIPTION = "subscription.create"
+    REMOVE_SUBSCRIPTION = "subscription.remove"
+    UNSUBSCRIBE = "subscription.unsubscribe"
+    """Somebody has followed the unsubscribe link of a mail; without signing in."""
     RECEIVE_FORGE_EVENT = "forge.event"
     POLL_FORGE = "forge.poll"
     CREATE_RULE = "rule.create"

@@ -193,10 +193,11 @@ def recipients(mail: OutgoingMail) -> list[str]:
     return list(dict.fromkeys(address_of(text) for text in [*mail.to, *mail.cc]))
 
 
-def to_bytes(mail: OutgoingMail, *, seven_bit: bool = False) -> bytes:
+def to_bytes(mail: OutgoingMail, *, seven_bit: bool = False, unsubscribe: str | None = None) -> bytes:
     """Return the mail in the form of RFC 5322, with CRLF, as SMTP and `git send-email` take it.
 
-    `seven_bit`: for a server without 8BITMIME; other characters than ASCII are then encoded.
+    `seven_bit`: for a server without 8BITMIME; other characters than ASCII are then encoded. `unsubscribe`: URL that
+    ends the subscriptions behind the mail; with https also by a POST without a sign-in (RFC 8058).
     """
     message = EmailMessage(_POLICY)
     message["From"] = _header_addresses([mail.sender])
@@ -211,6 +212,10 @@ def to_bytes(mail: OutgoingMail, *, seven_bit: bool = False) -> bytes:
         message["In-Reply-To"] = f"<{mail.in_reply_to}>"
     if mail.references:
         message["References"] = " ".join(f"<{each}>" for each in mail.references)
+    if unsubscribe is not None:
+        message["List-Unsubscribe"] = f"<{unsubscribe}>"
+        if unsubscribe.startswith("https://"):
+            message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message["Auto-Submitted"] = "auto-generated"
     message["X-Auto-Response-Suppress"] = "All"
     encoding = "7bit" if mail.body.isascii() else "quoted-printable" if seven_bit else "8bit"

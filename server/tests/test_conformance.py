@@ -19,13 +19,22 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.webhooks import WebhookFilter
-from wqlab_contracts.enums import Arm, AuditAction, AuditOutcome, DeliveryKind, DeliveryState, Scope, UserRole
+from wqlab_contracts.enums import (
+    Arm,
+    AuditAction,
+    AuditOutcome,
+    DeliveryKind,
+    DeliveryState,
+    Scope,
+    SubscriptionKind,
+    UserRole,
+)
 from wqlab_contracts.mail import OutgoingMail
 from wqlab_contracts.specs import WatchedTree as Spec
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.http.limits import RateLimit
-from wqlab_server.models import AuditEntry, Delivery, WatchedTree, Webhook
+from wqlab_server.models import AuditEntry, Delivery, MailAddress, Subscription, WatchedTree, Webhook
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
@@ -47,6 +56,7 @@ WITHOUT_SUCCESS = {
     *("get_forge", "poll_forge"),  # need a forge, which is in the operator's file
     "add_watched_tree",  # needs a tree, plan and account that exist
     "change_watched_tree",  # likewise
+    *("show_confirmation", "confirm_mail_address", "show_unsubscription", "unsubscribe"),  # need the token of a mail
     "edit_mail",  # needs a mail that still waits, and mail addresses
     *("create_rule", "change_rule"),  # need an archive whose list can be watched
     *("get_rule", "preview_rule", "switch_rule_on", "switch_rule_off", "remove_rule"),  # need a rule
@@ -91,6 +101,12 @@ AUDITED = {
     "approve_mail": AuditAction.APPROVE_MAIL,
     "edit_mail": AuditAction.EDIT_MAIL,
     "drop_mail": AuditAction.DROP_MAIL,
+    "create_subscription": AuditAction.CREATE_SUBSCRIPTION,
+    "remove_subscription": AuditAction.REMOVE_SUBSCRIPTION,
+    "ask_mail_address": AuditAction.ASK_MAIL_ADDRESS,
+    "remove_mail_address": AuditAction.REMOVE_MAIL_ADDRESS,
+    "confirm_mail_address": AuditAction.CONFIRM_MAIL_ADDRESS,
+    "unsubscribe": AuditAction.UNSUBSCRIBE,
     "receive_forge_event": AuditAction.RECEIVE_FORGE_EVENT,
     "poll_forge": AuditAction.POLL_FORGE,
     "create_rule": AuditAction.CREATE_RULE,
@@ -131,6 +147,8 @@ def app(
         "broker_url": redis,
         "lab_broker_url": "rediss://lab.test:6380/0",
         "ca_file": ca,
+        "smtp_host": "127.0.0.1",
+        "mail_from": "wqlab@lab.test",
     }
     app = create_app(settings.model_copy(update=more), sessions)
     for middleware in app.user_middleware:
@@ -153,6 +171,9 @@ def token(sessions: SessionFactory, scene: Scene) -> tuple[int, str]:
         add_deliveries(session)
         add_watched_trees(session)
         user = add_user(session, FUZZER, UserRole.ADMIN)
+        session.add(Subscription(user_id=user.id, kind=SubscriptionKind.MY_SERIES))
+        address = "fuzzer@example.org"
+        session.add(MailAddress(user_id=user.id, secret="s", address=address, confirmed_at=clock(session)))
         token, secret = create_token(session, FUZZER, [Scope.ADMIN], user=user)
         return token.id, secret
 
@@ -196,6 +217,7 @@ def add_deliveries(session: Session) -> None:
 
 def fuzz(live: Live, token: tuple[int, str], folder: Path, *options: str) -> str:
     """Run schemathesis and return its output. Fails with the output if it finds a fault."""
+    live.app.openapi()  # computed once; schemathesis waits for the document for 10 seconds only
     done = subprocess.run(
         [COMMAND, "--config-file", CONFIG, "run", f"{live.url}/openapi.json", *options],
         check=False,

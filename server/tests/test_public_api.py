@@ -29,10 +29,14 @@ def test_operation_ids_are_unique_identifiers() -> None:
     assert all(name.isidentifier() and not name.startswith("_") for name in ids)
 
 
+FOR_BROWSERS = ("/api/v1/session/oidc/", "/api/v1/mail-address/confirm/", "/api/v1/unsubscribe/")
+"""Paths that a provider redirects a browser to, or that a mail has a link to."""
+
+
 def test_every_error_is_documented_as_a_problem() -> None:
-    """A browser that is redirected to the API gets some as a page."""
+    """A browser gets some as a page."""
     for path, methods in SCHEMA["paths"].items():
-        pages = {"text/html"} if path.startswith("/api/v1/session/oidc/") else set()
+        pages = {"text/html"} if path.startswith(FOR_BROWSERS) else set()
         for method, operation in methods.items():
             for status, answer in operation["responses"].items():
                 if status.startswith("4") and status != "416":

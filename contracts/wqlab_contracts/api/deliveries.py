@@ -17,7 +17,8 @@ class DeliveryView(Message):
     id: int
     kind: DeliveryKind
     event: str
-    """Event of a webhook; of a mail `reply` or `correction`."""
+    """Event of a webhook; of a mail `reply` or `correction`; of a personal mail `result`, `correction`, `collected`
+    (results above the daily limit) or `confirm`."""
     destination: str
     """URL, or the mail's recipients."""
     subject: str | None
@@ -81,7 +82,8 @@ class DeliveryDetail(DeliveryView):
     body: str
     """The JSON that is posted, or the mail's text."""
     mail: OutgoingMail | None
-    """null for a webhook."""
+    """null for a webhook. A personal mail is shown without its link and its unsubscribe header, which are put in when
+    it is sent."""
     attempts: list[DeliveryAttemptView] = Field(default_factory=list)
     """Oldest first."""
     bounces: list[MailBounceView] = Field(default_factory=list)

@@ -24,6 +24,7 @@ from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
 from .shared_boots import BootHost, SharedBoot
 from .storage_reports import StorageReport
 from .submissions import Apply, Event, Submission
+from .subscriptions import MailAddress, SubscribedResult, Subscription
 from .tick_errors import TickError
 from .ticks import LastTick
 from .watched_trees import WatchedHead, WatchedTree
@@ -69,6 +70,7 @@ __all__ = [
     "ListRead",
     "ListReply",
     "Lookup",
+    "MailAddress",
     "MailBounce",
     "PendingEvent",
     "ReceivedCommand",
@@ -84,6 +86,8 @@ __all__ = [
     "Submission",
     "SubmissionBuild",
     "SubmissionMail",
+    "SubscribedResult",
+    "Subscription",
     "ThreadLookup",
     "TickError",
     "Token",

@@ -119,6 +119,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.ShiftSource,
             enums.ShiftState,
             enums.SubmissionState,
+            enums.SubscriptionKind,
             enums.UserRole,
             enums.Verdict,
             enums.WatchedHeadState,

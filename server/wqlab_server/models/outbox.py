@@ -73,6 +73,7 @@ class Delivery(Base):
             "id",
             postgresql_where=text("kind IN ('forge_status', 'forge_comment')"),
         ),
+        Index("ix_deliveries_user_id", "user_id", "id"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -85,6 +86,8 @@ class Delivery(Base):
     """The same in all attempts, so that a receiver recognises a repetition."""
     webhook_id: Mapped[int | None] = mapped_column(ForeignKey("webhooks.id"))
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"))
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+    """Of a personal mail: the account that it is for."""
     body: Mapped[str | None]
     """JSON text of a webhook, which is signed as it is stored; null for a mail."""
     mail: Mapped[OutgoingMail | None]

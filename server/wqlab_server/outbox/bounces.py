@@ -12,18 +12,16 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.deliveries import MailBounceView
-from wqlab_contracts.enums import DeliveryKind
 from wqlab_contracts.mail import recipients
 
 from ..models import Delivery, MailBounce
+from .deliveries import MAILS
 
 
 def record(session: Session, message_ids: Sequence[str], reported: Iterable[MailBounceView]) -> int:
     """Record the reports about recipients of the mails with these Message-IDs; return the number of new ones."""
     found = list(reported)
-    mails = session.scalars(
-        select(Delivery).where(Delivery.kind == DeliveryKind.MAIL, Delivery.message_id.in_(message_ids))
-    )
+    mails = session.scalars(select(Delivery).where(Delivery.kind.in_(MAILS), Delivery.message_id.in_(message_ids)))
     new = 0
     for delivery in mails:
         known = {address.lower() for address in recipients(delivery.mail)} if delivery.mail is not None else set()

@@ -36,6 +36,8 @@ NUDGES_PER_DESTINATION = 4
 """Messages per pass for one destination, so that a receiver that is away does not hold up the others."""
 NUDGES = 200
 """Messages per pass."""
+MAILS = frozenset({DeliveryKind.MAIL, DeliveryKind.PERSONAL_MAIL})
+"""Kinds that are given to the SMTP server."""
 _LOST = "the process that was sending it ended; the receiver may have got it"
 
 
@@ -195,7 +197,7 @@ def replay(session: Session, delivery_id: int, by: str, now: datetime) -> Delive
     twice.
     """
     delivery = lock(session, delivery_id)
-    if delivery.kind is DeliveryKind.MAIL and delivery.state is DeliveryState.DELIVERED:
+    if delivery.kind in MAILS and delivery.state is DeliveryState.DELIVERED:
         raise ApiProblem(409, f"mail {delivery.id} was delivered; sent again it would be in the thread twice")
     if delivery.state not in {DeliveryState.DELIVERED, DeliveryState.GIVEN_UP}:
         raise ApiProblem(409, f"delivery {delivery.id} is {delivery.state}; only one that has ended can be replayed")

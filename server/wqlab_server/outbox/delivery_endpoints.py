@@ -37,8 +37,8 @@ def list_deliveries(
     webhook: Annotated[int | None, _Number] = None,
     submission: Annotated[int | None, _Number] = None,
 ) -> Page[DeliveryView]:
-    """List deliveries that match every filter, newest first: those of one's own webhooks, for maintainers all mails
-    and what is sent to forges too, for administrators all."""
+    """List deliveries that match every filter, newest first: those of one's own webhooks and the mails to one's own
+    account; for maintainers also answers to series and what is sent to forges and to KCIDB; for administrators all."""
     conditions = [queries.visible(principal)]
     if kind is not None:
         conditions.append(Delivery.kind == kind)

@@ -12,15 +12,20 @@ from ..http.auth import Principal
 from ..http.problems import not_found
 from ..models import Delivery, DeliveryAttempt, Webhook
 from . import bounces
+from .deliveries import MAILS
+
+_OF_ONE_ACCOUNT = (DeliveryKind.WEBHOOK, DeliveryKind.PERSONAL_MAIL)
 
 
 def visible(principal: Principal) -> ColumnElement[bool]:
-    """Match what the principal may see: administrators everything, maintainers all mails and what is sent to
-    forges, and everyone the deliveries of their own webhooks."""
+    """Match what the principal may see: administrators everything, maintainers answers to series and what is sent to
+    forges and to KCIDB, and everyone the deliveries of their own webhooks and the mails to their account."""
     if principal.may(Scope.ADMIN):
         return Delivery.id.is_not(None)
-    own = Delivery.webhook_id.in_(select(Webhook.id).where(Webhook.owner == principal.owner))
-    return own | (Delivery.kind != DeliveryKind.WEBHOOK) if principal.may(Scope.MAINTAIN) else own
+    own: ColumnElement[bool] = Delivery.webhook_id.in_(select(Webhook.id).where(Webhook.owner == principal.owner))
+    if principal.user_id is not None:
+        own = own | (Delivery.user_id == principal.user_id)
+    return own | Delivery.kind.not_in(_OF_ONE_ACCOUNT) if principal.may(Scope.MAINTAIN) else own
 
 
 def get(session: Session, delivery_id: int, principal: Principal) -> Delivery:
@@ -63,7 +68,7 @@ def detail(session: Session, row: Delivery) -> DeliveryDetail:
         body=row.mail.body if row.mail is not None else row.body or "",
         mail=row.mail,
         attempts=[_attempt(each) for each in row.attempts],
-        bounces=bounces.of_delivery(session, row.id) if row.kind is DeliveryKind.MAIL else [],
+        bounces=bounces.of_delivery(session, row.id) if row.kind in MAILS else [],
     )
 
 

@@ -16,7 +16,7 @@ from wqlab_contracts.enums import AttemptOutcome, DeliveryKind
 from ..models import Delivery, Webhook
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
-from . import deliveries, forge_messages, kcidb, post_webhook, schedule, send_forge, send_mail
+from . import deliveries, forge_messages, kcidb, personal_mail, post_webhook, schedule, send_forge, send_mail
 from .post_webhook import Letter, Result
 
 log = structlog.get_logger(__name__)
@@ -75,6 +75,16 @@ def _prepare_mail(_: Session, settings: Settings, delivery: Delivery, at: dateti
     return lambda: send_mail.send(server, mail, last=last)
 
 
+def _prepare_personal_mail(session: Session, settings: Settings, delivery: Delivery, at: datetime) -> Send:
+    if not settings.smtp_host:
+        return _prepare_mail(session, settings, delivery, at)
+    ready = personal_mail.prepare(session, settings, delivery)
+    if isinstance(ready, str):
+        return lambda: Result(AttemptOutcome.REFUSED, problem=ready)
+    server, last = send_mail.Server.of(settings), schedule.next_attempt(delivery.tries, at) is None
+    return lambda: send_mail.send(server, ready.mail, unsubscribe=ready.unsubscribe, last=last)
+
+
 def _prepare_kcidb(_: Session, settings: Settings, delivery: Delivery, __: datetime) -> Send:
     document = (delivery.body or "").encode()
     return lambda: kcidb.send(document, settings)
@@ -92,6 +102,7 @@ def _prepare_forge(session: Session, settings: Settings, delivery: Delivery, at:
 _PREPARE: Mapping[DeliveryKind, Prepare] = {
     DeliveryKind.WEBHOOK: _prepare_webhook,
     DeliveryKind.MAIL: _prepare_mail,
+    DeliveryKind.PERSONAL_MAIL: _prepare_personal_mail,
     DeliveryKind.KCIDB: _prepare_kcidb,
     DeliveryKind.FORGE_STATUS: _prepare_forge,
     DeliveryKind.FORGE_COMMENT: _prepare_forge,

@@ -40,16 +40,22 @@ class Server:
 
 
 def send(
-    server: Server, mail: OutgoingMail, *, last: bool = False, limit_s: float = LIMIT_S, step_s: float = _STEP_S
+    server: Server,
+    mail: OutgoingMail,
+    *,
+    unsubscribe: str | None = None,
+    last: bool = False,
+    limit_s: float = LIMIT_S,
+    step_s: float = _STEP_S,
 ) -> Result:
-    """Send once. No answer makes this raise.
+    """Send once. No answer makes this raise. `unsubscribe`: URL for the header `List-Unsubscribe`.
 
     A recipient that the server refuses for now (4xx, greylisting) delays the mail for all, so that nobody gets it
     twice; in the `last` attempt it goes to those that are accepted. A recipient that is refused for good (5xx) is left
     out.
     """
     try:
-        return _Conversation(server, limit_s, step_s).send(mail, last=last)
+        return _Conversation(server, limit_s, step_s).send(mail, unsubscribe, last=last)
     except _Answered as answered:
         return answered.result
     except smtplib.SMTPResponseException as error:
@@ -77,14 +83,14 @@ class _Conversation:
         self._deadline = time.monotonic() + limit_s
         self._step_s = step_s
 
-    def send(self, mail: OutgoingMail, *, last: bool) -> Result:
+    def send(self, mail: OutgoingMail, unsubscribe: str | None, *, last: bool) -> Result:
         with self._connect() as smtp:
             self._limit(smtp)
             if self._server.user:
                 assert self._server.password_file is not None  # noqa: S101 - the settings are validated
                 self._sign_in(smtp, self._server.user, self._server.password_file.read_text().strip())
             wide = smtp.has_extn("8bitmime")
-            content = to_bytes(mail, seven_bit=not wide)
+            content = to_bytes(mail, seven_bit=not wide, unsubscribe=unsubscribe)
             self._sender(smtp, mail, ["BODY=8BITMIME"] if wide and not content.isascii() else [])
             refused = self._recipients(smtp, recipients(mail), last=last)
             result = self._content(smtp, content)

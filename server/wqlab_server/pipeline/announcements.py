@@ -20,13 +20,14 @@ from wqlab_contracts.api.webhooks import (
 from wqlab_contracts.enums import OutboxEvent, Verdict
 
 from ..models import Device, Lab, LabHost, LastTick, PendingEvent, Submission
-from ..outbox import deliveries, webhooks
+from ..outbox import deliveries, subscriptions, webhooks
 from ..settings import Settings
 from ..storage.announcements import announce
 from ..storage.db import SessionFactory, clock, transaction
 from ..views.load import target_summaries
 from .answers import write_answer
 from .kcidb_results import write_result
+from .subscribers import collect_results, write_results
 from .tick_errors import isolate_errors
 
 EVENTS_PER_TICK = 100
@@ -46,6 +47,8 @@ def send_announcements(factory: SessionFactory, settings: Settings) -> None:
     for event_id in pending:
         with isolate_errors(factory, "outbox", event_id), transaction(factory) as session:
             handle(session, settings, event_id)
+    with isolate_errors(factory, "outbox", "collected"):
+        collect_results(factory, settings)
     with isolate_errors(factory, "outbox", "due"), transaction(factory) as session:
         deliveries.nudge_due(session, clock(session))
 
@@ -57,12 +60,16 @@ def handle(session: Session, settings: Settings, event_id: int) -> None:
     )
     if event is None:
         return
-    event.handled_at = clock(session)
-    webhooks.write_deliveries(session, settings, event, notice_of(session, settings, event), event.handled_at)
-    if event.event is OutboxEvent.SUBMISSION_FINISHED:
-        submission = session.get_one(Submission, event.submission_id)
-        write_answer(session, settings, submission, event.handled_at)
-        write_result(session, settings, submission, event.handled_at)
+    event.handled_at = now = clock(session)
+    notice = notice_of(session, settings, event)
+    webhooks.write_deliveries(session, settings, event, notice, now)
+    if isinstance(notice, SubmissionNotice):
+        subscriptions.post_to_webhooks(session, settings, event, notice, now)
+        if event.event is OutboxEvent.SUBMISSION_FINISHED:
+            submission = session.get_one(Submission, event.submission_id)
+            write_answer(session, settings, submission, now)
+            write_result(session, settings, submission, now)
+            write_results(session, settings, submission, notice, now)
 
 
 def notice_of(session: Session, settings: Settings, event: PendingEvent) -> Notice:

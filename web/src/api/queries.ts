@@ -290,7 +290,7 @@ export const auditQuery = (filters: AuditFilters) =>
 
 export type DeliveryFilters = NonNullable<paths["/api/v1/deliveries"]["get"]["parameters"]["query"]>;
 
-/** What the lab sends to others: the deliveries of one's own webhooks, for maintainers the mails too. */
+/** What the lab sends: to one's own webhooks and account, for maintainers the answers to series and to forges too. */
 export const deliveriesQuery = (filters: DeliveryFilters) =>
   queryOptions({
     queryKey: ["deliveries", filters],
@@ -336,6 +336,18 @@ export const forgeQuery = (name: string) =>
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/forges/{name}", { params: { path: { name } }, signal })),
     refetchInterval: FORGES_REFRESH_MS,
   });
+/** One's own subscriptions to results. */
+export const subscriptionsQuery = queryOptions({
+  queryKey: ["subscriptions"],
+  queryFn: ({ signal }) =>
+    dataOf(api.GET("/api/v1/subscriptions", { params: { query: { limit: 200 } }, signal })),
+});
+
+/** The address that results are mailed to. */
+export const mailAddressQuery = queryOptions({
+  queryKey: ["mail-address"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/mail-address", { signal })),
+});
 
 /** Who may do what: roles and operations. */
 export const permissionsQuery = queryOptions({

@@ -5,6 +5,7 @@ import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Password } from "./Password";
+import { Subscriptions } from "./Subscriptions";
 import { Tokens } from "./Tokens";
 
 const SCOPE_TEXT: Record<string, string> = {
@@ -63,6 +64,19 @@ export function AccountPage() {
         }
       >
         <Tokens scopes={user.scopes} />
+      </Section>
+      <Section
+        id="subscriptions"
+        title="Subscriptions"
+        lead={
+          <p>
+            Results of finished submissions, mailed to you or posted to one of your{" "}
+            <Link to="/webhooks">webhooks</Link>. A submission is one mail, whatever number of subscriptions
+            match. <a href="/docs/subscriptions/">How it works</a>
+          </p>
+        }
+      >
+        <Subscriptions />
       </Section>
       {user.sign_in === "password" && (
         <Section

@@ -5,6 +5,7 @@ import type { AttemptOutcome, DeliveryKind, DeliveryState, DeliveryView } from "
 const KIND_WORDS: Record<DeliveryKind, string> = {
   webhook: "webhook",
   mail: "mail",
+  personal_mail: "mail to an account",
   kcidb: "KernelCI result",
   forge_status: "commit status",
   forge_comment: "pull request comment",
@@ -28,16 +29,24 @@ export const OUTCOME_WORDS: Record<AttemptOutcome, string> = {
   refused: "refused for good",
 };
 
-const MAIL_EVENTS: Record<string, string> = { reply: "answer", correction: "correction" };
+const MAIL_EVENTS: Record<string, string> = {
+  reply: "answer",
+  correction: "correction",
+  result: "result",
+  collected: "results of a day",
+  confirm: "confirmation of an address",
+};
 
-/** What a delivery says: the event of a webhook; `answer` or `correction` of a mail. */
+const isMail = (kind: DeliveryKind) => kind === "mail" || kind === "personal_mail";
+
+/** What a delivery says: the event of a webhook; `answer`, `correction` or `result` of a mail. */
 export function eventText({ kind, event }: Pick<DeliveryView, "kind" | "event">): string {
-  return kind === "mail" ? (MAIL_EVENTS[event] ?? event) : event;
+  return isMail(kind) ? (MAIL_EVENTS[event] ?? event) : event;
 }
 
 /** Return true if the server would send it again: it has ended, and a mail was not delivered. */
 export function canReplay({ kind, state }: Pick<DeliveryView, "kind" | "state">): boolean {
-  return state === "given_up" || (state === "delivered" && kind !== "mail");
+  return state === "given_up" || (state === "delivered" && !isMail(kind));
 }
 
 /** Return true if a maintainer can still decide that it is not sent. */

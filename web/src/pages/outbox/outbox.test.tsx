@@ -52,7 +52,10 @@ test("the page offers what the server would do", () => {
   expect(replayed).toEqual(["delivered", "given_up"]);
   expect(STATES.filter(state => canReplay({ kind: "mail", state }))).toEqual(["given_up"]);
   expect(STATES.filter(state => canDrop({ kind: "mail", state }))).toEqual(["waiting_for_review", "waiting"]);
+  expect(STATES.filter(state => canReplay({ kind: "personal_mail", state }))).toEqual(["given_up"]);
   expect(canDrop({ kind: "webhook", state: "waiting" })).toBe(false);
+  expect(canDrop({ kind: "personal_mail", state: "waiting" })).toBe(false);
+  expect(eventText({ kind: "personal_mail", event: "collected" })).toBe("results of a day");
   expect(eventText({ kind: "mail", event: "reply" })).toBe("answer");
 });
 

@@ -1,0 +1,97 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import type { FormEvent } from "react";
+import { api, dataOf } from "@/api/client";
+import { ApiError } from "@/api/problem";
+import type { MailAddressView } from "@/api/types";
+import { toast } from "@/app/toasts";
+import { Button, TextInput } from "@/kit";
+import { oneLine } from "@/lib/words";
+import { FormError } from "@/parts/FormError";
+import { RelativeTime } from "@/parts/RelativeTime";
+import classes from "./Account.module.css";
+
+/** The address that results are mailed to, and the form that asks for another one. */
+export function MailAddress({ of }: { of: MailAddressView }) {
+  const client = useQueryClient();
+  const keep = (found: MailAddressView) => client.setQueryData(["mail-address"], found);
+  const ask = useMutation({
+    mutationFn: (address: string) => dataOf(api.PUT("/api/v1/mail-address", { body: { address } })),
+    onSuccess: keep,
+  });
+  const remove = useMutation({
+    mutationFn: () => dataOf(api.DELETE("/api/v1/mail-address", {})),
+    onSuccess: found => {
+      keep(found);
+      toast({ text: "Mail address removed." });
+    },
+    onError: error => toast({ tone: "bad", text: `Could not remove the address: ${error.message}` }),
+  });
+  if (!of.sends_mail && !of.address) {
+    return <p className="muted">This lab sends no mail. Results can be posted to a webhook.</p>;
+  }
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    ask.mutate(String(new FormData(form).get("address")).trim(), { onSuccess: () => form.reset() });
+  };
+  const mistake = ask.error instanceof ApiError ? ask.error.field("/address") : undefined;
+  return (
+    <>
+      <Facts of={of} />
+      <form className={classes.form} onSubmit={submit}>
+        <FormError error={mistake ? null : ask.error} />
+        <TextInput
+          name="address"
+          type="email"
+          label={of.address || of.asked_address ? "Another address" : "Mail address"}
+          description="It gets a mail with a link, and nothing else until you confirm it there."
+          placeholder="you@example.org"
+          required
+          withAsterisk={false}
+          error={mistake}
+          autoComplete="email"
+          className={classes.address}
+        />
+        <Button type="submit" loading={ask.isPending}>
+          Send link
+        </Button>
+        {(of.address || of.asked_address) && (
+          <Button variant="default" loading={remove.isPending} onClick={() => remove.mutate()}>
+            Remove address
+          </Button>
+        )}
+      </form>
+    </>
+  );
+}
+
+function Facts({ of }: { of: MailAddressView }) {
+  if (!of.address && !of.asked_address) return null;
+  return (
+    <dl className="facts">
+      {of.address && (
+        <>
+          <dt>Mailed to</dt>
+          <dd className={classes.long}>
+            {oneLine(of.address)},{" "}
+            <span className="muted">
+              at most {of.mails_a_day} results a day; those after them come in one mail the next day
+            </span>
+          </dd>
+        </>
+      )}
+      {of.asked_address && of.asked_until && (
+        <>
+          <dt>To confirm</dt>
+          <dd className={classes.long}>
+            {oneLine(of.asked_address)},{" "}
+            <span className="muted">
+              the link in its mail expires <RelativeTime at={of.asked_until} />
+            </span>
+            {of.problem && <p className={classes.problem}>It has not arrived: {oneLine(of.problem)}</p>}
+          </dd>
+        </>
+      )}
+    </dl>
+  );
+}
