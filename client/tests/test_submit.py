@@ -75,6 +75,7 @@ def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) ->
         ],
         "blocks": 8,
         "repetitions": 3,
+        "looks": None,
         "priority": 60,
         "force": True,
         "sweep": None,
@@ -273,3 +274,12 @@ def test_refused_request_prints_every_mistake(wqlab: Wqlab, lab: FakeLab) -> Non
 def test_series_is_named_by_message_id(wqlab: Wqlab, options: tuple[str, ...], thread: dict[str, Any]) -> None:
     sent = request(wqlab, "submit", *options, "--tree", "linux-6.12", "--target", "a@x", "--dry-run")
     assert sent["series"] == {"git": None, "mbox": None, "thread": thread, "commits": None}
+
+
+def test_looks_are_numbers_in_ascending_order(wqlab: Wqlab, lab: FakeLab) -> None:
+    target = ("--target", "xfs-fsync@xeon-2s")
+    assert request(wqlab, *GIT, *target, "--looks", "6,10, 16")["looks"] == [6, 10, 16]
+    for wrong in ("10,6", "6", "six,ten", "6,200", "1,6"):
+        ended = wqlab(*GIT, *target, "--looks", wrong)
+        assert ended.code == 2
+        assert "ascending" in ended.err
