@@ -241,7 +241,7 @@ class TestGiveWay:
         claim(idle)
         headers = {"Authorization": f"Bearer {idle.token}"}
         assert idle.client.get("/api/v1/queue", headers=headers).json()["entries"] == []
-        request = {"series": None, "tree": "lab-tree", "targets": [{"plan": "locks", "device_type": "single"}]}
+        request = {"series": None, "tree": "lab-tree", "targets": [{"plan": "affinity", "device_type": "single"}]}
         answer = idle.client.post("/api/v1/quotes", headers=headers, json=request)
         assert answer.status_code == 200, answer.text
         [target] = answer.json()["targets"]
