@@ -241,7 +241,7 @@ class TestGiveWay:
         claim(idle)
         headers = {"Authorization": f"Bearer {idle.token}"}
         assert idle.client.get("/api/v1/queue", headers=headers).json()["entries"] == []
-        request = {"series": None, "tree": "lab-tree", "targets": [{"plan": "locks", "device_type": "single"}]}
+        request = {"series": None, "tree": "lab-tree", "targets": [{"plan": "affinity", "device_type": "single"}]}
         answer = idle.client.post("/api/v1/quotes", headers=headers, json=request)
         assert answer.status_code == 200, answer.text
         [target] = answer.json()["targets"]
@@ -297,8 +297,8 @@ class TestJump:
         suspect = next(change for change in history["health"] if change["health"] == "suspect")
         assert suspect["reason"].startswith("the noise floor of affinity share_l3 rose from ")
         assert suspect["reason"].endswith("the last three canaries against 20 earlier ones")
-        idle.tick()
-        idle.work()
+        change(idle, idle_check_after_s=1e9)
+        idle.until_idle()
         after = sum(each.job.purpose is RunPurpose.HEALTH_CHECK for each in idle.worker.runs)
         assert after == checks + 1
         assert idle.device("single-1").health is DeviceHealth.GOOD, "the check has passed"
