@@ -325,12 +325,9 @@ def test_no_other_token_unsubscribes(lab: LabUnderTest) -> None:
         send(lab, server)
     links = [link_in(mail["List-Unsubscribe"]) for mail in server.accepted]
     assert links[0] != links[1]
-    swapped = links[0].replace(f"/{first.id}-", f"/{second.id}-")
-    for link in (
-        swapped,
-        links[0].replace(f"/{first.id}-", "/99-"),
-        links[0].replace("unsubscribe", "mail-address/confirm"),
-    ):
+    others = [links[0].replace(f"/{first.id}-", f"/{number}-") for number in (second.id, 99, 9_999_999_999)]
+    confirming = [each.replace("unsubscribe", "mail-address/confirm") for each in (links[0], *others)]
+    for link in (*others, *confirming):
         assert lab.client.post(link).status_code == 404
         assert lab.client.get(link).json()["status"] == 404
     assert lab.client.post(f"{links[0]}x").status_code == 422

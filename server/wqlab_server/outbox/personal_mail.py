@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.enums import DeliveryKind, DeliveryState
 from wqlab_contracts.mail import OutgoingMail, address_of, recipients
 
+from ..http.paging import MAX_ID
 from ..models import Delivery, MailAddress, SubscribedResult, Subscription, User
 from ..settings import Settings
 from . import deliveries
@@ -101,8 +102,9 @@ def unsubscribe_token(address: MailAddress, delivery_id: int) -> str:
 
 
 def number_of(token: str) -> int:
-    """Return the number that a token begins with: of the account, or of the delivery."""
-    return int(token.partition("-")[0])
+    """Return the number that a token begins with: of the account, or of the delivery. A larger one than ids can be is
+    the largest, whose token is another."""
+    return min(int(token.partition("-")[0]), MAX_ID)
 
 
 def is_token(text: str, token: str) -> bool:
