@@ -1,4 +1,4 @@
-"""`wqlab forge`: how the lab and the forges get on, and which heads wait or are not measured."""
+"""`wqlab forge`: events, polls and errors of forges, and the heads that wait or are not measured."""
 
 from __future__ import annotations
 

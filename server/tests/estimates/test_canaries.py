@@ -12,7 +12,7 @@ from wqlab_comparison import LEAST_BLOCKS
 from wqlab_contracts.enums import Arm, CanaryKind, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_server.models import Boot, BootValue, Device, Run
 from wqlab_server.storage.db import clock
-from wqlab_server.submissions import service
+from wqlab_server.submissions import plan_runs
 
 from ..support.lab import LabUnderTest
 
@@ -33,7 +33,7 @@ def add_canary(lab: LabUnderTest, baseline: Sequence[float], candidate: Sequence
                 "submission_id": None, "purpose": RunPurpose.CANARY, "canary": CanaryKind.SAME_KERNEL, "owner": "lab",
                 "priority": 0, "seed": 1, "blocks": [list(Arm)] * len(baseline), "profile": profile,
                 "wanted_device": "single-1", "state": JobState.FINISHED, "outcome": Outcome.PASSED,
-                "compared_at": now, **service.snapshot(data, device_type, plan), **more,
+                "compared_at": now, **plan_runs.snapshot(data, device_type, plan), **more,
             }
         )  # fmt: skip
         session.add(run)

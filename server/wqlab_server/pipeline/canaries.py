@@ -1,4 +1,4 @@
-"""Run canaries on idle devices: start them, stop those that are in the way, and read what they show.
+"""Run canaries on idle devices, and stop those that are in the way.
 
 A canary is a run without a submission that boots one kernel as two arms, like a submission whose patches change
 nothing. Decision 47 says when it may run.
@@ -6,7 +6,6 @@ nothing. Decision 47 says when it may run.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,31 +15,22 @@ from sqlalchemy import func, select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
-from wqlab_comparison import LEAST_BLOCKS
-from wqlab_comparison.canary_words import jump_text
-from wqlab_comparison.floor_jumps import find_jump
-from wqlab_contracts.api.canaries import FloorJump
-from wqlab_contracts.enums import CanaryKind, DeviceHealth, JobState, Outcome, Role, RunPurpose, SubmissionState
+from wqlab_contracts.enums import DeviceHealth, JobState, Outcome, RunPurpose, SubmissionState
 from wqlab_contracts.loading import DataError, DataFolder
-from wqlab_contracts.specs import DeviceType, TestPlan
-from wqlab_contracts.units import effect_unit
 
-from ..comparisons.service import store_boot_values
-from ..estimates import canaries as records
 from ..estimates.lab_snapshot import lab_capacities, published_pools
 from ..estimates.lava_pools import availability
 from ..jobs.errors import canceled_failure
-from ..jobs.state import change_state
-from ..lab import allocate, health, lease
+from ..lab import allocate, lease
 from ..lab import canaries as choice
 from ..lab import service as lab_service
-from ..models import Build, Device, Lease, Run, RunAttempt, Submission, SubmissionBuild
+from ..models import Device, Lease, Run, RunAttempt, Submission
 from ..runs import service as runs
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, fetch_dict, transaction
 from ..storage.live_data import LiveData
-from ..submissions import detectable_effect, plan_runs
-from .device_check import select_noise_plan
+from .read_canary import read_canary
+from .start_canary import start_canary
 from .tick_errors import isolate_errors
 
 if TYPE_CHECKING:
@@ -50,12 +40,9 @@ log = structlog.get_logger(__name__)
 
 LONGEST = timedelta(days=1)
 """Time after which a canary that was interrupted again and again is dropped."""
-USED_WITHIN = timedelta(days=90)
-"""Time within which a plan must have been measured on the device type to have canaries."""
 _RETRY_AFTER_S = 3600.0
 """Time without canaries on a device after one failed."""
 _DAY = timedelta(days=1)
-_OWNER = "lab"
 
 
 # --- give way -----------------------------------------------------------------------------------------------------
@@ -114,7 +101,7 @@ def run_canaries(factory: SessionFactory, settings: Settings, data: LiveData) ->
         finished = session.scalars(
             select(Run.id)
             .where(
-                Run.canary.is_not(None),
+                Run.purpose == RunPurpose.CANARY,
                 Run.state == JobState.FINISHED,
                 Run.outcome == Outcome.PASSED,
                 Run.compared_at.is_(None),
@@ -123,14 +110,14 @@ def run_canaries(factory: SessionFactory, settings: Settings, data: LiveData) ->
         ).all()
     for run_id in finished:
         with isolate_errors(factory, "canary", run_id), transaction(factory) as session:
-            evaluate(session, run_id)
+            read_canary(session, run_id)
     try:
         current = data.current()
     except DataError:  # logged by the step that reads the devices
         return
     with transaction(factory) as session:
         queued = session.scalars(
-            select(Run.id).where(Run.canary.is_not(None), Run.state == JobState.QUEUED).order_by(Run.id)
+            select(Run.id).where(Run.purpose == RunPurpose.CANARY, Run.state == JobState.QUEUED).order_by(Run.id)
         ).all()
     for run_id in queued:
         with isolate_errors(factory, "canary", run_id), transaction(factory) as session:
@@ -139,7 +126,7 @@ def run_canaries(factory: SessionFactory, settings: Settings, data: LiveData) ->
         chosen = _devices_to_use(session, current, settings)
     for name in chosen:
         with isolate_errors(factory, "canary", name), transaction(factory) as session:
-            start(session, current, name, settings)
+            start_canary(session, current, name, settings)
 
 
 def _minutes(data: DataFolder, device_type: str, settings: Settings) -> int:
@@ -256,195 +243,3 @@ def _drop_if_stale(session: Session, data: DataFolder, run_id: int, settings: Se
     else:
         return
     lease.finish_unclaimed(session, run, Outcome.CANCELED, failure)
-
-
-# --- start --------------------------------------------------------------------------------------------------------
-
-
-class _Kernels(NamedTuple):
-    kind: CanaryKind
-    baseline: int
-    candidate: int
-
-
-def start(session: Session, data: DataFolder, device: str, settings: Settings) -> Run | None:
-    """Offer the device to its interrupted canary or to a new one; return it, or None if there is no plan or kernel."""
-    run = session.scalar(
-        select(Run)
-        .where(Run.wanted_device == device, Run.canary.is_not(None), Run.state == JobState.QUEUED)
-        .order_by(Run.id)
-        .limit(1)
-        .with_for_update()
-    )
-    run = run or _create(session, data, session.get_one(Device, device))
-    if run is not None:
-        lease.offer(session, run, device, settings)
-    return run
-
-
-def _create(session: Session, data: DataFolder, device: Device) -> Run | None:
-    device_type = data.device_type(device.device_type)
-    kernels = _kernels(session, device, device_type)
-    plans = _plans(session, data, device_type)
-    if not kernels or not plans:
-        return None
-    plan, (kind, baseline, candidate) = _next(session, device.name, plans, kernels)
-    profile = plan.profile(device_type.emulated)
-    profile = profile.model_copy(
-        update={"settings": [plan.reference_setting], "blocks": max(profile.blocks, LEAST_BLOCKS), "looks": []}
-    )
-    seed = secrets.randbits(48)
-    run = Run(
-        submission_id=None,
-        purpose=RunPurpose.CANARY,
-        canary=kind,
-        owner=_OWNER,
-        priority=0,
-        seed=seed,
-        blocks=plan_runs.block_plan(profile.blocks, series=True, seed=seed),
-        profile=profile,
-        wanted_device=device.name,
-        baseline_build_id=baseline,
-        candidate_build_id=candidate,
-        **plan_runs.snapshot(data, device_type, plan),
-    )
-    session.add(run)
-    session.flush()
-    change_state(run, JobState.QUEUED)
-    log.info("canary_ordered", device=device.name, run=run.id, plan=plan.name, kind=kind)
-    return run
-
-
-def _kernels(session: Session, device: Device, device_type: DeviceType) -> list[_Kernels]:
-    """Return the kernels at hand, since nothing is built for canaries: the golden kernel of the device's last health
-    check, and the newest pair of the control series."""
-    found = []
-    golden = session.scalar(
-        select(Run.baseline_build_id)
-        .join(Build, Build.id == Run.baseline_build_id)
-        .where(
-            Run.wanted_device == device.name,
-            Run.purpose == RunPurpose.HEALTH_CHECK,
-            Run.outcome == Outcome.PASSED,
-            Build.files_deleted_at.is_(None),
-        )
-        .order_by(Run.id.desc())
-        .limit(1)
-    )
-    if golden is not None:
-        found.append(_Kernels(CanaryKind.SAME_KERNEL, golden, golden))
-    control = session.execute(
-        select(SubmissionBuild.submission_id, func.array_agg(SubmissionBuild.build_id))
-        .join(Submission, Submission.id == SubmissionBuild.submission_id)
-        .join(Build, Build.id == SubmissionBuild.build_id)
-        .where(
-            Submission.noise_control,
-            SubmissionBuild.recipe == device_type.recipe,
-            SubmissionBuild.arch == device_type.arch,
-            SubmissionBuild.emulated == device_type.emulated,
-            Build.outcome == Outcome.PASSED,
-            Build.files_deleted_at.is_(None),
-        )
-        .group_by(SubmissionBuild.submission_id)
-        .having(func.count() == 2)
-        .order_by(SubmissionBuild.submission_id.desc())
-        .limit(1)
-    ).one_or_none()
-    if control is not None:
-        baseline, candidate = session.scalars(
-            select(SubmissionBuild.build_id)
-            .where(SubmissionBuild.build_id.in_(control[1]), SubmissionBuild.submission_id == control[0])
-            .order_by(SubmissionBuild.arm)
-        )
-        found.append(_Kernels(CanaryKind.NOPS, baseline, candidate))
-    return found
-
-
-def _plans(session: Session, data: DataFolder, device_type: DeviceType) -> list[TestPlan]:
-    """Return the plans that were measured on the device type, and the one of its noise runs; each has a verdict."""
-    used = set(
-        session.scalars(
-            select(Run.plan_name)
-            .where(
-                Run.device_type == device_type.name,
-                Run.purpose == RunPurpose.MEASURE,
-                Run.created_at > clock(session) - USED_WITHIN,
-            )
-            .distinct()
-        )
-    )
-    noise = select_noise_plan(data, device_type)
-    names = used | ({noise[0].name} if noise else set())
-    plans = [data.plans[name] for name in sorted(names) if name in data.plans and not data.plans[name].checks_health]
-    return [
-        plan.measured(None, device_type.emulated)
-        for plan in plans
-        if detectable_effect.primary_metric(plan, device_type.emulated) is not None
-    ]
-
-
-def _next(
-    session: Session, device: str, plans: Sequence[TestPlan], kernels: Sequence[_Kernels]
-) -> tuple[TestPlan, _Kernels]:
-    """Return the plan and kernels whose last canary on the device is the oldest."""
-    last = {
-        (plan, kind): run_id
-        for plan, kind, run_id in session.execute(
-            select(Run.plan_name, Run.canary, func.max(Run.id))
-            .where(Run.wanted_device == device, Run.canary.is_not(None))
-            .group_by(Run.plan_name, Run.canary)
-        )
-    }
-    pairs = [(plan, each) for each in kernels for plan in plans]
-    return min(pairs, key=lambda pair: last.get((pair[0].name, pair[1].kind), 0))
-
-
-# --- read ---------------------------------------------------------------------------------------------------------
-
-
-def evaluate(session: Session, run_id: int) -> None:
-    """Store the boot values of a finished canary; if the noise floor has jumped, mark the device suspect."""
-    run = runs.lock_run(session, run_id, with_snapshot=True)
-    if run.compared_at is not None:
-        return
-    store_boot_values(session, run)
-    run.compared_at = clock(session)
-    session.flush()
-    run.floor_jump = _jump(session, run)
-    if run.floor_jump is None:
-        return
-    device = session.scalars(select(Device).where(Device.name == run.wanted_device).with_for_update()).one()
-    reason = jump_text(run.floor_jump, run.plan_name)
-    log.warning("noise_floor_jumped", device=device.name, run=run.id, reason=reason)
-    if device.health is DeviceHealth.GOOD and device.retired_at is None:
-        suspect = health.change_health(device.health, DeviceHealth.SUSPECT, reason)
-        lab_service.set_health(session, device, suspect, f"run {run.id}", run.id)
-        session.flush()
-        lab_service.request_check(session, device.name)
-
-
-def _jump(session: Session, run: Run) -> FloorJump | None:
-    """Return the jump of the floor of a primary metric that ends with this canary, if any.
-
-    Only equal kernels are watched: the effect of another layout changes with the kernel.
-    """
-    history = records.history_of(session, run) if run.canary is CanaryKind.SAME_KERNEL else None
-    if history is None:
-        return None
-    alarm = session.scalar(
-        select(func.max(Run.id)).where(Run.wanted_device == run.wanted_device, Run.floor_jump.is_not(None))
-    )
-    for metric in run.plan.metrics:
-        if metric.role(history.emulated) is not Role.PRIMARY or metric.name not in history.canaries:
-            continue
-        floors = history.floors(metric.name, after=alarm or 0)
-        jump = find_jump(floors)
-        if jump is not None:
-            return FloorJump(
-                metric=metric.name,
-                unit=effect_unit(metric.scale, metric.unit),
-                before=records.displayed_floor(metric, jump.before),
-                now=records.displayed_floor(metric, jump.now),
-                canaries=jump.canaries,
-            )
-    return None

@@ -1,4 +1,4 @@
-"""Endpoints of forges: what they post their events to, and how the lab and each of them get on."""
+"""Endpoints of forges: one that they post their events to, and those that show the state of each."""
 
 from __future__ import annotations
 

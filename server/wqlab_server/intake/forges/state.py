@@ -1,4 +1,4 @@
-"""Read how the lab and its forges get on: events, polls, statuses, errors, and heads that are not measured."""
+"""Read the state of forges: events, polls, statuses, errors, and heads that are not measured."""
 
 from __future__ import annotations
 

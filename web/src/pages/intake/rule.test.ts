@@ -118,6 +118,7 @@ only_if_asked: true
 targets: [xfs-fsync@xeon-2s]
 tree: linus
 owner: list-bot
+commanders: [kay@example.org]
 minutes_a_day: 240
 quiet_hours: [{begins: "22:00", ends: "06:00"}]
 `);
