@@ -107,8 +107,9 @@ class RealHub(Hub):
 
     def statuses(self, commit: str, context: str = "wqlab") -> list[tuple[str, str]]:
         """Return state and description of each status that Gitea has, oldest first."""
-        found = self.forge.call("ada", "GET", f"/repos/{REPOSITORY}/commits/{commit}/statuses?sort=leastindex")
-        return [(each["status"], each["description"]) for each in found if each["context"] == context]
+        found = self.forge.call("ada", "GET", f"/repos/{REPOSITORY}/commits/{commit}/statuses")
+        ordered = sorted(found, key=lambda each: int(each["id"]))
+        return [(each["status"], each["description"]) for each in ordered if each["context"] == context]
 
     def comments(self, number: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.forge.call("ada", "GET", f"/repos/{REPOSITORY}/issues/{number}/comments")
