@@ -7,9 +7,8 @@ import io
 import json
 
 import pytest
+from commandline import Wqlab
 from server_fixtures import *  # noqa: F403 - fixtures
-from test_watched_trees import Command
-from test_watched_trees import ask as ask  # noqa: PLC0414 - a fixture
 
 from server.tests.support.history import VALUES, add_history
 from server.tests.support.lab import LabUnderTest
@@ -18,18 +17,24 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def history(ask: Command, real_lab: LabUnderTest) -> Command:
+def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Wqlab:
+    """Run the command on the real server as the administrator dev."""
+    return lambda *arguments: wqlab("--url", url, "--token", real_lab.token, *arguments)
+
+
+@pytest.fixture
+def history(ask: Wqlab, real_lab: LabUnderTest) -> Wqlab:
     run = real_lab.runs(real_lab.submit("locks@device"))[0]
     with real_lab.transaction() as session:
         add_history(session, run.id)
     return lambda *arguments: ask("history", *arguments)
 
 
-def test_empty_history_says_when_it_begins(ask: Command) -> None:
+def test_empty_history_says_when_it_begins(ask: Wqlab) -> None:
     assert "when the second head of a watched tree is measured" in ask("history", "lines").err
 
 
-def test_lines_points_and_shifts(history: Command) -> None:
+def test_lines_points_and_shifts(history: Wqlab) -> None:
     listed = history("lines", "--metric", "locks_per_flush").out
     assert "locks@device" in listed and "40 locks" in listed
     shown = history("show", "1").out
@@ -44,7 +49,7 @@ def test_lines_points_and_shifts(history: Command) -> None:
     assert missing.code == 2 and "no history line 7" in missing.err
 
 
-def test_shift_is_explained(history: Command) -> None:
+def test_shift_is_explained(history: Wqlab) -> None:
     said = history("set", "1", "--state", "explained", "--owner", "dev", "--notes", "more pools on purpose").out
     assert "shift 1: explained" in said and "owner dev" in said and "more pools on purpose" in said
     assert "nothing to change" in history("set", "1").err

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, computed_field, model_validator
+from pydantic import Field, StringConstraints, computed_field
 
 from ..enums import Direction, Evidence, Role, Scale, ShiftSource, ShiftState, Verdict
 from ..messages import Message
@@ -134,17 +134,10 @@ class HistoryLineData(HistoryLine):
 
 
 class ShiftChange(Message):
-    """Change of a shift by a person. Fields that are absent stay as they are."""
+    """Change of a shift by a person. Fields that are absent or null stay as they are."""
 
-    state: ShiftState | None = None
+    state: Literal["new", "confirmed", "explained", "fixed"] | None = None
+    """`new` has both sides measured again. Only a paired run sets the state `not_reproduced`."""
     owner: Annotated[str, StringConstraints(max_length=64)] | None = None
     """An account, or an empty string."""
     notes: Annotated[str, StringConstraints(max_length=NOTES_LIMIT)] | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> ShiftChange:
-        if self.state is ShiftState.NOT_REPRODUCED:
-            raise ValueError("only a paired run sets the state not_reproduced")
-        if self.state is None and self.owner is None and self.notes is None:
-            raise ValueError("state what to change: state, owner or notes")
-        return self

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from sqlalchemy import func, select
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.history import HistoryLine, HistoryLineData, HistoryShift, ShiftChange
 from wqlab_contracts.enums import AuditAction, Role, ShiftState
+from wqlab_contracts.jsontypes import JsonAwareTime
 
 from ..http.audit import Audit
 from ..http.auth import Maintainer, Reader
@@ -120,7 +120,7 @@ def list_history_shifts(
     tree: _Text = None,
     plan: _Text = None,
     device_type: _Text = None,
-    since: Annotated[datetime | None, Query(description="Opened at this time or later")] = None,
+    since: Annotated[JsonAwareTime | None, Query(description="Opened at this time or later")] = None,
 ) -> Page[HistoryShift]:
     """List changes of a metric's level, newest first."""
     conditions = []
@@ -131,8 +131,6 @@ def list_history_shifts(
     if state is not None:
         conditions.append(ShiftRow.state == state)
     if since is not None:
-        if since.tzinfo is None:
-            raise invalid([{"parameter": "since", "in": "query", "detail": "state a time zone, such as Z"}])
         conditions.append(ShiftRow.created_at >= since)
     joined = select(ShiftRow).join(LineRow, LineRow.id == ShiftRow.line_id).where(*conditions)
     total = session.scalar(select(func.count()).select_from(joined.subquery())) or 0
@@ -168,8 +166,8 @@ def change_history_shift(
         raise not_found("shift", shift_id)
     if body.owner and session.scalar(select(User.id).where(User.name == body.owner)) is None:
         raise invalid([{"pointer": "/owner", "detail": f"there is no account {body.owner!r}"}])
-    if body.state is not None and body.state is not row.state:
-        _set_state(row, body.state)
+    if body.state is not None and body.state != row.state:
+        _set_state(row, ShiftState(body.state))
     if body.owner is not None:
         row.owner = body.owner
     if body.notes is not None:

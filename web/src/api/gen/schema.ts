@@ -6151,14 +6151,15 @@ export interface components {
         };
         /**
          * ShiftChange
-         * @description Change of a shift by a person. Fields that are absent stay as they are.
+         * @description Change of a shift by a person. Fields that are absent or null stay as they are.
          */
         ShiftChange: {
             /** Notes */
             notes?: string | null;
             /** Owner */
             owner?: string | null;
-            state?: components["schemas"]["ShiftState"] | null;
+            /** State */
+            state?: ("new" | "confirmed" | "explained" | "fixed") | null;
         };
         /**
          * ShiftSource

@@ -33,7 +33,7 @@ interface Draft {
 /** Return the fields that were changed; the API leaves the others as they are. */
 export function changesOf(shift: HistoryShift, draft: Draft): ShiftChange {
   const change: ShiftChange = {};
-  if (draft.state !== shift.state) change.state = draft.state;
+  if (draft.state !== shift.state && draft.state !== "not_reproduced") change.state = draft.state;
   if (draft.owner.trim() !== shift.owner) change.owner = draft.owner.trim();
   if (draft.notes !== shift.notes) change.notes = draft.notes;
   return change;
