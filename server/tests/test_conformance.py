@@ -56,6 +56,11 @@ WITHOUT_SUCCESS = {
     *("get_forge", "poll_forge"),  # need a forge, which is in the operator's file
     "add_watched_tree",  # needs a tree, plan and account that exist
     "change_watched_tree",  # likewise
+    *(
+        "get_history_line",
+        "get_history_shift",
+        "change_history_shift",
+    ),  # need a measured head
     *("show_confirmation", "confirm_mail_address", "show_unsubscription", "unsubscribe"),  # need the token of a mail
     "edit_mail",  # needs a mail that still waits, and mail addresses
     *("create_rule", "change_rule"),  # need an archive whose list can be watched
