@@ -15,7 +15,7 @@ from . import looks
 from .boots import Boot, BootTable, Cell, MetricFacts, Pairs, block_pairs, setting_pairs
 
 BASELINE = "baseline"
-"""`Comparison.reference` of the question about the kernel."""
+"""Value of `Comparison.reference` where the candidate kernel is compared with the baseline kernel."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def history(lab: Lab) -> list[dict[str, Any]]:
 
 
 def wait_for(condition: Callable[[], bool], limit_s: float) -> float:
-    """Wait until the condition is true, and return the seconds that it took."""
+    """Wait for a condition, and return the time (seconds) until it was true."""
     began = time.monotonic()
     while not condition():
         assert time.monotonic() < began + limit_s, f"not within {limit_s} s"

@@ -105,7 +105,7 @@ def app(sessions: SessionFactory, lab_settings: Settings) -> FastAPI:
 
 @pytest.fixture
 def person(live: Live, chromium: Browser) -> Iterator[MakePerson]:
-    """Sign in users, who are named like their scope, each in a browser of their own."""
+    """Return a function that signs in the user of a scope, which is also the user's name, in a new browser."""
     people: list[Person] = []
 
     def make(name: str) -> Person:

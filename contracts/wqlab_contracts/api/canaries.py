@@ -17,7 +17,7 @@ class FloorJump(Message):
 
     metric: str
     unit: str
-    """Unit of the floors: `%` or the metric's unit."""
+    """Unit of the noise floors: `%`, or the metric's unit for scale difference."""
     before: float
     """Median floor of the earlier canaries."""
     now: float

@@ -36,7 +36,8 @@ class ForgeErrorView(Message):
 
     at: datetime
     what: str
-    """`event`, `poll`, the change that the API was asked about, such as `pull/7`, or `delivery 12`."""
+    """Where the error occurred: `event` (an event was refused), `poll`, a pull request or branch such as `pull/7` (the
+    forge's API failed on it), or a delivery such as `delivery 12`."""
     problem: str
 
 

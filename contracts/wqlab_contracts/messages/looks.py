@@ -19,7 +19,7 @@ class LookReason(StrEnum):
     EFFECT = "effect"
     """Every primary comparison is decided, and at least one found a difference."""
     EQUIVALENT = "equivalent"
-    """Every primary comparison is decided, and none found a difference."""
+    """Every primary metric has the verdict equivalent."""
     FUTILE = "futile"
     """Further blocks would probably not decide what is open."""
     LAST = "last"

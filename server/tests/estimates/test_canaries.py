@@ -1,4 +1,4 @@
-"""Records of canaries over REST and in quotes and reports, from boot values in the database."""
+"""The noise floor and false positive rate of canaries, as REST, quotes and reports show them."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _has_same_window(one: Profile, other: Profile) -> bool:
 
 @dataclass(frozen=True)
 class PlannedSeeds:
-    """Seeds of a submission that asks for no number of its own."""
+    """Number of seeds of a submission that states none, and the reason for it."""
 
     seeds: int
     why: str

@@ -1,4 +1,4 @@
-"""Results that accounts are told about by mail: what was told, what is not told yet, and what nobody wants any more.
+"""Results for the accounts that subscribe to them by mail: new ones, corrections, and those no longer subscribed to.
 
 There is one row for each account and submission, so that several subscriptions, several servers and a repeated event
 make one mail.

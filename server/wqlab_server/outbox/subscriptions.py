@@ -171,7 +171,7 @@ def is_mine(notice: SubmissionNotice, user: User, address: MailAddress | None) -
 
 
 def is_for(row: Subscription, targets: Sequence[WebhookTarget], *, mine: bool) -> bool:
-    """Return True if a subscription is for a submission with these targets. One target must match all that it names."""
+    """Return True if a subscription matches these targets: at least one has the plan and device type it names."""
     if row.kind is SubscriptionKind.MY_SERIES:
         return mine
     if row.kind is SubscriptionKind.DEVICE_TYPE:

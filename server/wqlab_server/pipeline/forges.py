@@ -95,7 +95,7 @@ def _decide(
     head: ForgeHead,
     now: datetime,
 ) -> None:
-    """Create the submission for a head that a worker has read, or record why it is not measured."""
+    """Submit a head whose `.wqlab.yaml` a worker has read, or store the reason why it is not measured."""
     head.due_at, head.told_at = None, None
     if head.result is None or head.outcome is not Outcome.PASSED:
         failure = head.failure

@@ -1,4 +1,4 @@
-"""Keep replies in archives until they were handled, and the Message-IDs of commands."""
+"""Add the table of replies found in archives, which are stored until they are handled, and Message-IDs of commands."""
 
 import sqlalchemy as sa
 from alembic import op

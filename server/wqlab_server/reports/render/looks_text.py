@@ -12,7 +12,7 @@ METHOD_OF_LOOKS = (
     "(.625, .1875, .15, then half of what is left), so that false claims over all looks together stay at 5 %; p is the "
     "smallest p of a look divided by its share, and the interval is repeated over the looks."
 )
-"""Added to METHOD in reports with a run that has looks."""
+"""Description of the method that reports with looks have in addition to METHOD."""
 
 
 def looks_option(targets: Sequence[TargetReport]) -> str:

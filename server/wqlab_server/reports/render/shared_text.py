@@ -41,7 +41,7 @@ METHOD_OF_COUNTS = (
     "and network, from the same seed, which shifts memory layout and start times. Equal counts under each seed are "
     "exactly the same; other counts are compared by the same test."
 )
-"""Added to METHOD in reports with an instrumented device."""
+"""Description of the method that reports with an instrumented device have in addition to METHOD."""
 
 
 MAX_OPTIONS = 12
