@@ -389,12 +389,15 @@ def test_recorded_events_are_like_those_of_this_gitea(hub: RealHub, author: Auth
     hub.until(lambda: hub.statuses(head), "the pull request has no status")
     (label,) = hub.forge.call("wq", "GET", f"/repos/{REPOSITORY}/labels")
     hub.forge.call("ada", "POST", f"/repos/{REPOSITORY}/issues/{number}/labels", {"labels": [label["id"]]})
-    author.commit("wake-two")
-    author.push("ada", "wake-two")
-    hub.forge.call("ada", "PATCH", f"/repos/{REPOSITORY}/pulls/{number}", {"state": "closed"})
 
     def received(kind: str, action: str) -> list[Any]:
         return [body for each, _, body in hub.recorder.events if (each, body.get("action", "")) == (kind, action)]
+
+    author.commit("wake-two")
+    author.push("ada", "wake-two")
+    pushed = RECORDED["gitea-pull_request-synchronized"]
+    hub.until(lambda: received(*pushed), "no event of the push")  # Gitea sends none once the pull request is closed
+    hub.forge.call("ada", "PATCH", f"/repos/{REPOSITORY}/pulls/{number}", {"state": "closed"})
 
     for name, event in RECORDED.items():
         hub.until(lambda event=event: received(*event), f"no event {event}")
