@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import sys
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from hashlib import sha1
 from pathlib import Path
 
 import pytest
-from fastapi import FastAPI
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from sqlalchemy.orm import Session
 
+from server.tests.support.live_server import Live
+from server.tests.support.scene import Scene
 from wqlab_contracts.enums import (
     Direction,
     Evidence,
@@ -28,8 +26,6 @@ from wqlab_contracts.enums import (
     WatchedHeadState,
 )
 from wqlab_contracts.specs import WatchedTree as Spec
-from wqlab_lab import web
-from wqlab_server.app import create_app
 from wqlab_server.history.shifts import levels_of
 from wqlab_server.models import (
     HistoryEnvironment,
@@ -39,44 +35,13 @@ from wqlab_server.models import (
     WatchedHead,
     WatchedTree,
 )
-from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
-from .browser import GOOD_LAYOUT_SHIFT, NARROW, THEME_RULES, WCAG_22_AA, WIDE, Person
-from .conftest import ROOT
-
-sys.path.insert(0, str(ROOT))
-
-from server.tests.conftest import (
-    data_dir,
-    database_url,
-    engine,
-    live,
-    migrated,
-    postgres,
-    real_passwords,
-    redis,
-    scene,
-    scene_data_dir,
-    secrets,
-    sessions,
-    settings,
-    signing_key,
-    stores,
-)
-from server.tests.support.live_server import Live
-from server.tests.support.people import PASSWORD
-from server.tests.support.scene import Scene
-
-__all__ = [
-    "data_dir", "database_url", "engine", "live", "migrated", "postgres", "real_passwords", "redis", "scene",
-    "scene_data_dir", "secrets", "sessions", "settings", "signing_key", "stores",
-]  # fmt: skip
+from ..browser import GOOD_LAYOUT_SHIFT, WIDE
+from .conftest import VIEWS, MakePerson
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
 
-VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
-MakePerson = Callable[..., Person]
 
 HEADS = 120
 CUT, STEP = 40, 84
@@ -85,30 +50,6 @@ TYPES = {"tiny": 1.176, "twice-tiny": 0.91, "a-device-type-with-a-rather-long-na
 """Factor of the step, by device type."""
 LOCKS = 1
 """Line of the metric locks on the first device type."""
-
-
-@pytest.fixture
-def app(sessions: SessionFactory, settings: Settings, scene_data_dir: Path) -> FastAPI:
-    built = web.build(Path(os.environ["WQLAB_CACHE"]))
-    return create_app(settings.model_copy(update={"data_dir": scene_data_dir, "web_dir": built}), sessions)
-
-
-@pytest.fixture
-def person(live: Live, chromium: Browser) -> Iterator[MakePerson]:
-    """Return a function that signs in the user of a scope, which is also the user's name, in a new browser."""
-    people: list[Person] = []
-
-    def make(name: str) -> Person:
-        made = Person(chromium, live.url)
-        people.append(made)
-        made.sign_in(name, PASSWORD)
-        return made
-
-    yield make
-    errors = [error for each in people for error in each.errors]
-    for each in people:
-        each.close()
-    assert not errors, f"errors on the browsers' consoles: {errors}"
 
 
 def write_tree(session: Session) -> None:

@@ -5,66 +5,34 @@ The receivers are a real SMTP server and a real HTTP server. A test sends a deli
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from fastapi import FastAPI
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from standardwebhooks import Webhook as Signer
 
+from server.tests.support.live_server import Live
+from server.tests.support.live_server import expect as expect_status
+from server.tests.support.receiver import Answer, Receiver, receiver
+from server.tests.support.scene import Scene
+from server.tests.support.smtp import MailServer, mail_server
 from wqlab_contracts.enums import AttemptOutcome, DeliveryKind, DeliveryState
 from wqlab_contracts.mail import OutgoingMail
-from wqlab_lab import web
-from wqlab_server.app import create_app
 from wqlab_server.outbox import deliveries, mails, send
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
-from .browser import GOOD_LAYOUT_SHIFT, NARROW, THEME_RULES, WCAG_22_AA, WIDE, Person
-from .conftest import ROOT
-
-sys.path.insert(0, str(ROOT))
-
-from server.tests.conftest import (
-    data_dir,
-    database_url,
-    engine,
-    live,
-    migrated,
-    postgres,
-    real_passwords,
-    redis,
-    scene,
-    scene_data_dir,
-    secrets,
-    sessions,
-    settings,
-    signing_key,
-    stores,
-)
-from server.tests.support.live_server import Live
-from server.tests.support.live_server import expect as expect_status
-from server.tests.support.people import PASSWORD
-from server.tests.support.receiver import Answer, Receiver, receiver
-from server.tests.support.scene import Scene
-from server.tests.support.smtp import MailServer, mail_server
-
-__all__ = [
-    "data_dir", "database_url", "engine", "live", "migrated", "postgres", "real_passwords", "redis", "scene",
-    "scene_data_dir", "secrets", "sessions", "settings", "signing_key", "stores",
-]  # fmt: skip
+from ..browser import GOOD_LAYOUT_SHIFT, WIDE
+from ..conftest import ROOT
+from .conftest import VIEWS, MakePerson
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
 
 REPORT = (ROOT / "docs/example-report.txt").read_text()
 SUBJECT = "Re: [PATCH v2 0/3] workqueue: flush with fewer locks"
-VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
-MakePerson = Callable[..., Person]
 
 
 @pytest.fixture
@@ -81,12 +49,9 @@ def hook() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def lab_settings(settings: Settings, scene_data_dir: Path, redis: str, smtp: MailServer, hook: Receiver) -> Settings:
-    return settings.model_copy(
+def lab_settings(lab_settings: Settings, smtp: MailServer, hook: Receiver) -> Settings:
+    return lab_settings.model_copy(
         update={
-            "data_dir": scene_data_dir,
-            "web_dir": web.build(Path(os.environ["WQLAB_CACHE"])),
-            "broker_url": redis,
             "lab_broker_url": "rediss://lab.test:6380/0",
             "lab_url": "https://lab.test:8443",
             "smtp_host": "127.0.0.1",
@@ -96,29 +61,6 @@ def lab_settings(settings: Settings, scene_data_dir: Path, redis: str, smtp: Mai
             "private_webhook_hosts": hook.host,
         }
     )
-
-
-@pytest.fixture
-def app(sessions: SessionFactory, lab_settings: Settings) -> FastAPI:
-    return create_app(lab_settings, sessions)
-
-
-@pytest.fixture
-def person(live: Live, chromium: Browser) -> Iterator[MakePerson]:
-    """Return a function that signs in the user of a scope, which is also the user's name, in a new browser."""
-    people: list[Person] = []
-
-    def make(name: str) -> Person:
-        made = Person(chromium, live.url)
-        people.append(made)
-        made.sign_in(name, PASSWORD)
-        return made
-
-    yield make
-    errors = [error for each in people for error in each.errors]
-    for each in people:
-        each.close()
-    assert not errors, f"errors on the browsers' consoles: {errors}"
 
 
 def write_mail(sessions: SessionFactory, submission: int, subject: str = SUBJECT, key: str = "k") -> int:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,58 +9,29 @@ from typing import Any
 import pytest
 import yaml
 from fastapi import FastAPI
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from server.tests.support.live_server import Live
+from server.tests.support.scene import Scene
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, JobState
 from wqlab_contracts.forges_file import FILE
-from wqlab_lab import web
 from wqlab_server.app import create_app
 from wqlab_server.models import Delivery, ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
 from wqlab_server.outbox.forge_messages import ForgeStatus
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
-from .browser import GOOD_LAYOUT_SHIFT, NARROW, THEME_RULES, WCAG_22_AA, WIDE, Person
-from .conftest import ROOT
-
-sys.path.insert(0, str(ROOT))
-
-from server.tests.conftest import (
-    data_dir,
-    database_url,
-    engine,
-    live,
-    migrated,
-    postgres,
-    real_passwords,
-    redis,
-    scene,
-    scene_data_dir,
-    secrets,
-    sessions,
-    settings,
-    signing_key,
-    stores,
-)
-from server.tests.support.live_server import Live
-from server.tests.support.people import PASSWORD
-from server.tests.support.scene import Scene
-
-__all__ = [
-    "data_dir", "database_url", "engine", "live", "migrated", "postgres", "real_passwords", "redis", "scene",
-    "scene_data_dir", "secrets", "sessions", "settings", "signing_key", "stores",
-]  # fmt: skip
+from ..browser import GOOD_LAYOUT_SHIFT
+from .conftest import VIEWS, MakePerson
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(900)]
-VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
 LONG = "workqueue: wake one idle worker of the pool whose CPU has the last-level cache of the queueing CPU, not any"
-MakePerson = Callable[..., Person]
 
 
 @pytest.fixture
-def app(sessions: SessionFactory, settings: Settings, scene_data_dir: Path, redis: str, tmp_path: Path) -> FastAPI:
+def app(sessions: SessionFactory, lab_settings: Settings, scene_data_dir: Path, tmp_path: Path) -> FastAPI:
     def forge(name: str, kind: str, **more: Any) -> dict[str, Any]:
         return {
             "name": name, "kind": kind, "url": f"https://{name}.example.org", "repository": "kernel/workqueue/linux",
@@ -73,26 +41,7 @@ def app(sessions: SessionFactory, settings: Settings, scene_data_dir: Path, redi
 
     forges = [forge("hub", "gitlab", label="wqlab: ok"), forge("quiet", "github", may_spend="listed", users=["ada"])]
     (scene_data_dir / FILE).write_text(yaml.safe_dump({"forges": forges}))
-    pages = web.build(Path(os.environ["WQLAB_CACHE"]))
-    more = {"data_dir": scene_data_dir, "web_dir": pages, "broker_url": redis}
-    return create_app(settings.model_copy(update=more), sessions)
-
-
-@pytest.fixture
-def person(live: Live, chromium: Browser) -> Iterator[MakePerson]:
-    people: list[Person] = []
-
-    def make(name: str) -> Person:
-        made = Person(chromium, live.url)
-        people.append(made)
-        made.sign_in(name, PASSWORD)
-        return made
-
-    yield make
-    errors = [error for each in people for error in each.errors]
-    for each in people:
-        each.close()
-    assert not errors, f"errors on the browsers' consoles: {errors}"
+    return create_app(lab_settings, sessions)
 
 
 @pytest.fixture

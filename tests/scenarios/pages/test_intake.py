@@ -5,64 +5,29 @@ The list is a real public-inbox archive on loopback, which the worker's own code
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from fastapi import FastAPI
 from playwright.sync_api import Browser, Page, expect
+from publicinbox import PublicInbox, public_inbox
 
+from server.tests.support.live_server import Live
+from server.tests.support.live_server import expect as expect_status
+from server.tests.support.scene import Scene
 from wqlab_contracts.specs import WatchedTree
 from wqlab_contracts.specs.rules import ListRule
-from wqlab_lab import web
-from wqlab_server.app import create_app
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory
 
-from .browser import GOOD_LAYOUT_SHIFT, NARROW, THEME_RULES, WCAG_22_AA, WIDE, Person
-from .conftest import ROOT
-
-sys.path[:0] = [str(ROOT), str(ROOT / "worker/tests")]
-
-from publicinbox import PublicInbox, public_inbox  # noqa: E402
-
-from server.tests.conftest import (  # noqa: E402
-    data_dir,
-    database_url,
-    engine,
-    live,
-    migrated,
-    postgres,
-    real_passwords,
-    redis,
-    scene,
-    scene_data_dir,
-    secrets,
-    sessions,
-    settings,
-    signing_key,
-    stores,
-)
-from server.tests.support.live_server import Live  # noqa: E402
-from server.tests.support.live_server import expect as expect_status  # noqa: E402
-from server.tests.support.people import PASSWORD  # noqa: E402
-from server.tests.support.scene import Scene  # noqa: E402
-
-from .watched import RULE, TREE, Lists, arrive, fill  # noqa: E402
-
-__all__ = [
-    "data_dir", "database_url", "engine", "live", "migrated", "postgres", "real_passwords", "redis", "scene",
-    "scene_data_dir", "secrets", "sessions", "settings", "signing_key", "stores",
-]  # fmt: skip
+from ..browser import GOOD_LAYOUT_SHIFT, WIDE, Person
+from .conftest import VIEWS, MakePerson
+from .watched import RULE, TREE, Lists, arrive, fill
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
-
-VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
-MakePerson = Callable[..., Person]
 
 
 @pytest.fixture
@@ -72,41 +37,12 @@ def inbox(tmp_path: Path) -> Iterator[PublicInbox]:
 
 
 @pytest.fixture
-def lab_settings(settings: Settings, scene_data_dir: Path, redis: str, inbox: PublicInbox) -> Settings:
+def lab_settings(lab_settings: Settings, scene_data_dir: Path, inbox: PublicInbox) -> Settings:
     watched = inbox.archive(epochs=f"{inbox.url}/{{epoch}}").model_dump(mode="json", exclude_none=True)
     archives = scene_data_dir / "intake/archives.yaml"
     known = yaml.safe_load(archives.read_text())["archives"]
     archives.write_text(yaml.safe_dump({"archives": [*known, watched]}))
-    return settings.model_copy(
-        update={
-            "data_dir": scene_data_dir,
-            "web_dir": web.build(Path(os.environ["WQLAB_CACHE"])),
-            "broker_url": redis,
-        }
-    )
-
-
-@pytest.fixture
-def app(sessions: SessionFactory, lab_settings: Settings) -> FastAPI:
-    return create_app(lab_settings, sessions)
-
-
-@pytest.fixture
-def person(live: Live, chromium: Browser) -> Iterator[MakePerson]:
-    """Return a function that signs in the user of a scope, which is also the user's name, in a new browser."""
-    people: list[Person] = []
-
-    def make(name: str) -> Person:
-        made = Person(chromium, live.url)
-        people.append(made)
-        made.sign_in(name, PASSWORD)
-        return made
-
-    yield make
-    errors = [error for each in people for error in each.errors]
-    for each in people:
-        each.close()
-    assert not errors, f"errors on the browsers' consoles: {errors}"
+    return lab_settings
 
 
 @pytest.fixture
