@@ -2,14 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
+import { historyLinesQuery, historyShiftsQuery } from "@/api/historyQueries";
 import { usePaged } from "@/api/paged";
-import {
-  deviceTypesQuery,
-  historyLinesQuery,
-  historyShiftsQuery,
-  plansQuery,
-  watchedTreesQuery,
-} from "@/api/queries";
+import { deviceTypesQuery, plansQuery, watchedTreesQuery } from "@/api/queries";
 import { count } from "@/lib/numbers";
 import { CommandBlock } from "@/parts/CommandBlock";
 import { DataTable } from "@/parts/DataTable";

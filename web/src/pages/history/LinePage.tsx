@@ -2,7 +2,7 @@
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { memo, useCallback, useMemo } from "react";
-import { historyLineQuery } from "@/api/queries";
+import { historyLineQuery } from "@/api/historyQueries";
 import type { HistoryLineData, HistoryPoint } from "@/api/types";
 import { markOf } from "@/figures/marks";
 import { Button } from "@/kit";

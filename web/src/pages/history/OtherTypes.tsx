@@ -2,7 +2,7 @@
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { historyLineQuery, historyLinesQuery } from "@/api/queries";
+import { historyLineQuery, historyLinesQuery } from "@/api/historyQueries";
 import type { HistoryLineData } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { Section } from "@/parts/Page";

@@ -1,8 +1,8 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, dataOf } from "@/api/client";
+import { historyShiftQuery } from "@/api/historyQueries";
 import { ApiError } from "@/api/problem";
-import { historyShiftQuery } from "@/api/queries";
 import type { HistoryShift, ShiftChange, ShiftState } from "@/api/types";
 import { toast } from "@/app/toasts";
 import { Button, NativeSelect, Textarea, TextInput } from "@/kit";

@@ -2,7 +2,7 @@
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { historyLineQuery, historyShiftQuery } from "@/api/queries";
+import { historyLineQuery, historyShiftQuery } from "@/api/historyQueries";
 import { useSession } from "@/api/session";
 import type { HeadRef, HistoryLineData, HistoryShift } from "@/api/types";
 import { count } from "@/lib/numbers";

@@ -1,5 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
-import { historyLineQuery, historyShiftQuery } from "@/api/queries";
+import { historyLineQuery, historyShiftQuery } from "@/api/historyQueries";
 import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { idParam } from "@/lib/params";

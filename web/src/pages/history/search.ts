@@ -1,5 +1,5 @@
 /** Search parameters of the history pages, and their translation to API filters. */
-import type { LineFilters, ShiftFilters } from "@/api/queries";
+import type { LineFilters, ShiftFilters } from "@/api/historyQueries";
 import type { HistoryLine, Role } from "@/api/types";
 import { oneOf, text, type Values, whole } from "@/lib/search";
 
