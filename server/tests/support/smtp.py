@@ -52,7 +52,7 @@ class MailServer:
             self.raw.append(envelope.content)
             self.recipients.append(list(envelope.rcpt_tos))
         if answer == "hang":
-            await server.loop.run_in_executor(None, self.released.wait, 30)
+            await server.loop.run_in_executor(None, self.released.wait, 120)
             return "250 OK"
         return answer
 

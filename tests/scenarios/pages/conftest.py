@@ -37,13 +37,14 @@ from server.tests.conftest import (  # noqa: E402
     settings,
     signing_key,
     stores,
+    unused_port,
 )
 from server.tests.support.live_server import Live  # noqa: E402
 from server.tests.support.people import PASSWORD  # noqa: E402
 
 __all__ = [
     "data_dir", "database_url", "engine", "live", "migrated", "postgres", "real_passwords", "redis", "scene",
-    "scene_data_dir", "secrets", "sessions", "settings", "signing_key", "stores",
+    "scene_data_dir", "secrets", "sessions", "settings", "signing_key", "stores", "unused_port",
 ]  # fmt: skip
 
 VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]

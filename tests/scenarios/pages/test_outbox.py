@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,19 +19,15 @@ from server.tests.support.receiver import Answer, Receiver, receiver
 from server.tests.support.scene import Scene
 from server.tests.support.smtp import MailServer, mail_server
 from wqlab_contracts.enums import AttemptOutcome, DeliveryKind, DeliveryState
-from wqlab_contracts.mail import OutgoingMail
-from wqlab_server.outbox import deliveries, mails, send
+from wqlab_server.outbox import deliveries
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
 from ..browser import GOOD_LAYOUT_SHIFT, WIDE
-from ..conftest import ROOT
 from .conftest import VIEWS, MakePerson
+from .outgoing import REPORT, SUBJECT, outcome, write_mail
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
-
-REPORT = (ROOT / "docs/example-report.txt").read_text()
-SUBJECT = "Re: [PATCH v2 0/3] workqueue: flush with fewer locks"
 
 
 @pytest.fixture
@@ -61,30 +56,6 @@ def lab_settings(lab_settings: Settings, smtp: MailServer, hook: Receiver) -> Se
             "private_webhook_hosts": hook.host,
         }
     )
-
-
-def write_mail(sessions: SessionFactory, submission: int, subject: str = SUBJECT, key: str = "k") -> int:
-    with transaction(sessions) as session:
-        mail = OutgoingMail(
-            message_id=f"wqlab-{key}@lab.test", in_reply_to="20260101.p0@kernel.example",
-            references=["20260101.p0@kernel.example"], sender="wqlab <wqlab@lab.test>",
-            to=["Ada Lovelace <ada@kernel.example>"], cc=["linux-kernel@vger.example", "Bo <bo@kernel.example>"],
-            subject=subject, date=datetime(2026, 1, 1, tzinfo=UTC), body=REPORT,
-        )  # fmt: skip
-        number = mails.write(
-            session, mail, key=key, event=mails.REPLY, submission_id=submission, thread="20260101.p0@kernel.example",
-            says={}, review=True, now=clock(session),
-        )  # fmt: skip
-    assert number is not None
-    return number
-
-
-def outcome(sessions: SessionFactory, settings: Settings, delivery: int) -> AttemptOutcome | None:
-    """Make an attempt at a delivery, whether or not it is due, and return what came of it."""
-    with transaction(sessions) as session:
-        deliveries.lock(session, delivery).next_at = clock(session)
-    result = send.deliver(sessions, settings, delivery)
-    return result.outcome if result else None
 
 
 def test_a_mail_is_changed_approved_and_sent(

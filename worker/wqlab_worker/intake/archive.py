@@ -33,6 +33,7 @@ _PORTS = {"https": 443, "http": 80}
 _TICK_S = 1.0
 _USER_AGENT = "wqlab (fetches the series that its users name)"
 _GZIP = b"\x1f\x8b"
+_LATER_ADVICE = "Try again in some minutes, or submit the series as an mbox."
 _LOOK_ADVICE = "Open the URL in a browser. If the archive works there, its operator may be refusing programs."
 T = TypeVar("T")
 
@@ -155,10 +156,14 @@ class ArchiveClient:
                         return target
                     url = target
         except TimeoutError as error:
-            raise _Temporary(f"archive {archive.name} did not answer within {seconds:.0f} s", excerpt=url) from error
+            raise _Temporary(
+                f"archive {archive.name} did not answer within {seconds:.0f} s", excerpt=url, advice=_LATER_ADVICE
+            ) from error
         except httpx.HTTPError as error:
             reason = str(error) or repr(error)
-            raise _Temporary(f"archive {archive.name} cannot be read", excerpt=f"{url}\n{reason}") from error
+            raise _Temporary(
+                f"archive {archive.name} cannot be read", excerpt=f"{url}\n{reason}", advice=_LATER_ADVICE
+            ) from error
         raise ArchiveUnavailable(f"archive {archive.name} redirects more than {_REDIRECTS} times", excerpt=url)
 
     async def _exchange(

@@ -5522,12 +5522,12 @@ export interface components {
         QuietHours: {
             /**
              * Begins
-             * Format: time
+             * @example 22:00
              */
             begins: string;
             /**
              * Ends
-             * Format: time
+             * @example 22:00
              */
             ends: string;
         };
