@@ -7,10 +7,10 @@ value in a request is a mistake, which these types refuse.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, time
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BeforeValidator, StrictBool
+from pydantic import AwareDatetime, BeforeValidator, StrictBool, WithJsonSchema
 
 JsonBool = StrictBool
 """Boolean that is refused if the JSON value is a number or a string."""
@@ -42,3 +42,22 @@ JsonTime = Annotated[datetime, BeforeValidator(_refuse_other_than_time)]
 """A date and time; in RFC 3339 with an offset, without one in UTC."""
 JsonAwareTime = Annotated[AwareDatetime, BeforeValidator(_refuse_other_than_time)]
 """A date and time with an offset (RFC 3339)."""
+
+_CLOCK_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?(Z|\+00:00)?$"
+_CLOCK = re.compile(_CLOCK_PATTERN)
+
+
+def _refuse_other_than_clock(value: Any) -> Any:
+    if isinstance(value, time) and not value.utcoffset():
+        return value.replace(tzinfo=None)
+    if isinstance(value, str) and _CLOCK.fullmatch(value):
+        return value.removesuffix("Z").removesuffix("+00:00")
+    raise ValueError("must be a time of day in UTC, such as 22:00")
+
+
+JsonUtcClock = Annotated[
+    time,
+    BeforeValidator(_refuse_other_than_clock),
+    WithJsonSchema({"type": "string", "pattern": _CLOCK_PATTERN, "examples": ["22:00"]}),
+]
+"""A time of day in UTC, without a zone: JSON schema's `time` has an offset."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime
 from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
+from ..jsontypes import JsonUtcClock
 from .base import Name, Strict
 
 _Prefix = Annotated[str, StringConstraints(pattern=r"^[^\s/][^\s]*$", max_length=300)]
@@ -22,15 +23,8 @@ PlanOnType = Annotated[
 class QuietHours(Strict):
     """Time of each day in which a rule starts nothing, in UTC; it may reach over midnight."""
 
-    begins: time
-    ends: time
-
-    @field_validator("begins", "ends")
-    @classmethod
-    def _check_zone(cls, value: time) -> time:
-        if value.utcoffset():
-            raise ValueError(f"{value} is not in UTC: write the time in UTC, such as 22:00")
-        return value.replace(tzinfo=None)
+    begins: JsonUtcClock
+    ends: JsonUtcClock
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -166,7 +166,7 @@ def test_quiet_hours_reach_over_midnight() -> None:
         ({"only_if_asked": False, "paths": ["kernel/"]}, "has to say what is measured"),
         ({"only_if_asked": False, "targets": ["smoke@tiny"]}, "every series of the list"),
         ({"quiet_hours": [{"begins": "06:00", "ends": "06:00"}]}, "no time at all"),
-        ({"quiet_hours": [{"begins": "06:00+02:00", "ends": "08:00"}]}, "write the time in UTC"),
+        ({"quiet_hours": [{"begins": "06:00+02:00", "ends": "08:00"}]}, "must be a time of day in UTC"),
         ({"targets": ["smoke"]}, "targets"),
     ],
 )

@@ -14,12 +14,14 @@ from sqlalchemy import select
 
 from wqlab_contracts.enums import Arm, CommandState, DeliveryState, MailCommand, SubmissionState
 from wqlab_contracts.messages import MboxSeries, Series
-from wqlab_server.intake.mailbox.check_signature import CannotCheck, check_signature
+from wqlab_server.intake.mailbox.check_signature import CannotCheck, Lookup, check_signature
+from wqlab_server.intake.mailbox.look_up_key import look_up_key
 from wqlab_server.intake.mailbox.read_mail import SIZE_LIMIT
 from wqlab_server.models import AuditEntry, Delivery, MailBounce, ReceivedCommand, Run, Submission
 from wqlab_server.pipeline.received_mail import receive
 
 from ..support.lab import LabUnderTest
+from ..support.name_server import name_server
 
 pytestmark = pytest.mark.integration
 MBOX = """\
@@ -95,7 +97,7 @@ def reply(
     return bytes(signature) + data
 
 
-def received(lab: LabUnderTest, data: bytes) -> str:
+def received(lab: LabUnderTest, data: bytes, lookup: Lookup = lookup) -> str:
     return receive(lab.sessions, lab.settings, lab.data, data, partial(check_signature, lookup=lookup))
 
 
@@ -194,6 +196,25 @@ def test_a_silent_dns_asks_for_the_mail_again(lab: LabUnderTest, mail: Delivery)
     with pytest.raises(CannotCheck, match=r"DNS does not answer for a key of slow.example"):
         received(lab, data)
     assert commands(lab) == []
+
+
+def test_keys_are_read_from_a_real_name_server(lab: LabUnderTest, mail: Delivery) -> None:
+    """A key is longer than one string of a TXT record, and may be an alias."""
+    with name_server(
+        {"s._domainkey.example.org": key()[1]}, {"s._domainkey.list.example": "s._domainkey.example.org"}
+    ) as resolver:
+        lookup = partial(look_up_key, resolver=resolver)
+        done = received(lab, reply(mail.message_id, "wqlab: retry\n"), lookup)
+        assert done == "done: submission 2 measures the series again"
+        other = reply(mail.message_id, "wqlab: stop\n", sender="ada@list.example", signer="list.example")
+        assert received(lab, other, lookup).startswith("refused: ada@list.example is neither"), "its signature holds"
+        unknown = reply(mail.message_id, "wqlab: stop\n", signer="nokey.example.org")
+        assert "DNS has no key s._domainkey.nokey.example.org of the DKIM signature" in received(lab, unknown, lookup)
+        refused = reply(mail.message_id, "wqlab: stop\n", sender="ada@elsewhere.test", signer="elsewhere.test")
+        with pytest.raises(CannotCheck, match=r"DNS does not answer for a key of elsewhere\.test: .*REFUSED"):
+            received(lab, refused, lookup)
+    with pytest.raises(CannotCheck, match=r"DNS does not answer for a key of example\.org"):
+        received(lab, reply(mail.message_id, "wqlab: stop\n"), partial(look_up_key, resolver=resolver))
 
 
 @pytest.mark.parametrize(

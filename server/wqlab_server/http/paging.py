@@ -93,6 +93,10 @@ def reject_duplicate_params(request: Request) -> None:
         )
 
 
+NO_NUL = r"^[^\x00]*$"
+"""Pattern of a text without NUL, which PostgreSQL cannot store."""
+
+
 def plain_text(parameter: str, text: str, where: str = "query") -> str:
     """Return `text`. Raises ApiProblem 422 if it contains a NUL byte, which PostgreSQL cannot store."""
     if "\0" in text:

@@ -17,7 +17,7 @@ from ..http.auth import Reader
 from ..http.deps import Db, Store
 from ..http.downloads import BINARY, StoredBytes, deleted, send
 from ..http.limits import SlotStream, slow_responses
-from ..http.paging import MAX_ID, Id, plain_text
+from ..http.paging import MAX_ID, NO_NUL, Id
 from ..http.problems import ApiProblem, documented
 from ..http.sse import guarded, notifications_of
 from ..views.build import boot_view, run_view
@@ -119,14 +119,11 @@ def get_cell_values(
     run_id: Id,
     session: Db,
     _: Reader,
-    scenario: Annotated[str, Query(max_length=100)],
-    metric: Annotated[str, Query(max_length=100)],
-    setting: Annotated[str | None, Query(max_length=500, description="Default: every setting")] = None,
+    scenario: Annotated[str, Query(max_length=100, pattern=NO_NUL)],
+    metric: Annotated[str, Query(max_length=100, pattern=NO_NUL)],
+    setting: Annotated[str | None, Query(max_length=500, pattern=NO_NUL, description="Default: every setting")] = None,
 ) -> CellValues:
     """Return the values behind one cell of the report: each boot's value of a metric and its repetitions."""
-    for name, text in (("scenario", scenario), ("metric", metric), ("setting", setting)):
-        if text is not None:
-            plain_text(name, text)
     return values.cell_values(session, queries.get(session, run_id), scenario, metric, setting)
 
 

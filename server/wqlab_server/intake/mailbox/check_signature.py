@@ -6,12 +6,12 @@ from typing import Protocol
 
 import dkim
 
+from .look_up_key import DNS_TIMEOUT_S, look_up_key
 from .read_mail import ReceivedMail
 
 SIGNATURE_LIMIT = 5
 """Maximum number of signatures that are checked; each costs a DNS query."""
 MINIMUM_KEY_BITS = 1024
-DNS_TIMEOUT_S = 10
 _COVERED = ("from", "date", "in-reply-to")
 
 
@@ -29,7 +29,7 @@ class Lookup(Protocol):
     def __call__(self, name: bytes, timeout: int = DNS_TIMEOUT_S) -> bytes | None: ...
 
 
-def check_signature(data: bytes, mail: ReceivedMail, lookup: Lookup = dkim.get_txt) -> str:
+def check_signature(data: bytes, mail: ReceivedMail, lookup: Lookup = look_up_key) -> str:
     """Return the domain whose signature covers sender, date, parent and whole text of the mail.
 
     The domain is that of the sender, or one above it. Raises Unsigned, and CannotCheck if DNS does not answer.
@@ -55,10 +55,14 @@ def check_signature(data: bytes, mail: ReceivedMail, lookup: Lookup = dkim.get_t
 def _check(checker: dkim.DKIM, index: int, domain: str, lookup: Lookup) -> tuple[str, str | None]:
     """Return the signing domain, and why the signature does not show the sender; None if it does."""
     unanswered: list[dkim.DnsTimeoutError] = []
+    missing_keys: list[str] = []
 
     def remembering(name: bytes, timeout: int = DNS_TIMEOUT_S) -> bytes | None:
         try:
-            return lookup(name, timeout)
+            found = lookup(name, timeout)
+            if not found:
+                missing_keys.append(name.decode("ascii", "replace").rstrip("."))
+            return found
         except dkim.DnsTimeoutError as error:  # dkimpy takes it for a wrong signature
             unanswered.append(error)
             raise
@@ -72,6 +76,8 @@ def _check(checker: dkim.DKIM, index: int, domain: str, lookup: Lookup) -> tuple
     if unanswered:
         raise CannotCheck(f"DNS does not answer for a key of {domain}: {unanswered[0]}")
     signer = bytes(checker.domain).decode("ascii", "replace").lower()
+    if missing_keys:
+        return signer, f"DNS has no key {missing_keys[0]} of the DKIM signature"
     if not good:
         return signer, f"the DKIM signature of {signer} does not match the mail"
     if domain != signer and not domain.endswith(f".{signer}"):
