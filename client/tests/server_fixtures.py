@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+from commandline import Wqlab
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -18,8 +19,8 @@ from server.tests.conftest import lab as real_lab
 from server.tests.support.lab import LabUnderTest
 
 __all__ = [
-    "data_dir", "database_url", "engine", "migrated", "postgres", "real_lab", "settings", "signing_key", "stores",
-    "url",
+    "ask", "data_dir", "database_url", "engine", "migrated", "postgres", "real_lab", "settings",
+    "signing_key", "stores", "url",
 ]  # fmt: skip
 
 
@@ -46,3 +47,9 @@ def url(real_lab: LabUnderTest) -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         server.should_exit = True
         thread.join(10)
+
+
+@pytest.fixture
+def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Wqlab:
+    """Run the command on the real server as the administrator dev."""
+    return lambda *arguments: wqlab("--url", url, "--token", real_lab.token, *arguments)

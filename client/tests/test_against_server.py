@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -27,17 +27,7 @@ pytestmark = pytest.mark.integration
 SERIES = ("--git", "https://git.example.org/dev/linux.git", "--ref", "flush-locks", "--tree", "lab-tree")
 
 
-class Command(Protocol):
-    def __call__(self, *arguments: str) -> CommandResult: ...
-
-
-@pytest.fixture
-def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Command:
-    """Run the command on the real server as the user dev."""
-    return lambda *arguments: wqlab("--url", url, "--token", real_lab.token, *arguments)
-
-
-def ask_json(ask: Command, *arguments: str) -> Any:
+def ask_json(ask: Wqlab, *arguments: str) -> Any:
     ended = ask(*arguments, "--json")
     assert ended.code == 0, ended.err
     return json.loads(ended.out)
@@ -65,7 +55,7 @@ def submit_and_wait(lab: LabUnderTest, url: str, home: Path, *arguments: str) ->
 def test_submission_from_submit_to_report(
     real_lab: LabUnderTest,
     url: str,
-    ask: Command,
+    ask: Wqlab,
     home: Path,
     tmp_path: Path,
 ) -> None:
@@ -157,7 +147,7 @@ def test_settings_study_runs_the_given_settings(real_lab: LabUnderTest, url: str
     assert real_lab.runs(1)[0].id
 
 
-def test_refused_request_names_each_mistake(ask: Command) -> None:
+def test_refused_request_names_each_mistake(ask: Wqlab) -> None:
     ended = ask("submit", *SERIES[:4], "--tree", "linux", "--target", "lock@device", "--target", "locks@bord")
     assert ended.code == 2
     lines = ended.err.splitlines()
@@ -165,7 +155,7 @@ def test_refused_request_names_each_mistake(ask: Command) -> None:
     assert [line.split(":")[0] for line in lines[1:]] == ["  /tree", "  /targets/0/plan", "  /targets/1/device_type"]
 
 
-def test_repeated_idempotency_key_creates_one_submission(ask: Command) -> None:
+def test_repeated_idempotency_key_creates_one_submission(ask: Wqlab) -> None:
     again = [ask("submit", *SERIES, "--target", "locks@device", "--idempotency-key", "job-1") for _ in range(3)]
     assert {ended.out for ended in again} == {"submission 1\n"}
     other = ask("submit", *SERIES, "--target", "locks@single", "--idempotency-key", "job-1")
@@ -174,7 +164,7 @@ def test_repeated_idempotency_key_creates_one_submission(ask: Command) -> None:
     assert ask("submit", *SERIES, "--target", "locks@device").out == "submission 2\n"
 
 
-def test_cancel_and_retry_print_the_new_state(ask: Command, real_lab: LabUnderTest) -> None:
+def test_cancel_and_retry_print_the_new_state(ask: Wqlab, real_lab: LabUnderTest) -> None:
     assert ask("submit", *SERIES, "--target", "locks@device").code == 0
     assert ask("retry", "1").code == 2
     assert ask("cancel", "1").code == 0
@@ -188,7 +178,7 @@ def test_cancel_and_retry_print_the_new_state(ask: Command, real_lab: LabUnderTe
     assert "no submission 99" in ended.err
 
 
-def test_lab_commands_show_devices_plans_and_trees(ask: Command, url: str, real_lab: LabUnderTest) -> None:
+def test_lab_commands_show_devices_plans_and_trees(ask: Wqlab, url: str, real_lab: LabUnderTest) -> None:
     assert ask("devices").out.splitlines()[0].split() == [
         "NAME",
         "TYPE",
@@ -219,7 +209,7 @@ def test_wrong_token_error_names_login(wqlab: Wqlab, url: str) -> None:
     assert "wqlab login" in ended.err
 
 
-def test_pin_and_unpin_print_the_new_state(ask: Command, real_lab: LabUnderTest) -> None:
+def test_pin_and_unpin_print_the_new_state(ask: Wqlab, real_lab: LabUnderTest) -> None:
     real_lab.submit("locks@single")
     assert ask("pin", "1").out == "submission 1: pinned by dev; its files are kept until it is unpinned\n"
     assert ask("pin", "1", "--json").code == 0
@@ -231,7 +221,7 @@ def test_pin_and_unpin_print_the_new_state(ask: Command, real_lab: LabUnderTest)
 
 
 @pytest.fixture
-def saved(real_lab: LabUnderTest, ask: Command, tmp_path: Path) -> Path:
+def saved(real_lab: LabUnderTest, ask: Wqlab, tmp_path: Path) -> Path:
     """The bundle of a finished submission, as `wqlab bundle` saves it."""
     series = (Path(__file__).parents[2] / "kernels/examples/dio-done-unbound.mbox").read_bytes()
 
@@ -249,7 +239,7 @@ def saved(real_lab: LabUnderTest, ask: Command, tmp_path: Path) -> Path:
     return file
 
 
-def test_bundle_is_replayed_offline(ask: Command, wqlab: Wqlab, url: str, saved: Path, tmp_path: Path) -> None:
+def test_bundle_is_replayed_offline(ask: Wqlab, wqlab: Wqlab, url: str, saved: Path, tmp_path: Path) -> None:
     key = tmp_path / "lab.pub"
     key.write_text(ask("lab-key").out)
     ended = wqlab("--url", "http://127.0.0.1:1", "replay", str(saved))

@@ -17,12 +17,6 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Wqlab:
-    """Run the command on the real server as the administrator dev."""
-    return lambda *arguments: wqlab("--url", url, "--token", real_lab.token, *arguments)
-
-
-@pytest.fixture
 def history(ask: Wqlab, real_lab: LabUnderTest) -> Wqlab:
     run = real_lab.runs(real_lab.submit("locks@device"))[0]
     with real_lab.transaction() as session:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from email import message_from_string
 from email.policy import default
 from pathlib import Path
-from typing import Protocol
 
 import pytest
-from commandline import CommandResult, Wqlab
+from commandline import Wqlab
 from server_fixtures import *  # noqa: F403 - fixtures
 
 from server.tests.support.lab import LabUnderTest
@@ -21,21 +20,16 @@ MBOX = (
 )
 
 
-class Command(Protocol):
-    def __call__(self, *arguments: str) -> CommandResult: ...
-
-
-@pytest.fixture
-def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Command:
-    """Run the command as an administrator, in a lab where the result of a mail waits for review."""
+@pytest.fixture(autouse=True)
+def _mail_waits_for_review(real_lab: LabUnderTest) -> None:
+    """Finish a submission whose result is to be mailed."""
     mail = {"smtp_host": "127.0.0.1", "smtp_tls": "none", "mail_from": "wqlab <wqlab@lab.example>"}
     real_lab.app.state.settings = real_lab.settings = real_lab.settings.model_copy(update=mail)
     real_lab.mark_all_good()
     real_lab.finished(real_lab.submit("locks@single", series=Series(mbox=MboxSeries(text=MBOX))))
-    return lambda *arguments: wqlab("--url", url, "--token", real_lab.token, *arguments)
 
 
-def test_review_queue(ask: Command, tmp_path: Path) -> None:
+def test_review_queue(ask: Wqlab, tmp_path: Path) -> None:
     assert "ada@example.org, lkml@example.org" in ask("mail", "list").out
     shown = ask("mail", "show", "1").out
     assert "In-Reply-To: <p@example.org>\n" in shown
@@ -52,7 +46,7 @@ def test_review_queue(ask: Command, tmp_path: Path) -> None:
     assert "dropped" in ask("mail", "list", "--all").out
 
 
-def test_mail_as_a_file_to_send_by_hand(ask: Command, tmp_path: Path) -> None:
+def test_mail_as_a_file_to_send_by_hand(ask: Wqlab, tmp_path: Path) -> None:
     file = tmp_path / "reply.eml"
     assert ask("report", "1", "--format", "mail", "-o", str(file)).code == 0
     mail = message_from_string(file.read_text(), policy=default)
@@ -64,5 +58,5 @@ def test_mail_as_a_file_to_send_by_hand(ask: Command, tmp_path: Path) -> None:
     assert mail.get_content().startswith("locks on single (emulated): IMPROVEMENT\n")  # type: ignore[attr-defined]
 
 
-def test_no_commands_by_mail(ask: Command) -> None:
+def test_no_commands_by_mail(ask: Wqlab) -> None:
     assert ask("mail", "commands").err == "no reply has asked for anything\n"

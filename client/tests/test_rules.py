@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from commandline import CommandResult, Wqlab
+from commandline import Wqlab
 from server_fixtures import *  # noqa: F403 - fixtures
 from sqlalchemy import select
-from test_webhooks import Command
 
 from server.tests.intake.test_watched_lists import List, mails
 from server.tests.intake.test_watched_lists import data_dir as list_data_dir
@@ -32,16 +31,6 @@ paths: [kernel/workqueue.c]
 tree: lab-tree
 owner: dev
 """
-
-
-@pytest.fixture
-def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Command:
-    """Run the command on the real server as the administrator dev."""
-
-    def ask(*arguments: str) -> CommandResult:
-        return wqlab("--url", url, "--token", real_lab.token, *arguments)
-
-    return ask
 
 
 @pytest.fixture
@@ -74,7 +63,7 @@ def answering(lab: LabUnderTest, found: list[ListMail]) -> Iterator[None]:
     thread.join()
 
 
-def test_rule_from_preview_to_decision(ask: Command, real_lab: LabUnderTest, file: str) -> None:
+def test_rule_from_preview_to_decision(ask: Wqlab, real_lab: LabUnderTest, file: str) -> None:
     added = ask("rule", "add", file)
     assert (added.code, added.out) == (0, "rule wq is added and switched off\n")
     assert "wqlab rule on wq" in added.err
@@ -105,7 +94,7 @@ def test_rule_from_preview_to_decision(ask: Command, real_lab: LabUnderTest, fil
     assert ask("rule", "list").err == "no rules; add one with `wqlab rule add FILE`\n"
 
 
-def test_switching_on_shows_the_preview_and_asks(ask: Command, real_lab: LabUnderTest, file: str) -> None:
+def test_switching_on_shows_the_preview_and_asks(ask: Wqlab, real_lab: LabUnderTest, file: str) -> None:
     ask("rule", "add", file)
     with answering(real_lab, mails()):
         ended = ask("rule", "on", "wq")
@@ -114,7 +103,7 @@ def test_switching_on_shows_the_preview_and_asks(ask: Command, real_lab: LabUnde
     assert "off" in ask("rule", "list").out
 
 
-def test_rule_is_replaced_and_keeps_its_switch(ask: Command, file: str) -> None:
+def test_rule_is_replaced_and_keeps_its_switch(ask: Wqlab, file: str) -> None:
     ask("rule", "add", file)
     ask("rule", "on", "wq", "--yes")
     assert ask("rule", "add", file).code == 2
@@ -133,7 +122,7 @@ def test_rule_is_replaced_and_keeps_its_switch(ask: Command, file: str) -> None:
         (("tree:", "targets: [locks@nothing]\ntree:"), "no device type 'nothing'"),
     ],
 )
-def test_mistakes_are_told(ask: Command, file: str, change: tuple[str, str], message: str) -> None:
+def test_mistakes_are_told(ask: Wqlab, file: str, change: tuple[str, str], message: str) -> None:
     Path(file).write_text(RULE.replace(*change))
     ended = ask("rule", "add", file)
     assert ended.code == 2 and message in ended.err

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
 
 import pytest
-from commandline import CommandResult, Wqlab
+from commandline import Wqlab
 from server_fixtures import *  # noqa: F403 - fixtures
 
 from server.tests.support.lab import LabUnderTest, oid
@@ -15,17 +14,7 @@ pytestmark = pytest.mark.integration
 SPEC = "name: next\ntree: lab-tree\nbranches: [for-next]\ntargets: [locks@device]\nowner: dev\n"
 
 
-class Command(Protocol):
-    def __call__(self, *arguments: str) -> CommandResult: ...
-
-
-@pytest.fixture
-def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Command:
-    """Run the command on the real server as the administrator dev."""
-    return lambda *arguments: wqlab("--url", url, "--token", real_lab.token, *arguments)
-
-
-def test_watched_tree_from_add_to_remove(ask: Command, real_lab: LabUnderTest, tmp_path: Path) -> None:
+def test_watched_tree_from_add_to_remove(ask: Wqlab, real_lab: LabUnderTest, tmp_path: Path) -> None:
     assert "no watched trees" in ask("watched-tree", "list").err
     file = tmp_path / "next.yaml"
     file.write_text(SPEC)
@@ -71,7 +60,7 @@ def test_watched_tree_from_add_to_remove(ask: Command, real_lab: LabUnderTest, t
     assert "in submission 1" in ask("watched-tree", "show", "next").out
 
 
-def test_mistakes_are_told(ask: Command, tmp_path: Path) -> None:
+def test_mistakes_are_told(ask: Wqlab, tmp_path: Path) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(SPEC.replace("branches", "branch"))
     ended = ask("watched-tree", "add", str(file))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Protocol
 
 import pytest
-from commandline import CommandResult, Wqlab
+from commandline import Wqlab
 from server_fixtures import *  # noqa: F403 - fixtures
 from standardwebhooks import Webhook
 
@@ -17,17 +16,7 @@ from wqlab_server.outbox.send import deliver
 pytestmark = pytest.mark.integration
 
 
-class Command(Protocol):
-    def __call__(self, *arguments: str) -> CommandResult: ...
-
-
-@pytest.fixture
-def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Command:
-    """Run the command on the real server as the administrator dev."""
-    return lambda *arguments: wqlab("--url", url, "--token", real_lab.token, *arguments)
-
-
-def test_webhook_from_add_to_replay(ask: Command, real_lab: LabUnderTest) -> None:
+def test_webhook_from_add_to_replay(ask: Wqlab, real_lab: LabUnderTest) -> None:
     with receiver(Answer(500, b"no\x1b[2J"), Answer(200)) as target:
         private = real_lab.settings.model_copy(update={"private_webhook_hosts": target.host})
         real_lab.app.state.settings = real_lab.settings = private
@@ -68,7 +57,7 @@ def test_webhook_from_add_to_replay(ask: Command, real_lab: LabUnderTest) -> Non
     assert ask("webhook", "list").err == "no webhooks; add one with `wqlab webhook add`\n"
 
 
-def test_mistakes_are_told(ask: Command) -> None:
+def test_mistakes_are_told(ask: Wqlab) -> None:
     ended = ask("webhook", "add", "http://hook.example/")
     assert ended.code == 2
     assert "write https://" in ended.err
