@@ -6,11 +6,11 @@ import { ruleQuery } from "@/api/intakeQueries";
 import { archivesQuery, treesQuery } from "@/api/queries";
 import type { ArchiveView, ListRule, RuleView, TreeView } from "@/api/types";
 import { toast } from "@/app/toasts";
-import { Button, Checkbox, NativeSelect, TextInput } from "@/kit";
+import { Button, Checkbox, NativeSelect } from "@/kit";
 import { CommandBlock } from "@/parts/CommandBlock";
 import { FormError } from "@/parts/FormError";
 import { Section } from "@/parts/Page";
-import { LinesField, NumberField, QuietHoursField, TargetsField } from "./fields";
+import { IdentityFields, LinesField, NumberField, QuietHoursField, TargetsField } from "./fields";
 import classes from "./intake.module.css";
 import { draftOf, fieldError, NEW_RULE, type RuleDraft, ruleOf, ruleYaml } from "./ruleDraft";
 import { DAYS } from "./search";
@@ -38,41 +38,13 @@ export function RuleForm({ view, owner = "" }: { view?: RuleView; owner?: string
     <>
       <form className={classes.form} onSubmit={submit}>
         <FormError error={save.error} />
-        <div className={classes.pair}>
-          <TextInput
-            label="Name"
-            description="Letters, digits, underscore, dot and dash"
-            placeholder="workqueue"
-            value={draft.name}
-            onChange={event => change({ name: event.currentTarget.value })}
-            error={at("name")}
-            disabled={view !== undefined}
-            required
-            withAsterisk={false}
-            autoComplete="off"
-            autoCapitalize="none"
-            spellCheck={false}
-          />
-          <TextInput
-            label="Owner"
-            description="Account whose quota is used, and who owns the submissions"
-            value={draft.owner}
-            onChange={event => change({ owner: event.currentTarget.value })}
-            error={at("owner")}
-            required
-            withAsterisk={false}
-            autoComplete="off"
-            autoCapitalize="none"
-            spellCheck={false}
-          />
-        </div>
-        <TextInput
-          label="Summary"
-          description="One line for the list of rules"
-          value={draft.summary}
-          onChange={event => change({ summary: event.currentTarget.value })}
-          error={at("summary")}
-          maxLength={300}
+        <IdentityFields
+          draft={draft}
+          change={change}
+          at={at}
+          named={view !== undefined}
+          placeholder="workqueue"
+          kinds="rules"
         />
         <div className={classes.pair}>
           <NativeSelect

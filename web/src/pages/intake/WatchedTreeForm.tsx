@@ -10,7 +10,7 @@ import { Button, NativeSelect, Radio, TextInput } from "@/kit";
 import { CommandBlock } from "@/parts/CommandBlock";
 import { FormError } from "@/parts/FormError";
 import { Section } from "@/parts/Page";
-import { LinesField, NumberField, QuietHoursField, TargetsField } from "./fields";
+import { IdentityFields, LinesField, NumberField, QuietHoursField, TargetsField } from "./fields";
 import classes from "./intake.module.css";
 import { BATCH_MEANING, BATCHES } from "./labels";
 import { fieldError } from "./ruleDraft";
@@ -48,41 +48,13 @@ export function WatchedTreeForm({ view, owner = "" }: { view?: WatchedTreeView; 
     <>
       <form className={classes.form} onSubmit={submit}>
         <FormError error={save.error} />
-        <div className={classes.pair}>
-          <TextInput
-            label="Name"
-            description="Letters, digits, underscore, dot and dash"
-            placeholder="workqueue-next"
-            value={draft.name}
-            onChange={event => change({ name: event.currentTarget.value })}
-            error={at("name")}
-            disabled={view !== undefined}
-            required
-            withAsterisk={false}
-            autoComplete="off"
-            autoCapitalize="none"
-            spellCheck={false}
-          />
-          <TextInput
-            label="Owner"
-            description="Account whose quota is used, and who owns the submissions"
-            value={draft.owner}
-            onChange={event => change({ owner: event.currentTarget.value })}
-            error={at("owner")}
-            required
-            withAsterisk={false}
-            autoComplete="off"
-            autoCapitalize="none"
-            spellCheck={false}
-          />
-        </div>
-        <TextInput
-          label="Summary"
-          description="One line for the list of watched trees"
-          value={draft.summary}
-          onChange={event => change({ summary: event.currentTarget.value })}
-          error={at("summary")}
-          maxLength={300}
+        <IdentityFields
+          draft={draft}
+          change={change}
+          at={at}
+          named={view !== undefined}
+          placeholder="workqueue-next"
+          kinds="watched trees"
         />
         <div className={classes.pair}>
           <NativeSelect

@@ -177,3 +177,61 @@ export function NumberField({ value, onChange, optional = false, ...others }: Nu
     />
   );
 }
+
+type Identity = Record<"name" | "owner" | "summary", string>;
+
+interface IdentityFieldsProps {
+  draft: Identity;
+  change(part: Partial<Identity>): void;
+  /** Return the server's objection to a field. */
+  at(field: keyof Identity): string | undefined;
+  /** Whether it is changed, not added: a name stays. */
+  named: boolean;
+  placeholder: string;
+  /** What the list has: "rules". */
+  kinds: string;
+}
+
+/** Name, owner and summary. */
+export function IdentityFields({ draft, change, at, named, placeholder, kinds }: IdentityFieldsProps) {
+  return (
+    <>
+      <div className={classes.pair}>
+        <TextInput
+          label="Name"
+          description="Letters, digits, underscore, dot and dash"
+          placeholder={placeholder}
+          value={draft.name}
+          onChange={event => change({ name: event.currentTarget.value })}
+          error={at("name")}
+          disabled={named}
+          required
+          withAsterisk={false}
+          autoComplete="off"
+          autoCapitalize="none"
+          spellCheck={false}
+        />
+        <TextInput
+          label="Owner"
+          description="Account whose quota is used, and who owns the submissions"
+          value={draft.owner}
+          onChange={event => change({ owner: event.currentTarget.value })}
+          error={at("owner")}
+          required
+          withAsterisk={false}
+          autoComplete="off"
+          autoCapitalize="none"
+          spellCheck={false}
+        />
+      </div>
+      <TextInput
+        label="Summary"
+        description={`One line for the list of ${kinds}`}
+        value={draft.summary}
+        onChange={event => change({ summary: event.currentTarget.value })}
+        error={at("summary")}
+        maxLength={300}
+      />
+    </>
+  );
+}

@@ -65,7 +65,11 @@ export function ThreadFields({ draft, change }: { draft: Draft; change: ChangeDr
           error={useFieldError("revision")}
         />
       </div>
-      <p className={classes.status} role="status" data-failed={found?.failure || preview.error ? "" : undefined}>
+      <p
+        className={classes.status}
+        role="status"
+        data-failed={found?.failure || preview.error ? "" : undefined}
+      >
         {canLookUp
           ? status(message, settled && preview.isFetching, found, preview.error)
           : "Sign in to see the mails that would be taken."}
