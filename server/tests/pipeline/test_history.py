@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,16 @@ from sqlalchemy import select
 
 from wqlab_contracts.enums import Arm, ErrorKind, OutboxEvent, Outcome, ShiftSource, ShiftState
 from wqlab_contracts.messages import RunResult
-from wqlab_server.models import HistoryLine, HistoryPoint, HistoryShift, PendingEvent, Run, Submission, WatchedHead
+from wqlab_server.models import (
+    HistoryChunk,
+    HistoryLine,
+    HistoryPoint,
+    HistoryShift,
+    PendingEvent,
+    Run,
+    Submission,
+    WatchedHead,
+)
 from wqlab_server.pipeline import history as step
 
 from ..support.lab import RunSession, failed, passing_run
@@ -78,6 +88,8 @@ def test_heads_become_points_of_a_line(watching: WatchingLab, upstream: Upstream
     assert points[0].effect is None and points[1].effect == 0  # nothing was before the first head
     (level,) = line.levels
     assert (level.start, level.end, level.middle) == (0, 3, 34)
+    (chunk,) = rows(watching, HistoryChunk)
+    assert [point["value"] for point in json.loads(f"[{chunk.series}]")] == [34, 34, 34]
     assert rows(watching, HistoryShift) == []
 
 

@@ -25,6 +25,7 @@ from ..models import (
 )
 from ..storage.db import clock
 from . import environment
+from .chunks import add_to_chunk
 from .shifts import open_shifts
 
 RECENT = 40
@@ -186,6 +187,7 @@ def _add_point(
     ).scalar()
     if added is not None:
         line.points += 1
+        add_to_chunk(session, line.id, head_id)
         line.recent = [*line.recent, summary.mean][-RECENT:]
         line.last_at = measured.run.compared_at
 

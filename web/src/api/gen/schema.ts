@@ -10101,6 +10101,13 @@ export interface operations {
                     "text/csv": string;
                 };
             };
+            /** @description The line still has the ETag in `If-None-Match` */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
