@@ -70,6 +70,7 @@ class HistoryPoint(Base):
     value: Mapped[float]
     stddev: Mapped[float | None]
     n: Mapped[int]
+    """Number of boots; 0 if the kernel is byte-identical to that of the head before, whose value it has."""
     effect: Mapped[float | None]
     ci_low: Mapped[float | None]
     ci_high: Mapped[float | None]
