@@ -6143,6 +6143,11 @@ export interface components {
             csrf_token: string | null;
             /** Expires At */
             expires_at: string | null;
+            /**
+             * Notice
+             * @default
+             */
+            notice: string;
             /** Provider */
             provider: string | null;
             /** Public Reading */
