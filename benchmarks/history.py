@@ -2,30 +2,56 @@
 
     python benchmarks/history.py [--runs 100000] [--samples 10000000]
 
-Fills a separate database with rows, asks for what each page shows through the server's own code, and prints the median
-and the 95th percentile of the calls (aims: a list under 50 ms, a chart of 5,000 points under 100 ms), and the time to
-add one head to a line. Times are of one machine at one moment.
+Fills a separate database with rows, sends the requests of each page to the API in this process, and prints the median
+and the 95th percentile of the answers (aims: a list under 50 ms, a chart of 5,000 points and a stored report under
+100 ms), and the time to add one head to a line. Before that it takes the newest migrations back and makes them again on
+these rows. Times are of one machine at one moment.
 """
 
 import argparse
+import json
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+from alembic import command
+from fastapi.testclient import TestClient
 from list_submissions import database
 from sqlalchemy import Engine, select, text
-from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import Role
+from wqlab_server import migrations
+from wqlab_server.app import create_app
+from wqlab_server.history.chunks import add_to_chunk
 from wqlab_server.history.shifts import open_shifts
-from wqlab_server.history.views import line_data, lines_of, shifts_of
-from wqlab_server.models import HistoryLine, HistoryShift
-from wqlab_server.storage.db import make_factory, transaction
+from wqlab_server.models import HistoryLine, HistoryPoint
+from wqlab_server.settings import Settings
+from wqlab_server.storage.db import SessionFactory, make_factory, transaction
 
 TREES = 20
 POINTS = 5_000
 """Points of a line: as many as heads of a tree."""
 REPEATS = 40
+ROOT = Path(__file__).resolve().parents[1]
+REPORT = ROOT / "server/tests/reports/kept/1.json"
+TARGETS = 12
+"""Targets of the stored report."""
+PAGES = {
+    "50 lines": "history/lines?limit=50",
+    "lines of one tree": "history/lines?tree=tree3",
+    "primary lines of one type": "history/lines?device_type=t2&role=primary",
+    "50 shifts": "history/shifts?limit=50",
+    "50 submissions": "submissions?limit=50",
+    "50 submissions that have a word": "submissions?limit=50&q=head+77",
+    f"chart of {POINTS:,} points": "history/lines/1",
+    f"stored report with {TARGETS} targets, JSON": "submissions/1/report",
+    f"stored report with {TARGETS} targets, text": "submissions/1/report?format=text",
+    f"stored report with {TARGETS} targets, HTML": "submissions/1/report?format=html",
+}
+"""What is asked for, and the path of the request."""
+MIGRATIONS = 4
+"""Newest migrations that are taken back and made again."""
 
 FILL = [
     """INSERT INTO devices (name, device_type, lab, health, health_reason, facts, dirty)
@@ -33,7 +59,8 @@ FILL = [
     FROM generate_series(0, 19) AS n""",
     """INSERT INTO submissions (id, request, owner, title, series_key, author, tree, priority, facets, state, outcome,
     exit_code, event_seq, finished_at)
-    SELECT n, '{}', 'bot', 'head ' || n, '', '', 'linux', 30, '{}', 'finished', 'passed', 0, 0, now()
+    SELECT n, '{"series": null, "tree": "linux", "targets": [{"plan": "locks", "device_type": "t0"}]}', 'bot',
+    'head ' || n, '', '', 'linux', 30, '{}', 'finished', 'passed', 0, 0, now()
     FROM generate_series(1, :runs) AS n""",
     """INSERT INTO runs (id, submission_id, purpose, target, owner, priority, device_type, device_spec, plan_name, plan,
     profile, files, recipe, fragments, modules, seed, blocks, steps, boots_done, verdict, headline, compared_at,
@@ -83,6 +110,30 @@ def fill(engine: Engine, runs: int, samples: int) -> None:
             used = {name: value for name, value in values.items() if f":{name}" in statement}
             connection.execute(text(statement), used)
             print(f"  {' '.join(statement.split()[:3]):<36} {time.perf_counter() - start:6.1f} s", flush=True)
+        report = json.loads(REPORT.read_text())
+        report["targets"] = report["targets"] * TARGETS
+        connection.execute(
+            text("INSERT INTO kept_reports (submission_id, document) VALUES (1, :document)"),
+            {"document": json.dumps(report)},
+        )
+
+
+def time_migrations(engine: Engine) -> None:
+    """Take the newest migrations back one after another, make them again, and print how long each takes."""
+    configuration = migrations.config()
+
+    def took(step: Callable[..., None], by: str) -> float:
+        start = time.perf_counter()
+        with engine.begin() as connection:
+            configuration.attributes["connection"] = connection
+            step(configuration, by)
+        return time.perf_counter() - start
+
+    newest = migrations.revisions()[:MIGRATIONS]
+    back = {revision: took(command.downgrade, "-1") for revision in newest}
+    made = {revision: took(command.upgrade, "+1") for revision in reversed(newest)}
+    for revision in reversed(newest):
+        print(f"migration {revision}: made {made[revision]:.1f} s, taken back {back[revision]:.1f} s", flush=True)
 
 
 def timed(what: str, work: Callable[[], object]) -> None:
@@ -97,13 +148,26 @@ def timed(what: str, work: Callable[[], object]) -> None:
     print(f"{what:<58} median {statistics.median(took):7.1f} ms, p95 {p95:7.1f} ms", flush=True)
 
 
-def list_page(session: Session, *conditions: object) -> None:
-    rows = session.scalars(select(HistoryLine).where(*conditions).order_by(HistoryLine.id.desc()).limit(50)).all()  # type: ignore[arg-type]
-    assert lines_of(session, rows)
+def time_pages(factory: SessionFactory, settings: Settings) -> None:
+    """Print how long the API takes for the requests of the pages."""
+
+    def asked(client: TestClient, path: str) -> Callable[[], object]:
+        return lambda: client.get(f"/api/v1/{path}").raise_for_status()
+
+    for what, path in PAGES.items():
+        with TestClient(create_app(settings, factory)) as client:  # each has the requests of a new client
+            timed(what, asked(client, path))
 
 
-def newest_shifts(session: Session) -> None:
-    assert shifts_of(session, session.scalars(select(HistoryShift).order_by(HistoryShift.id.desc()).limit(50)).all())
+def time_addition(factory: SessionFactory) -> None:
+    """Print how long it takes to compute what a new head changes of a line, apart from its own row."""
+    with transaction(factory) as session:
+        line = session.scalars(select(HistoryLine).order_by(HistoryLine.id).limit(1)).one()
+        heads = session.scalars(
+            select(HistoryPoint.head_id).where(HistoryPoint.line_id == line.id).order_by(HistoryPoint.head_id)
+        ).all()
+        timed("chunk of a point that is added", lambda: add_to_chunk(session, line.id, heads[-1]))
+        timed(f"levels and shifts when a point is added to {line.points}", lambda: open_shifts(session, line))
 
 
 def main() -> None:
@@ -111,18 +175,19 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=TREES * POINTS)
     parser.add_argument("--samples", type=int, default=10_000_000)
     options = parser.parse_args()
-    with database() as engine:
+    with database() as engine, tempfile.TemporaryDirectory() as folder:
         fill(engine, options.runs, options.samples)
+        time_migrations(engine)
+        settings = Settings(
+            database_url=engine.url.render_as_string(hide_password=False),
+            broker_url="redis://nobody",
+            data_dir=ROOT,
+            artifact_dir=Path(folder),
+            public_reading=True,
+        )
         factory = make_factory(engine, lambda _: None)
-        with transaction(factory) as session:
-            line = session.scalars(select(HistoryLine).order_by(HistoryLine.id).limit(1)).one()
-            timed("50 lines", lambda: list_page(session))
-            timed("lines of one tree", lambda: list_page(session, HistoryLine.tree_name == "tree3"))
-            timed("primary lines of one type", lambda: list_page(
-                session, HistoryLine.device_type == "t2", HistoryLine.role == Role.PRIMARY))  # fmt: skip
-            timed("50 shifts", lambda: newest_shifts(session))
-            timed(f"chart of {line.points} points", lambda: line_data(session, line).model_dump_json())
-            timed(f"levels and shifts when a point is added to {line.points}", lambda: open_shifts(session, line))
+        time_pages(factory, settings)
+        time_addition(factory)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,7 +22,7 @@ DEFAULT_TREE = "linux-6.12"
 PREFERRED_PORTS = {"api": 8750, "coordinator": 20408, "api-tls": 8443, "redis-tls": 6380}
 PASSED_VARIABLES = (
     *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS", "WQLAB_SANDBOX_WATCHED", "WQLAB_LEASE_S"),
-    *("WQLAB_ARTIFACT_URL", "WQLAB_ARTIFACT_OPTIONS", "FORWARDED_ALLOW_IPS"),
+    *("WQLAB_NOTICE", "WQLAB_ARTIFACT_URL", "WQLAB_ARTIFACT_OPTIONS", "FORWARDED_ALLOW_IPS"),
     *("WQLAB_CANARIES", "WQLAB_IDLE_CHECK_AFTER_S"),
     *("WQLAB_QUOTA_WAITING", "WQLAB_QUOTA_DEVICE_MINUTES", "WQLAB_QUOTA_BUILD_MINUTES", "WQLAB_QUOTA_BYTES"),
     *("WQLAB_ARTIFACT_TOTAL_BYTES", "WQLAB_ARTIFACT_KEEP_DAYS", "WQLAB_CONSOLE_TOTAL_BYTES", "WQLAB_CONSOLE_KEEP_DAYS"),
@@ -101,6 +101,10 @@ class LabPaths:
         if len(longest) > LONGEST_SOCKET_PATH:
             raise LabPathsError(f"WQLAB_STATE is too long for a unix socket ({longest}): choose a shorter path")
         return paths
+
+    def named(self, name: str) -> LabPaths:
+        """Return the folders of another lab of this machine, whose state folder is beside this one's."""
+        return replace(self, state=self.state.with_name(f"{self.state.name}-{name}"), serving=None)
 
     @property
     def run(self) -> Path:

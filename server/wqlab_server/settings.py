@@ -79,6 +79,8 @@ class Settings(OidcSettings):
     """Tree whose base commit the golden kernel is built from; empty: the default of kernels/trees.yaml."""
     public_reading: bool = False
     """True if everything except users and tokens may be read without signing in."""
+    notice: str = Field(default="", max_length=300)
+    """Shown at the top of every page, such as that the lab has examples or is down for maintenance."""
     session_idle_s: float = Field(default=7 * 86400.0, gt=0)
     """Time after which a browser session without requests expires."""
     session_life_s: float = Field(default=30 * 86400.0, gt=0)

@@ -176,6 +176,8 @@ def _point(line: HistoryLine, point: HistoryPoint) -> str:
     text = (
         f"{point.at:%Y-%m-%d %H:%M} {point.head.commit[:12]}{name}: {point.value:.6g}{spread} {line.unit}, n={point.n}"
     )
+    if point.n == 0:
+        return f"{text}: byte-identical to the head before"
     if point.verdict is not None:
         text += f": {point.verdict.value.replace('_', ' ')} ({_effect(line, point.effect, point.ci95)})"
     return text

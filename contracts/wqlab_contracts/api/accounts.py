@@ -92,6 +92,8 @@ class SessionView(Message):
     """True if the lab can be read without signing in."""
     provider: str | None = None
     """Text of the button that signs in with the lab's OpenID provider; null if it has none."""
+    notice: str = ""
+    """What the operator says at the top of every page; empty if nothing."""
 
 
 class ProviderView(Message):

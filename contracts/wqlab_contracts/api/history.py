@@ -40,7 +40,7 @@ class HistoryPoint(Message):
     stddev: float | None
     """Standard deviation between boots; null for a single boot."""
     n: int
-    """Number of boots."""
+    """Number of boots; 0 if the kernel is byte-identical to that of the head before, whose value it has."""
     effect: float | None
     """Change from the head before, measured side by side; null if there was none, or without evidence."""
     ci95: tuple[float, float] | None

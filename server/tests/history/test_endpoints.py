@@ -105,3 +105,13 @@ def test_changes_that_are_refused(lab: LabUnderTest) -> None:
         kay = session.scalars(select(User).where(User.name == "kay")).one()
         _, viewer = create_token(session, "kay", [Scope.READ], user=kay)
     change(lab, {"notes": "x"}, 403, viewer)
+
+
+def test_line_is_sent_again_only_if_it_has_changed(lab: LabUnderTest) -> None:
+    headers = {"Authorization": f"Bearer {lab.token}"}
+    first = lab.client.get("/api/v1/history/lines/1", headers=headers)
+    known = headers | {"If-None-Match": first.headers["ETag"]}
+    again = lab.client.get("/api/v1/history/lines/1", headers=known)
+    assert (again.status_code, again.content) == (304, b"")
+    change(lab, {"notes": "more pools"})
+    assert lab.client.get("/api/v1/history/lines/1", headers=known).status_code == 200

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.enums import Arm, ErrorKind, OutboxEvent, Outcome, ShiftSource, ShiftState
-from wqlab_contracts.messages import RunResult
-from wqlab_server.models import HistoryLine, HistoryPoint, HistoryShift, PendingEvent, Run, Submission, WatchedHead
+from wqlab_contracts.messages import BuildJob, BuildResult, RunResult
+from wqlab_server.models import (
+    HistoryChunk,
+    HistoryLine,
+    HistoryPoint,
+    HistoryShift,
+    PendingEvent,
+    Run,
+    Submission,
+    WatchedHead,
+)
 from wqlab_server.pipeline import history as step
 
 from ..support.lab import RunSession, failed, passing_run
+from ..support.scripted_worker import ScriptedWorker, passing_build
 from ..support.watching import Upstream, WatchingLab
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -78,7 +89,34 @@ def test_heads_become_points_of_a_line(watching: WatchingLab, upstream: Upstream
     assert points[0].effect is None and points[1].effect == 0  # nothing was before the first head
     (level,) = line.levels
     assert (level.start, level.end, level.middle) == (0, 3, 34)
+    (chunk,) = rows(watching, HistoryChunk)
+    assert [point["value"] for point in json.loads(f"[{chunk.series}]")] == [34, 34, 34]
     assert rows(watching, HistoryShift) == []
+
+
+def test_byte_identical_kernel_has_the_value_of_the_head_before(
+    watching: WatchingLab, upstream: Upstream, levels: Levels
+) -> None:
+    start = upstream.git("rev-parse", "for-next")
+    content = ["a"]
+
+    def build(job: BuildJob, worker: ScriptedWorker) -> BuildResult:
+        digest = "b" if job.source.commit == start else content[0]
+        return passing_build(job, worker).model_copy(update={"content_sha256": digest * 64})
+
+    watching.worker.on_build = build
+    watching.look()
+    next_head(watching, upstream, levels, 34)
+    for _ in range(2):
+        next_head(watching, upstream, levels, 99)  # its kernel is that of the head before, and is not booted
+    content[0] = "c"
+    next_head(watching, upstream, levels, 34)
+    (line,) = rows(watching, HistoryLine)
+    points = rows(watching, HistoryPoint)
+    assert [(point.value, point.n) for point in points] == [(34, 2), (34, 2), (34, 0), (34, 0), (34, 2)]
+    assert (points[2].effect, points[2].verdict, points[2].stddev, points[2].cut) == (0, "equivalent", None, "")
+    assert (line.points, line.recent) == (5, [34] * 5)
+    assert [(level.start, level.end) for level in line.levels] == [(0, 5)]
 
 
 def test_regression_is_told_only_after_a_second_paired_run(

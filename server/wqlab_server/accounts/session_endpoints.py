@@ -92,6 +92,7 @@ def _view(principal: Principal | None, settings: Settings) -> SessionView:
         csrf_token=principal.csrf if principal is not None and user is not None else None,
         expires_at=principal.ends_at if principal is not None and user is not None else None,
         public_reading=settings.public_reading,
+        notice=settings.notice,
         provider=settings.oidc_label if settings.oidc_issuer else None,
     )
 

@@ -7,7 +7,7 @@ import io
 from enum import StrEnum
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from sqlalchemy import func, select
 
 from wqlab_contracts.api.base import Page
@@ -18,13 +18,14 @@ from wqlab_contracts.jsontypes import JsonAwareTime
 from ..http.audit import Audit
 from ..http.auth import Maintainer, Reader
 from ..http.deps import Db
+from ..http.etags import revalidated
 from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
 from ..http.problems import ApiProblem, documented, invalid, not_found
 from ..models import HistoryLine as LineRow
 from ..models import HistoryShift as ShiftRow
 from ..models import User
 from ..storage.db import clock
-from .views import line_data, lines_of, shifts_of
+from .views import line_data, line_json, lines_of, shifts_of
 
 router = APIRouter(prefix="/history", tags=["history"], responses=documented(401, 403, 422, 429))
 
@@ -88,24 +89,30 @@ def list_history_lines(
 @router.get(
     "/lines/{line_id}",
     response_model=HistoryLineData,
-    responses={**documented(404), 200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+    responses={
+        **documented(404),
+        200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
+        304: {"description": "The line still has the ETag in `If-None-Match`"},
+    },
 )
 def get_history_line(
     line_id: Id,
+    request: Request,
     session: Db,
     _: Reader,
     format: Annotated[PointFormat, Query(description="`csv`: the points alone")] = PointFormat.JSON,
-) -> HistoryLineData | Response:
+) -> Response:
     """A line with its points, levels and shifts."""
     row = session.get(LineRow, line_id)
     if row is None:
         raise not_found("history line", line_id)
-    data = line_data(session, row)
     if format is PointFormat.JSON:
-        return data
+        return revalidated(request, line_json(session, row))
     name = f"wqlab-history-{line_id}.csv"
     return Response(
-        _csv(data), media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'}
+        _csv(line_data(session, row)),
+        media_type="text/csv",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
@@ -12,7 +13,7 @@ from sqlalchemy.orm import Session, selectinload
 
 from wqlab_contracts.api.report import ArmSummary
 from wqlab_contracts.api.report import Comparison as ComparisonData
-from wqlab_contracts.enums import Arm, Evidence, Question, Role, RunPurpose
+from wqlab_contracts.enums import Arm, Evidence, Question, Role, RunPurpose, Verdict
 
 from ..models import (
     Boot,
@@ -25,6 +26,7 @@ from ..models import (
 )
 from ..storage.db import clock
 from . import environment
+from .chunks import add_to_chunk
 from .shifts import open_shifts
 
 RECENT = 40
@@ -43,9 +45,9 @@ class _Measured:
 def record(session: Session, head: WatchedHead) -> list[HistoryLine]:
     """Add a point to each line that the head's submission measured, and return these lines.
 
-    The head before gets a point of its baseline boots on a line where it has none. Figures without evidence and
-    explanatory metrics have no line. The caller has locked the tree, so that points of a line are added one after
-    another.
+    The head before gets a point of its baseline boots on a line where it has none. A kernel that is byte-identical to
+    the one before was not booted, and has its value. Figures without evidence and explanatory metrics have no line. The
+    caller has locked the tree, so that points of a line are added one after another.
     """
     runs = session.scalars(
         select(Run)
@@ -55,6 +57,9 @@ def record(session: Session, head: WatchedHead) -> list[HistoryLine]:
     ).all()
     lines = []
     for run in runs:
+        if run.byte_identical:
+            lines += _repeat_points(session, head, run)
+            continue
         rows = _judged(session, run)
         if not rows:
             continue
@@ -68,6 +73,36 @@ def record(session: Session, head: WatchedHead) -> list[HistoryLine]:
     for line in lines:
         open_shifts(session, line)
     return lines
+
+
+def _repeat_points(session: Session, head: WatchedHead, run: Run) -> list[HistoryLine]:
+    """Give a head the values of the head before, whose kernel is byte-identical; return the lines that have them."""
+    found = session.execute(
+        select(HistoryLine, HistoryPoint)
+        .join(HistoryPoint, HistoryPoint.line_id == HistoryLine.id)
+        .where(
+            HistoryLine.tree_name == head.tree_name,
+            HistoryLine.ref == head.ref,
+            HistoryLine.plan_name == run.plan_name,
+            HistoryLine.device_type == run.device_type,
+            HistoryPoint.head_id == head.parent_id,
+        )
+        .order_by(HistoryLine.id)
+        .with_for_update(of=HistoryLine)
+        .execution_options(populate_existing=True)
+    ).all()
+    for line, before in found:
+        values = {
+            "run_id": run.id,
+            "environment_id": before.environment_id,
+            "value": before.value,
+            "n": 0,
+            "effect": 0.0,
+            "verdict": Verdict.EQUIVALENT,
+            "at": run.finished_at or clock(session),
+        }
+        _insert_point(session, line, head.id, values)
+    return [line for line, _ in found]
 
 
 def _judged(session: Session, run: Run) -> list[ComparisonData]:
@@ -164,30 +199,35 @@ def _add_point(
     cut: str = "",
 ) -> None:
     low, high = data.ci95 if data is not None and data.ci95 is not None else (None, None)
-    added = session.execute(
+    values = {
+        "run_id": measured.run.id,
+        "environment_id": measured.environment_ids[arm],
+        "value": summary.mean,
+        "stddev": summary.stddev,
+        "n": summary.n,
+        "effect": data.effect if data is not None else None,
+        "ci_low": low,
+        "ci_high": high,
+        "verdict": data.verdict if data is not None else None,
+        "cut": cut,
+        "at": measured.run.compared_at,
+    }
+    _insert_point(session, line, head_id, values)
+
+
+def _insert_point(session: Session, line: HistoryLine, head_id: int, values: Mapping[str, Any]) -> None:
+    """Insert the point of a head unless the line has one, and write what is derived from it."""
+    added = session.scalar(
         insert(HistoryPoint)
-        .values(
-            line_id=line.id,
-            head_id=head_id,
-            run_id=measured.run.id,
-            environment_id=measured.environment_ids[arm],
-            value=summary.mean,
-            stddev=summary.stddev,
-            n=summary.n,
-            effect=data.effect if data is not None else None,
-            ci_low=low,
-            ci_high=high,
-            verdict=data.verdict if data is not None else None,
-            cut=cut,
-            at=measured.run.compared_at,
-        )
+        .values(line_id=line.id, head_id=head_id, **{"cut": "", **values})
         .on_conflict_do_nothing()
         .returning(HistoryPoint.head_id)
-    ).scalar()
+    )
     if added is not None:
         line.points += 1
-        line.recent = [*line.recent, summary.mean][-RECENT:]
-        line.last_at = measured.run.compared_at
+        add_to_chunk(session, line.id, head_id)
+        line.recent = [*line.recent, values["value"]][-RECENT:]
+        line.last_at = values["at"]
 
 
 def not_recorded(session: Session) -> dict[str, list[int]]:

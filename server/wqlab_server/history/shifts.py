@@ -60,13 +60,22 @@ def open_shifts(session: Session, line: HistoryLine) -> list[HistoryShift]:
 
 
 def levels_of(points: Sequence[HistoryPoint], scale: Scale) -> list[HistoryLevel]:
-    """Return the levels of a line, oldest first; none extends over a change of the environment."""
+    """Return the levels of a line, oldest first; none extends over a change of the environment.
+
+    Points of byte-identical kernels repeat a value that was measured once, so that a level counts only the others. They
+    belong to the level of the point before.
+    """
     bounds = [0, *(index for index, point in enumerate(points) if point.cut and index), len(points)]
-    return [
-        HistoryLevel(start=start + level.start, end=start + level.end, middle=level.middle, spread=level.spread)
-        for start, end in itertools.pairwise(bounds)
-        for level in find_levels([point.value for point in points[start:end]], scale)
-    ]
+    found = []
+    for start, end in itertools.pairwise(bounds):
+        measured = [index for index in range(start, end) if points[index].n > 0]
+        levels = find_levels([points[index].value for index in measured], scale)
+        starts = [start, *(measured[level.start] for level in levels[1:]), end]
+        found += [
+            HistoryLevel(start=starts[order], end=starts[order + 1], middle=level.middle, spread=level.spread)
+            for order, level in enumerate(levels)
+        ]
+    return found
 
 
 def effect_between(before: float, after: float, scale: Scale) -> float | None:

@@ -12,6 +12,7 @@ from wqlab_contracts.api.watched_trees import HeadRef
 from wqlab_contracts.enums import ShiftState
 
 from ..models import HistoryLine, HistoryPoint, HistoryShift, Run, WatchedHead
+from .chunks import series_json
 from .shifts import is_worse
 
 OPEN = (ShiftState.NEW, ShiftState.CONFIRMED)
@@ -50,6 +51,19 @@ def lines_of(session: Session, rows: Sequence[HistoryLine]) -> list[api.HistoryL
 
 def line_data(session: Session, row: HistoryLine) -> api.HistoryLineData:
     """Return a line with all its points, levels and shifts."""
+    return _line_data(session, row, _series(session, row))
+
+
+def line_json(session: Session, row: HistoryLine) -> bytes:
+    """Return `line_data` as JSON. The points are copied from the line's chunks, which takes a tenth of the time."""
+    points = series_json(session, row)
+    if points is None:
+        return line_data(session, row).model_dump_json().encode()
+    described = _line_data(session, row, []).model_dump_json(exclude={"series"})
+    return f'{described[:-1]},"series":[{points}]}}'.encode()
+
+
+def _series(session: Session, row: HistoryLine) -> list[api.HistoryPoint]:
     points = session.execute(
         select(*_POINT_COLUMNS)
         .join(WatchedHead, WatchedHead.id == HistoryPoint.head_id)
@@ -57,12 +71,16 @@ def line_data(session: Session, row: HistoryLine) -> api.HistoryLineData:
         .where(HistoryPoint.line_id == row.id)
         .order_by(HistoryPoint.head_id)
     ).mappings()
-    series = [_point(each) for each in points]
+    return [_point(each) for each in points]
+
+
+def _line_data(session: Session, row: HistoryLine, series: list[api.HistoryPoint]) -> api.HistoryLineData:
     rows = session.scalars(select(HistoryShift).where(HistoryShift.line_id == row.id).order_by(HistoryShift.id)).all()
     found = shifts_of(session, rows)
     opened = sum(each.state in OPEN for each in found)
+    last = _last_points(session, [row.id])
     return api.HistoryLineData(
-        **_line_fields(row, series[-1] if series else None, opened), series=series, levels=row.levels, shifts=found
+        **_line_fields(row, last.get(row.id), opened), series=series, levels=row.levels, shifts=found
     )
 
 

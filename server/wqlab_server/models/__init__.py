@@ -1,4 +1,5 @@
-"""Define every table. The rows are the lab's authoritative state, without redundant columns except marked counters.
+"""Define every table. The rows are the lab's authoritative state, without redundant columns except marked counters
+and copies.
 
 Importing the package registers every table, so that foreign keys and relationships by name always resolve.
 """
@@ -9,7 +10,7 @@ from .audit import AuditEntry
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
 from .forges import ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
-from .history import HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
+from .history import HistoryChunk, HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
 from .job import Job
 from .kernelci import KernelCiCursor, KernelCiJob
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
@@ -54,6 +55,7 @@ __all__ = [
     "ForgeHead",
     "ForgeRepository",
     "HealthChange",
+    "HistoryChunk",
     "HistoryEnvironment",
     "HistoryLine",
     "HistoryPoint",

@@ -70,6 +70,7 @@ class HistoryPoint(Base):
     value: Mapped[float]
     stddev: Mapped[float | None]
     n: Mapped[int]
+    """Number of boots; 0 if the kernel is byte-identical to that of the head before, whose value it has."""
     effect: Mapped[float | None]
     ci_low: Mapped[float | None]
     ci_high: Mapped[float | None]
@@ -77,6 +78,22 @@ class HistoryPoint(Base):
     cut: Mapped[str] = mapped_column(default="")
     """What has changed in the environment since the point before."""
     at: Mapped[datetime]
+
+
+class HistoryChunk(Base):
+    """Neighbouring points of a line as JSON, written when a point is added: what a chart needs, without joins.
+
+    A chunk has the points from its first head to the next chunk's; the first one also has those before.
+    """
+
+    __tablename__ = "history_chunks"
+
+    line_id: Mapped[int] = mapped_column(ForeignKey("history_lines.id"), primary_key=True)
+    first_head_id: Mapped[int] = mapped_column(primary_key=True)
+    points: Mapped[int]
+    """Counter: number of points."""
+    series: Mapped[str]
+    """Points as `api.history.HistoryPoint`, oldest first, with commas between them."""
 
 
 class HistoryShift(Base):

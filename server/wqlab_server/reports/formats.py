@@ -13,6 +13,7 @@ from wqlab_contracts.enums import SubmissionState
 from wqlab_contracts.mail import to_bytes
 from wqlab_contracts.messages.source_mail import SourceMail
 
+from ..http.etags import etag_matches
 from ..http.headers import DOCUMENT_POLICY
 from ..http.problems import ApiProblem
 from ..settings import Settings
@@ -112,7 +113,7 @@ def report_response(
         etag = f'"{hashlib.sha256(body).hexdigest()}"'
         # A browser may cache the report but must revalidate it each time, because read permission can be revoked.
         headers |= {"Cache-Control": "private, no-cache", "ETag": etag}
-        if _etag_matches(request.headers.get("If-None-Match", ""), etag):
+        if etag_matches(request.headers.get("If-None-Match", ""), etag):
             return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
     return Response(body, media_type=CONTENT_TYPES[format_], headers=headers)
 
@@ -120,9 +121,3 @@ def report_response(
 def sender_of(settings: Settings) -> Sender:
     """Return as whom the lab writes to KCIDB."""
     return Sender(settings.kcidb_origin, public=settings.public_reading)
-
-
-def _etag_matches(if_none_match: str, etag: str) -> bool:
-    """Return True if an If-None-Match header matches `etag`, by weak comparison (RFC 9110, 13.1.2)."""
-    etags = [each.strip().removeprefix("W/") for each in if_none_match.split(",")]
-    return etag in etags or etags == ["*"]

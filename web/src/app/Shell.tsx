@@ -4,6 +4,7 @@ import { useEffect, useRef } from "react";
 import { LiveRegion } from "@/parts/LiveRegion";
 import { Footer } from "./Footer";
 import { Header } from "./Header";
+import { Notice } from "./Notice";
 import { OfflineBanner } from "./OfflineBanner";
 import classes from "./Shell.module.css";
 import { Toasts } from "./toasts";
@@ -25,7 +26,10 @@ export function Shell() {
       <a className={classes.skip} href="#main">
         Skip to content
       </a>
-      <Header />
+      <div>
+        <Header />
+        <Notice />
+      </div>
       <main id="main" className={classes.main} ref={main} tabIndex={-1}>
         <Outlet />
       </main>

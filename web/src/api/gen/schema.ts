@@ -6143,6 +6143,11 @@ export interface components {
             csrf_token: string | null;
             /** Expires At */
             expires_at: string | null;
+            /**
+             * Notice
+             * @default
+             */
+            notice: string;
             /** Provider */
             provider: string | null;
             /** Public Reading */
@@ -10100,6 +10105,13 @@ export interface operations {
                     "application/json": components["schemas"]["HistoryLineData"];
                     "text/csv": string;
                 };
+            };
+            /** @description The line still has the ETag in `If-None-Match` */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Unauthorized */
             401: {

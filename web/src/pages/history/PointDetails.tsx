@@ -8,7 +8,7 @@ import { VerdictBadge } from "@/parts/VerdictBadge";
 import { ChangeBadge } from "./ChangeBadge";
 import classes from "./history.module.css";
 import { headText } from "./labels";
-import { changeText, valueText } from "./points";
+import { bootsText, changeText, valueText } from "./points";
 
 interface PointDetailsProps {
   line: HistoryLineData;
@@ -35,7 +35,8 @@ export function PointDetails({ line, index, shift }: PointDetailsProps) {
       <dd>{absolute(new Date(point.at))}</dd>
       <dt>Value</dt>
       <dd>
-        {valueText(point, line)} <span className="muted">of {count(point.n, "boot")}</span>
+        {valueText(point, line)}{" "}
+        <span className="muted">{point.n > 0 ? `of ${bootsText(point)}` : bootsText(point)}</span>
       </dd>
       {level && (
         <>

@@ -12,6 +12,11 @@ export function valueText({ value, stddev, n }: HistoryPoint, { unit }: Pick<Of,
   return `${spread({ mean: value, stddev: n > 1 ? stddev : null })} ${unit}`.trimEnd();
 }
 
+/** Where the value is from: `4 boots`. */
+export function bootsText({ n }: Pick<HistoryPoint, "n">): string {
+  return n > 0 ? count(n, "boot") : "not booted: the kernel is byte-identical to that of the head before";
+}
+
 /** Change from the head before: `+17.6 % [+16.1, +19.0]`; empty if there is none. */
 export function changeText(
   point: HistoryPoint,
@@ -26,7 +31,7 @@ export function pointText(point: HistoryPoint, of: Of): string {
   const parts = [
     headText(point.head, of),
     absolute(new Date(point.at)).slice(0, 16),
-    `${valueText(point, of)} (${count(point.n, "boot")})`,
+    `${valueText(point, of)} (${bootsText(point)})`,
     ...(change ? [`${change} from the head before`] : []),
     ...(point.verdict ? [humanize(point.verdict)] : []),
     ...(point.cut ? [`environment changed: ${oneLine(point.cut)}`] : []),

@@ -1,0 +1,161 @@
+"""Measure the simulated heads one after another with the pipeline's own steps: only jobs are not done by workers.
+
+Comparisons, verdicts, points, shifts and their confirmation are those of the code that measures real heads, on
+simulated values. Everything that a head has made is then dated back to the head's time.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.enums import DeviceHealth, ShiftState, SubmissionState, WatchedHeadState
+from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.messages import CommitPair
+from wqlab_contracts.specs import WatchedTree as Spec
+
+from ...intake.watched_trees import repository_of
+from ...lab.service import change_pool, pool_changes
+from ...models import Device, HistoryShift, KeptReport, Run, Submission, WatchedHead, WatchedTree
+from ...settings import Settings
+from ...storage.db import SessionFactory, clock, transaction
+from ...storage.live_data import LiveData
+from ...submissions import service as submissions
+from ..commit_pairs import request_of
+from ..history import advance_history
+from . import story
+from .jobs import finish_jobs
+
+BRANCH = "for-next"
+
+
+class AlreadyFilled(Exception):
+    """The database has heads of watched trees: examples are never mixed with what was measured."""
+
+
+def load(factory: SessionFactory, settings: Settings, data: LiveData, *, owner: str, seed: int = 1) -> int:
+    """Fill an empty database, and return the number of heads. Raises AlreadyFilled."""
+    spec = Spec(
+        name=story.TREE,
+        summary="simulated example: no kernel was booted for these figures",
+        tree=next(name for name, tree in data.current().trees.items() if tree.url),
+        url="https://example.org/simulated.git",
+        branches=[BRANCH],
+        targets=[f"{story.PLAN}@{each}" for each in story.MACHINES],
+        blocks=story.BLOCKS,
+        minutes_a_day=100_000,
+        owner=owner,
+    )
+    with transaction(factory) as session:
+        known = (session.scalar(select(row).limit(1)) for row in (WatchedHead.id, Submission.id))
+        if any(each is not None for each in known):
+            raise AlreadyFilled("the database has submissions already: nothing was added to them")
+        _write_tree(session, spec, data.current())
+    with transaction(factory) as session:
+        now = clock(session)
+    parent: int | None = None
+    for index in range(story.HEADS):
+        at = now - (story.HEADS - 1 - index) * story.EVERY
+        parent = _add_head(factory, settings, data, spec, seed=seed, index=index, parent=parent, at=at)
+    with transaction(factory) as session:
+        _settle(session, owner)
+        session.execute(delete(KeptReport))  # they have today's dates; readers' requests write them anew
+    return story.HEADS
+
+
+def _write_tree(session: Session, spec: Spec, data: DataFolder) -> None:
+    for change in pool_changes(session, data):
+        change_pool(session, change)
+    session.flush()
+    session.execute(update(Device).values(health=DeviceHealth.GOOD, health_checked_at=clock(session)))
+    session.add(WatchedTree(name=spec.name, spec=spec, from_file=False, enabled=True, created_by=spec.owner))
+
+
+def _add_head(
+    factory: SessionFactory,
+    settings: Settings,
+    data: LiveData,
+    spec: Spec,
+    *,
+    seed: int,
+    index: int,
+    parent: int | None,
+    at: datetime,
+) -> int:
+    """Add a head, measure it against the one before, and confirm the shifts that it makes suspect; return its id."""
+    head_id = index + 1
+    commits = [story.commit(seed, each) for each in (index - 1, index)]
+    with transaction(factory) as session:
+        head = WatchedHead(
+            id=head_id, tree_name=spec.name, ref=BRANCH, name=BRANCH, commit=commits[1], seen_at=at, parent_id=parent,
+            state=WatchedHeadState.RUNNING if parent else WatchedHeadState.START,
+            reason="" if parent else "the first head that was seen",
+        )  # fmt: skip
+        session.add(head)
+        if parent is None:
+            return head_id
+        request = request_of(
+            spec, CommitPair(baseline=commits[0], candidate=commits[1], ref=BRANCH), spec.targets, _devices()
+        )
+        made = submissions.create(
+            session, data.current(), settings, request, spec.owner, repository=repository_of(spec, data.current())
+        )
+        head.submission_id, head.attempts, head.submitted_at = made.id, 1, at
+        number = made.id
+    finish_jobs(factory, settings, number, seed=seed, heads=(index - 1, index), at=at)
+    with transaction(factory) as session:
+        head = session.get_one(WatchedHead, head_id)
+        verdicts = session.scalars(select(Run.verdict).where(Run.submission_id == number, Run.verdict.is_not(None)))
+        head.state, head.ended_at = WatchedHeadState.MEASURED, at
+        head.verdicts, head.devices = sorted({str(each) for each in verdicts}), _devices()
+    advance_history(factory, settings, data)
+    _confirm(factory, settings, data, seed=seed, index=index, at=at)
+    return head_id
+
+
+def _devices() -> dict[str, str]:
+    """Return target -> device, the first unit of each type."""
+    units = {"xeon-2s": "xeon-1", "ryzen-3900x": "ryzen-1", "chromebook-biglittle": "chromebook-1", "tiny": "tiny-1"}
+    return {f"{story.PLAN}@{device_type}": unit for device_type, unit in units.items()}
+
+
+def _confirm(
+    factory: SessionFactory, settings: Settings, data: LiveData, *, seed: int, index: int, at: datetime
+) -> None:
+    """Measure both sides of the new shifts again, unless the story leaves them suspected."""
+    with transaction(factory) as session:
+        rows = session.execute(
+            select(Submission.id, HistoryShift.before_id, HistoryShift.after_id)
+            .join(HistoryShift, HistoryShift.submission_id == Submission.id)
+            .where(Submission.state != SubmissionState.FINISHED)
+            .distinct()
+        ).all()
+    if index != story.NOT_CONFIRMED:
+        for number, before, after in rows:
+            finish_jobs(factory, settings, number, seed=seed, heads=(before - 1, after - 1), at=at, again=True)
+        advance_history(factory, settings, data)
+    with transaction(factory) as session:
+        for shift in session.scalars(select(HistoryShift).where(HistoryShift.created_at > at)):
+            shift.created_at = shift.changed_at = at
+            shift.submitted_at = at if shift.submitted_at else None
+            shift.decided_at = at + story.EVERY / 6 if shift.decided_at else None
+
+
+def _settle(session: Session, owner: str) -> None:
+    """Explain and fix some of the confirmed shifts, as maintainers do."""
+    for shift in session.scalars(select(HistoryShift).where(HistoryShift.state == ShiftState.CONFIRMED)):
+        index = shift.after_id - 1
+        if index == story.MORE_LOCKS:
+            shift.state = ShiftState.FIXED
+            shift.notes = f"fixed by {story.title(story.FEWER_AGAIN)!r}"
+        elif index == story.STEPS["xeon-2s", "locks_per_flush_mean"][0]:
+            shift.state = ShiftState.EXPLAINED
+            shift.notes = "needed: the rescuer ran unlocked before"
+        elif index == story.STEPS["ryzen-3900x", "locks_per_fsync"][0]:
+            shift.owner = owner
+            continue
+        else:
+            continue
+        shift.owner = shift.changed_by = owner

@@ -1,0 +1,84 @@
+"""The simulated history of `make demo-history` fills the pages, and says everywhere that it is simulated."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from playwright.sync_api import expect
+
+from wqlab_contracts.enums import ShiftState
+from wqlab_lab import web
+from wqlab_lab.demo_history import NOTICE
+from wqlab_server.pipeline import example_history
+from wqlab_server.pipeline.example_history import story
+from wqlab_server.settings import Settings
+from wqlab_server.storage.db import SessionFactory
+
+from ..browser import GOOD_LAYOUT_SHIFT, WIDE
+from ..conftest import ROOT
+from .conftest import VIEWS, MakePerson
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(900)]
+
+TYPE, METRIC = "ryzen-3900x", "locks_per_fsync"
+
+
+@pytest.fixture
+def lab_settings(settings: Settings, redis: str) -> Settings:
+    """Return settings of a lab as `make demo-history` starts it."""
+    pages = web.build(Path(os.environ["WQLAB_CACHE"]))
+    return settings.model_copy(update={"data_dir": ROOT, "web_dir": pages, "broker_url": redis, "notice": NOTICE})
+
+
+def test_newcomer_sees_a_full_history_that_is_said_to_be_simulated(
+    person: MakePerson, sessions: SessionFactory, lab_settings: Settings, app: FastAPI, pictures: Path
+) -> None:
+    assert example_history.load(sessions, lab_settings, app.state.data, owner="maintain") == story.HEADS
+    with pytest.raises(example_history.AlreadyFilled):
+        example_history.load(sessions, lab_settings, app.state.data, owner="maintain")
+    reader = person("read")
+    page = reader.page
+    reader.open("/history")
+    expect(page.get_by_role("note").filter(has_text="no kernel was built or booted")).to_be_visible()
+    for state in ShiftState:
+        expect(page.get_by_role("cell", name=re.compile(f"^{state.value.replace('_', ' ')}")).first).to_be_visible()
+    for device_type in story.MACHINES:
+        expect(page.get_by_role("table", name=re.compile(f"^{device_type}:"))).to_be_visible()
+    expect(page.get_by_role("heading", name=f"Metrics ({3 * len(story.MACHINES)} lines)")).to_be_visible()
+    line = page.get_by_role("table", name="Metrics over heads").get_by_role("row", name=re.compile(f"{METRIC}.*{TYPE}"))
+    line.get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1, name=f"{METRIC} on {TYPE}")).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile(f"{story.HEADS} heads"))).to_be_visible()
+    expect(page.locator("[data-cut]").first).to_be_attached()
+    expect(page.get_by_text("compiler gcc 12.2.0 -> gcc 13.1.0")).to_be_visible()
+    types = page.get_by_role("region", name="On other device types")
+    expect(types.locator("svg")).to_have_count(len(story.MACHINES) - 1)
+    page.get_by_role("slider").focus()
+    page.keyboard.press("End")
+    page.get_by_role("link", name="report", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(story.SIMULATED)
+    expect(page.get_by_role("note").filter(has_text="no kernel was built or booted")).to_be_visible()
+
+    faults = []
+    for name, path in {
+        "demo-history": "/history",
+        "demo-line": "/history/6",
+        "demo-shift": "/history/shifts/39",
+    }.items():
+        reader.open(path)
+        expect(page.locator("main svg, main article").first).to_be_visible()
+        if (shift := reader.layout_shift()) >= GOOD_LAYOUT_SHIFT:
+            faults.append(f"{name} moves while it loads: {shift:.3f}")
+        for width, scheme, rules in VIEWS:
+            view = f"{name}-{width[0]}-{scheme}"
+            reader.look(width, scheme)
+            reader.photograph(pictures, view)
+            faults += [f"{view}: {violation}" for violation in reader.axe(rules)]
+            if (over := reader.overflow()) > 0:
+                faults.append(f"{view}: {over} px wider than its window")
+        reader.look(WIDE, "light")
+    assert not faults, "\n".join(faults)
