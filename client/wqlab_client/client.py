@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .calls.bisections import BisectionCalls
 from .calls.builds import BuildCalls, RunCalls
 from .calls.events import EventCalls
 from .calls.forges import ForgeCalls
@@ -26,6 +27,7 @@ class Client(
     RuleCalls,
     WatchedTreeCalls,
     HistoryCalls,
+    BisectionCalls,
     ForgeCalls,
     SubscriptionCalls,
 ):

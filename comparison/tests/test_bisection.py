@@ -7,12 +7,16 @@ import pytest
 
 from wqlab_comparison.bisection import (
     Boots,
+    Confirmation,
+    ConfirmationBoots,
     Crash,
     Found,
     Measurement,
     Shift,
     conclude,
     next_commit,
+    plain_boots,
+    pooled_deviation,
     probabilities,
 )
 
@@ -62,6 +66,32 @@ def test_nothing_left_to_measure_ends_in_a_range_of_all():
     chances = probabilities(3, Shift(5, 1), [])
     assert next_commit(chances, unusable={1, 2}) is None
     assert conclude(chances, unusable={1, 2}) == Found(1, 3, 1.0)
+
+
+def test_confirmation_against_the_parent_speaks_of_one_commit_only():
+    seen = [Measurement(2, (0.0,) * 4), Measurement(3, (5.0,) * 4)]
+    refuted = probabilities(4, Shift(5, 1), [*seen, Confirmation(3, 3, (0.0,) * 6)])
+    assert refuted[2] < 0.5  # the measurement of 3 or that of 2 was wrong
+    shown = probabilities(4, Shift(5, 1), [Confirmation(3, 3, (5.0,) * 6)])
+    assert shown[2] == max(shown) and shown[0] == shown[1] == shown[3]
+    failed = probabilities(4, Crash(0.5), [ConfirmationBoots(2, 3, passed=0, failed=4)])
+    assert failed[1] == failed[2] > 0.49
+    with pytest.raises(ValueError, match="commit 5 is not between 1 and 4"):
+        probabilities(4, Shift(5, 1), [Confirmation(3, 5, (5.0,))])
+
+
+def test_noise_is_pooled_over_measurements_of_different_commits():
+    assert pooled_deviation(5.0, [[1.0, 3.0], [11.0, 13.0], [7.0]]) == pytest.approx(2**0.5)
+    assert pooled_deviation(-6.0, [[-6.0, -6.0]]) == pytest.approx(0.6)  # exact counts
+    with pytest.raises(ValueError, match="not zero"):
+        pooled_deviation(0.0, [[1.0, 2.0]])
+
+
+def test_boots_of_a_plain_bisection():
+    assert plain_boots(64, 10, Shift(3, 1)) == PLAIN_BOOTS
+    assert plain_boots(1, 10, Shift(3, 1)) == 0
+    assert plain_boots(64, 2, Crash(0.5)) == 6 * 2 * 5
+    assert plain_boots(65, 2, Crash(1.0)) == 7 * 2 * 2
 
 
 def test_crash_that_comes_in_half_of_the_boots():

@@ -18,6 +18,7 @@ from wqlab_contracts.api import (
     accounts,
     audit,
     base,
+    bisections,
     builds,
     curves,
     deliveries,
@@ -37,11 +38,12 @@ from wqlab_contracts.api import (
     webhooks,
 )
 from wqlab_contracts.api import instrument as api_instrument
-from wqlab_contracts.messages import list_mails, list_reads, lookups, shared_boots
+from wqlab_contracts.messages import commit_lists, list_mails, list_reads, lookups, shared_boots
 from wqlab_contracts.messages import storage as storage_messages
 
 MODULES = (
     messages,
+    commit_lists,
     list_mails,
     list_reads,
     lookups,
@@ -49,6 +51,7 @@ MODULES = (
     accounts,
     audit,
     base,
+    bisections,
     builds,
     curves,
     deliveries,

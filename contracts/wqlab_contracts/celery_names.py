@@ -27,6 +27,7 @@ LIST_REPLY = "wqlab.list_reply"
 FORGE_SYNC = "wqlab.forge_sync"
 FORGE_POLL = "wqlab.forge_poll"
 FORGE_READING = "wqlab.forge_reading"
+COMMIT_LIST = "wqlab.commit_list"
 
 
 def lab_queue(lab: str) -> str:

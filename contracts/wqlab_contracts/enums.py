@@ -6,6 +6,9 @@ state never changes.
 
 from enum import IntEnum, StrEnum
 
+from .bisection_enums import BisectionState as BisectionState
+from .bisection_enums import BisectionStepKind as BisectionStepKind
+from .bisection_enums import BisectionStepState as BisectionStepState
 from .history_enums import ShiftSource as ShiftSource
 from .history_enums import ShiftState as ShiftState
 from .intake_enums import CommandState as CommandState
@@ -415,6 +418,8 @@ class AuditAction(StrEnum):
     REMOVE_WATCHED_TREE = "watched_tree.remove"
     CHECK_WATCHED_TREE = "watched_tree.check"
     CHANGE_SHIFT = "shift.change"
+    CREATE_BISECTION = "bisection.create"
+    CANCEL_BISECTION = "bisection.cancel"
     REQUEST = "request"
     """A request that needs a scope which its sender does not have."""
 

@@ -63,6 +63,8 @@ WITHOUT_SUCCESS = {
     ),  # need a measured head
     *("show_confirmation", "confirm_mail_address", "show_unsubscription", "unsubscribe"),  # need the token of a mail
     "edit_mail",  # needs a mail that still waits, and mail addresses
+    "create_bisection",  # needs a tree, plan, device type and metric that exist
+    *("get_bisection", "cancel_bisection"),  # need a bisection
     *("create_rule", "change_rule"),  # need an archive whose list can be watched
     *("get_rule", "preview_rule", "switch_rule_on", "switch_rule_off", "remove_rule"),  # need a rule
     "start_oidc_sign_in",  # redirects
@@ -126,6 +128,8 @@ AUDITED = {
     "disable_watched_tree": AuditAction.DISABLE_WATCHED_TREE,
     "check_watched_tree": AuditAction.CHECK_WATCHED_TREE,
     "change_history_shift": AuditAction.CHANGE_SHIFT,
+    "create_bisection": AuditAction.CREATE_BISECTION,
+    "cancel_bisection": AuditAction.CANCEL_BISECTION,
 }
 """Operation -> the action that it adds to the audit log."""
 

@@ -6,6 +6,7 @@ import { rootRoute } from "./app/root";
 import { parseSearch, stringifySearch } from "./lib/search";
 import { accountRoute } from "./pages/account/route";
 import { adminLabsRoute, adminUsersRoute, auditRoute } from "./pages/admin/route";
+import { bisectionRoute, bisectionsRoute } from "./pages/bisections/route";
 import { compareRoute } from "./pages/compare/route";
 import { forgesRoute } from "./pages/forges/route";
 import { historyRoute, lineRoute, shiftRoute } from "./pages/history/route";
@@ -37,6 +38,8 @@ const routeTree = rootRoute.addChildren([
   historyRoute,
   lineRoute,
   shiftRoute,
+  bisectionsRoute,
+  bisectionRoute,
   signInRoute,
   accountRoute,
   adminUsersRoute,

@@ -70,6 +70,12 @@ def forge_reading(id: int) -> None:
         reading_jobs.forge_reading(id, settings())
 
 
+@app.task(name=celery_names.COMMIT_LIST)  # type: ignore[untyped-decorator]
+def commit_list(id: int) -> None:
+    if has_room_for_a_job(Workspace(settings().cache)):
+        reading_jobs.commit_list(id, settings())
+
+
 @app.task(name=celery_names.LIST_READ)  # type: ignore[untyped-decorator]
 def list_read(id: int) -> None:
     if has_room_for_a_job(Workspace(settings().cache)):

@@ -13,6 +13,7 @@ from ..errors import WqlabError
 from . import (
     account,
     audit,
+    bisections,
     device_check,
     devices,
     doctor,
@@ -54,6 +55,7 @@ for _commands in (
     labs,
     watched_trees,
     history,
+    bisections,
     forges,
     webhooks,
     subscriptions,

@@ -107,6 +107,14 @@ def parse_targets(options: Sequence[tuple[str, str]], *, sweep: bool = False) ->
         raise _usage_error("--target", error) from None
 
 
+def parse_one_target(target: str, setting: str | None, parameters: Sequence[str]) -> Target:
+    """Parse the options of a command with one target. Raises UsageError as `parse_targets` does."""
+    options = [("--target", target), *(("--param", each) for each in parameters)]
+    if setting:
+        options.append(("--setting", setting))
+    return parse_targets(options)[0]
+
+
 def _parse_setting(value: str) -> str:
     try:
         return format_setting(parse_setting(value))
@@ -195,7 +203,7 @@ def _usage_error(what: str, error: ValidationError) -> UsageError:
     return UsageError(f"{what}: {where}: {first['msg']} (got {str(first['input'])[:60]!r})")
 
 
-def _choose_tree(session: Session, option: str | None) -> str:
+def choose_tree(session: Session, option: str | None) -> str:
     """Return the tree of the option, the configuration, or the lab's default or only tree."""
     if option:
         return option
@@ -323,7 +331,7 @@ def submit(  # noqa: PLR0917 - the options of a command
     try:
         request = SubmissionRequest(
             series=series,
-            tree=_choose_tree(session, tree),
+            tree=choose_tree(session, tree),
             targets=targets,
             blocks=blocks,
             repetitions=repetitions,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, computed_field
 
-from ..enums import Direction, Evidence, Role, Scale, ShiftSource, ShiftState, Verdict
+from ..enums import BisectionState, Direction, Evidence, Role, Scale, ShiftSource, ShiftState, Verdict
 from ..messages import Message
 from ..units import effect_unit
 from .base import ComputedResource
@@ -88,6 +88,18 @@ class HistoryLine(ComputedResource):
         return effect_unit(self.scale, self.unit)
 
 
+class ShiftBisection(Message):
+    """What the bisection of a shift has found so far."""
+
+    id: int
+    state: BisectionState
+    culprit: str | None
+    """Commit that is found or suspected; of a range its last one."""
+    first: str | None
+    """First commit of the range; equal to the culprit unless commits before it cannot be measured."""
+    subject: str
+
+
 class HistoryShift(ComputedResource):
     """A change of a line's level between two heads, and what became of it."""
 
@@ -105,6 +117,8 @@ class HistoryShift(ComputedResource):
     """True if the suspected change is to the worse; null for a metric without a better direction."""
     submission_id: int | None
     """Submission that measures both sides again."""
+    bisection: ShiftBisection | None = None
+    """The search for its commit; null while it is not confirmed, and if none was begun."""
     effect: float | None
     """Change in that submission; null while there is none, or if it was not measured."""
     ci95: tuple[float, float] | None

@@ -23,8 +23,9 @@ class ApplyJob(Message):
     tree: Tree
     series: Series | None
     """None for a settings study: only the head of the tree is resolved."""
-    seen: list[GitObject] = Field(default_factory=list, max_length=2)
-    """Commits of a pair that the lab has seen as heads of a watched tree, so that they may be fetched by their id."""
+    seen: list[GitObject] = Field(default_factory=list, max_length=4)
+    """Commits that the lab has seen as heads of a watched tree, so that they may be fetched by their id: those of the
+    pair, and the ends of the bisection that the pair is of."""
     thread: ThreadSource | None = None
     """Where to get the series from, if it is given by a Message-ID."""
     toolchain: str = "gcc"

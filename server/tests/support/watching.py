@@ -1,4 +1,5 @@
-"""A lab that watches a real git repository: looks and applies are those of the real worker, boots are scripted."""
+"""A lab that watches a real git repository: looks, applies and commit lists are those of the real worker, boots are
+scripted."""
 
 from __future__ import annotations
 
@@ -9,14 +10,18 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from wqlab_contracts.celery_names import LOOKUP
+from wqlab_contracts.celery_names import COMMIT_LIST, LOOKUP
+from wqlab_contracts.enums import Outcome
 from wqlab_contracts.enums import WatchedHeadState as State
 from wqlab_contracts.messages import ApplyJob, ApplyResult
+from wqlab_contracts.messages.commit_lists import CommitListJob, CommitListResult
 from wqlab_contracts.messages.lookups import LookupJob
 from wqlab_server.models import Submission, WatchedHead, WatchedTree
 from wqlab_server.storage.db import Message
 from wqlab_worker.apply.apply_series import apply
+from wqlab_worker.apply.list_commits import list_commits
 from wqlab_worker.apply.lookup import look_up
+from wqlab_worker.failures import JobError
 from wqlab_worker.workspace import Workspace
 
 from .lab import LabUnderTest, ScriptedWorker
@@ -67,19 +72,32 @@ class Upstream:
 
 
 class WatchingLab(LabUnderTest):
-    """A lab whose looks and applies are real."""
+    """A lab whose looks, applies and commit lists are real."""
 
     workspace: Workspace
 
     def handle(self, message: Message) -> None:
-        if message.task != LOOKUP:
+        if message.task not in {LOOKUP, COMMIT_LIST}:
             super().handle(message)
             return
         assert message.id is not None
+        if message.task == COMMIT_LIST:
+            self.list_commits(message.id)
+            return
         claim = self.worker.claim("lookups", message.id)
         if claim is not None:
             result = look_up(LookupJob.model_validate(claim["job"]), self.workspace)
             self.worker.finish("lookups", message.id, claim["fence"], result)
+
+    def list_commits(self, list_id: int) -> None:
+        claim = self.worker.claim("commit_lists", list_id)
+        if claim is None:
+            return
+        try:
+            result = list_commits(CommitListJob.model_validate(claim["job"]), self.workspace)
+        except JobError as error:
+            result = CommitListResult(outcome=Outcome.FAILED, failure=error.failure)
+        self.worker.finish("commit_lists", list_id, claim["fence"], result)
 
     def apply_for_real(self, job: ApplyJob, _: ScriptedWorker) -> ApplyResult:
         return apply(job, self.workspace)

@@ -29,7 +29,17 @@ from ..http.problems import ApiProblem, not_found
 from ..jobs import claims
 from ..jobs.errors import StaleFence, infrastructure_failure
 from ..jobs.state import Ended, Retry, decide_job
-from ..models import Apply, ArtifactLink, Build, Submission, SubmissionBuild, WatchedHead, WatchedTree
+from ..models import (
+    Apply,
+    ArtifactLink,
+    Bisection,
+    BisectionStep,
+    Build,
+    Submission,
+    SubmissionBuild,
+    WatchedHead,
+    WatchedTree,
+)
 from ..settings import Settings
 from ..storage.db import clock
 from ..storage.events import emit, emit_to_all
@@ -167,14 +177,21 @@ def claim_apply(
 
 
 def _seen_commits(session: Session, apply: Apply, submission: Submission | None) -> list[str]:
-    """Return the commits of a pair that the lab has seen as heads of a watched tree in the repository of the apply."""
+    """Return the commits that the lab has seen as heads of a watched tree in the repository of the apply: those of a
+    pair, and the ends of the bisection that it is of."""
     series = submission.request.series if submission is not None else None
     pair = series.commits if series is not None else None
     if pair is None:
         return []
+    ends = session.execute(
+        select(Bisection.good, Bisection.bad)
+        .join(BisectionStep, BisectionStep.bisection_id == Bisection.id)
+        .where(BisectionStep.submission_id == apply.submission_id)
+        .limit(1)
+    ).one_or_none()
     found = session.scalars(
         select(WatchedHead.commit)
-        .where(WatchedHead.commit.in_([pair.baseline, pair.candidate]))
+        .where(WatchedHead.commit.in_([pair.baseline, pair.candidate, *(ends or ())]))
         .join(WatchedTree, WatchedTree.name == WatchedHead.tree_name)
         .where(type_coerce(WatchedTree.spec, JSONB)["tree"].astext == apply.tree.name)
     )

@@ -11,7 +11,7 @@ from wqlab_contracts.api import history as api
 from wqlab_contracts.api.watched_trees import HeadRef
 from wqlab_contracts.enums import ShiftState
 
-from ..models import HistoryLine, HistoryPoint, HistoryShift, Run, WatchedHead
+from ..models import Bisection, HistoryLine, HistoryPoint, HistoryShift, Run, WatchedHead
 from .chunks import series_json
 from .shifts import is_worse
 
@@ -89,10 +89,30 @@ def shifts_of(session: Session, rows: Sequence[HistoryShift]) -> list[api.Histor
     lines = session.scalars(select(HistoryLine).where(HistoryLine.id.in_({row.line_id for row in rows}))).all()
     views = {view.id: view for view in lines_of(session, lines)}
     heads = _heads(session, {id_ for row in rows for id_ in (row.before_id, row.after_id)})
-    return [_shift(row, views[row.line_id], heads) for row in rows]
+    searches = _bisections(session, {row.bisection_id for row in rows if row.bisection_id is not None})
+    return [_shift(row, views[row.line_id], heads, searches) for row in rows]
 
 
-def _shift(row: HistoryShift, line: api.HistoryLine, heads: Mapping[int, HeadRef]) -> api.HistoryShift:
+def _bisections(session: Session, ids: Iterable[int]) -> dict[int, api.ShiftBisection]:
+    rows = session.execute(
+        select(Bisection.id, Bisection.state, Bisection.culprit, Bisection.first, Bisection.culprit_subject).where(
+            Bisection.id.in_(list(ids))
+        )
+    )
+    return {
+        row.id: api.ShiftBisection(
+            id=row.id, state=row.state, culprit=row.culprit, first=row.first, subject=row.culprit_subject
+        )
+        for row in rows
+    }
+
+
+def _shift(
+    row: HistoryShift,
+    line: api.HistoryLine,
+    heads: Mapping[int, HeadRef],
+    searches: Mapping[int, api.ShiftBisection],
+) -> api.HistoryShift:
     return api.HistoryShift(
         id=row.id,
         line=line,
@@ -103,6 +123,7 @@ def _shift(row: HistoryShift, line: api.HistoryLine, heads: Mapping[int, HeadRef
         suspected_effect=row.suspected_effect,
         worse=is_worse(line.direction, row.suspected_effect),
         submission_id=row.submission_id,
+        bisection=searches[row.bisection_id] if row.bisection_id is not None else None,
         effect=row.effect,
         ci95=_interval(row.ci_low, row.ci_high),
         verdict=row.verdict,

@@ -8,6 +8,7 @@ from .accounts import BrowserSession, SignInThrottle, Token, User
 from .artifacts import Artifact, ArtifactLink
 from .audit import AuditEntry
 from .base import Base, Typed, fences
+from .bisections import Bisection, BisectionStep, CommitList
 from .builds import Build, SubmissionBuild
 from .forges import ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
 from .history import HistoryChunk, HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
@@ -36,12 +37,15 @@ __all__ = [
     "ArtifactLink",
     "AuditEntry",
     "Base",
+    "Bisection",
+    "BisectionStep",
     "BlockAttempt",
     "Boot",
     "BootHost",
     "BootValue",
     "BrowserSession",
     "Build",
+    "CommitList",
     "Comparison",
     "ConsoleChunk",
     "Delivery",

@@ -13,6 +13,7 @@ from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
 from wqlab_contracts import enums
+from wqlab_contracts.api.bisections import BisectionRequest
 from wqlab_contracts.api.canaries import FloorJump
 from wqlab_contracts.api.history import HistoryLevel
 from wqlab_contracts.api.report import Comparison as ComparisonData
@@ -33,6 +34,7 @@ from wqlab_contracts.messages import (
     StackFrame,
     ThreadSource,
 )
+from wqlab_contracts.messages.commit_lists import CommitListResult
 from wqlab_contracts.messages.forge_listings import ForgeListing
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_mails import ListMail, ListSource
@@ -95,6 +97,9 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.AttemptOutcome,
             enums.AuditAction,
             enums.AuditOutcome,
+            enums.BisectionState,
+            enums.BisectionStepKind,
+            enums.BisectionStepState,
             enums.BootState,
             enums.CanaryKind,
             enums.CommandState,
@@ -129,8 +134,10 @@ _COLUMN_TYPES: dict[Any, Any] = {
         type_: Typed(type_)
         for type_ in (
             ApplyResult,
+            BisectionRequest,
             BootFiles,
             BuildResult,
+            CommitListResult,
             CommitRange,
             ComparisonData,
             DeviceFacts,

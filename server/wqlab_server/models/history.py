@@ -114,6 +114,8 @@ class HistoryShift(Base):
     state: Mapped[ShiftState] = mapped_column(default=ShiftState.NEW)
     suspected_effect: Mapped[float]
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
+    bisection_id: Mapped[int | None] = mapped_column(ForeignKey("bisections.id"), index=True)
+    """The bisection that searches its commit; equal shifts of several lines share one."""
     attempts: Mapped[int] = mapped_column(default=0)
     """Number of submissions made to confirm it."""
     quoted_s: Mapped[float | None]

@@ -35,7 +35,18 @@ from ..jobs.errors import canceled_failure, infrastructure_failure
 from ..jobs.state import change_state
 from ..lab import lease
 from ..lab import service as lab_service
-from ..models import Apply, Build, Comparison, Device, ForgeHead, Run, Submission, SubmissionBuild, WatchedHead
+from ..models import (
+    Apply,
+    BisectionStep,
+    Build,
+    Comparison,
+    Device,
+    ForgeHead,
+    Run,
+    Submission,
+    SubmissionBuild,
+    WatchedHead,
+)
 from ..reports.stored_report import store_report
 from ..settings import Settings
 from ..storage import source_mails
@@ -327,11 +338,12 @@ def _record_verdicts(session: Session, submission: Submission, compared: Sequenc
     return [failure for failure in kernel_failures if failure is not None]
 
 
-def _is_head(session: Session, submission: Submission) -> bool:
-    """Return True if the submission measures a head of a watched tree: nobody is told of a regression there before a
-    second paired run has confirmed it, which is a submission of its own."""
+def _is_untold(session: Session, submission: Submission) -> bool:
+    """Return True if nobody is told of a regression in the submission: if it measures a head of a watched tree, which
+    is told once a second paired run has confirmed it, or if it is a step of a bisection of a known regression."""
     head = select(WatchedHead.id).where(WatchedHead.submission_id == submission.id)
-    return session.scalar(head.limit(1)) is not None
+    step = select(BisectionStep.id).where(BisectionStep.submission_id == submission.id)
+    return session.scalar(head.limit(1)) is not None or session.scalar(step.limit(1)) is not None
 
 
 def _finish_submission(
@@ -358,7 +370,7 @@ def _finish_submission(
     store_report(session, submission, ArtifactStore.of(settings), settings.public_url)
     announce(session, OutboxEvent.SUBMISSION_FINISHED, submission.id, submission_id=submission.id)
     found = select(Run.id).where(Run.submission_id == submission.id, Run.verdict == Verdict.REGRESSION)
-    if session.scalar(found.limit(1)) is not None and not _is_head(session, submission):
+    if session.scalar(found.limit(1)) is not None and not _is_untold(session, submission):
         announce(session, OutboxEvent.REGRESSION_FOUND, submission.id, submission_id=submission.id)
     emit(session, submission.id, EventKind.REPORT_READY)
     emit(

@@ -1,4 +1,5 @@
-"""Submit two commits of a watched tree within the tree's budget: heads as they come, and both sides of a shift."""
+"""Submit two commits of a watched tree within the tree's budget: heads as they come, both sides of a shift, and the
+steps of its bisection."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from wqlab_contracts.messages import CommitPair, Series, Target
 from wqlab_contracts.specs import WatchedTree as Spec
 
 from ..http.problems import ApiProblem
-from ..models import Device, HistoryLine, HistoryShift, WatchedHead, WatchedTree
+from ..models import Bisection, BisectionStep, Device, HistoryLine, HistoryShift, WatchedHead, WatchedTree
 from ..settings import Settings
 from ..submissions import quotas
 from ..submissions.quote_service import make_quote
@@ -81,6 +82,11 @@ def check_budget(session: Session, tree: WatchedTree, quoted_s: float, now: date
             select(HistoryShift.quoted_s, HistoryShift.submitted_at)
             .join(HistoryLine, HistoryLine.id == HistoryShift.line_id)
             .where(HistoryLine.tree_name == tree.name, HistoryShift.submitted_at > now - DAY)
+        ),
+        *session.execute(
+            select(BisectionStep.quoted_s, BisectionStep.submitted_at)
+            .join(Bisection, Bisection.id == BisectionStep.bisection_id)
+            .where(Bisection.watched_tree == tree.name, BisectionStep.submitted_at > now - DAY)
         ),
     ]
     used_s = sum(quoted or 0.0 for quoted, _ in started)

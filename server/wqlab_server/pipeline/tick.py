@@ -1,8 +1,9 @@
 """Run one tick over the whole lab.
 
 A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, measures new heads of
-watched trees, takes series from watched lists, runs canaries on idle devices, repeats unanswered messages, writes and
-wakes deliveries, and runs retention when it is due. An error in one item does not affect the others.
+watched trees, advances bisections, takes series from watched lists, runs canaries on idle devices, repeats unanswered
+messages, writes and wakes deliveries, and runs retention when it is due. An error in one item does not affect the
+others.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ..storage.sequences import close_gaps
 from . import assign_devices, canaries, device_check, device_sessions, health_checks
 from .advance import advance
 from .announcements import send_announcements
+from .bisections import advance_bisections
 from .clock_steps import shorten_claims
 from .due import due_submissions
 from .forges import advance_forges
@@ -67,6 +69,7 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
         _sync_devices_and_checks(factory, settings, data)
         watch_trees(factory, settings, data)
         advance_history(factory, settings, data)
+        advance_bisections(factory, settings, data)
         with isolate_errors(factory, "audit", "operator"), transaction(factory) as session:
             record_changes(session, settings, data)
         watch_lists(factory, settings, data)

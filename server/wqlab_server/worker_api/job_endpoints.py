@@ -1,6 +1,6 @@
 """Endpoints to claim jobs, send heartbeats, events and console, and finish them.
 
-Jobs are applies, builds, runs, lookups and list reads.
+Jobs are applies, builds, runs, lookups, commit lists and list reads.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from wqlab_contracts.messages import (
     RunClaim,
     RunEvents,
 )
+from wqlab_contracts.messages.commit_lists import CommitListClaim, FinishCommitList
 from wqlab_contracts.messages.forge_readings import FinishForgeReading, ForgeReadingClaim
 from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim
 from wqlab_contracts.messages.thread_lookups import FinishThreadLookup, ThreadLookupClaim
 
+from ..bisections import lists as commit_lists
 from ..builds import service as builds
 from ..http.auth import BuildWorker, Worker
 from ..http.deps import AppSettings, Data, Db
@@ -205,6 +207,39 @@ def forge_reading_events(head_id: int, body: ProgressEvents, db: Db, _: BuildWor
 @router.post("/forge_readings/{head_id}/finish", status_code=204)
 def finish_forge_reading(head_id: int, body: FinishForgeReading, db: Db, settings: AppSettings, _: BuildWorker) -> None:
     heads.finish(db, head_id, body.fence, body.result, settings)
+
+
+# --- commits of bisections ---------------------------------------------------------------------------------------
+
+
+@router.post("/commit_lists/{list_id}/claim", dependencies=[Depends(check_protocol)])
+def claim_commit_list(
+    list_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker
+) -> CommitListClaim:
+    job, fence = commit_lists.claim(db, list_id, body.worker, settings, nonce=body.nonce)
+    return CommitListClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
+
+
+@router.post("/commit_lists/{list_id}/heartbeat")
+def heartbeat_commit_list(
+    list_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: BuildWorker
+) -> HeartbeatAnswer:
+    row = commit_lists.lock(db, list_id)
+    claims.extend(row, claims.check_fence(db, row, body.fence), settings.claim_s)
+    return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=row.cancel_requested_at is not None)
+
+
+@router.post("/commit_lists/{list_id}/events", status_code=204)
+def commit_list_events(list_id: int, body: ProgressEvents, db: Db, _: BuildWorker) -> None:
+    row = commit_lists.lock(db, list_id)
+    claims.check_fence(db, row, body.fence)
+    for event in body.events:
+        row.progress, row.progress_done, row.progress_total = event.text, event.done, event.total
+
+
+@router.post("/commit_lists/{list_id}/finish", status_code=204)
+def finish_commit_list(list_id: int, body: FinishCommitList, db: Db, settings: AppSettings, _: BuildWorker) -> None:
+    commit_lists.finish(db, list_id, body.fence, body.result, settings)
 
 
 # --- list reads -------------------------------------------------------------------------------------------------

@@ -29,7 +29,9 @@ export function Header() {
     ? "/submissions"
     : href.startsWith("/watched-trees")
       ? "/rules"
-      : null;
+      : href.startsWith("/bisections")
+        ? "/history"
+        : null;
   useDismissOnOutsideEvent(bar, open, () => setOpen(false));
 
   // Close the menu after navigation.

@@ -168,6 +168,10 @@ const STATE_TONES: Record<string, Tone> = {
   new: "unsure",
   confirmed: "unsure",
   fixed: "good",
+  found: "good",
+  range: "unsure",
+  not_confirmed: "unsure",
+  unusable: "unsure",
 };
 
 /** Return the tone of a state or an outcome; `none` for states in progress. */

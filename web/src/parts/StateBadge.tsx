@@ -8,6 +8,7 @@ const AT_REST = new Set([
   ...["waiting_for_review", "delivered", "given_up", "dropped", "not_measured"],
   ...["on", "off", "taken", "not_taken", "start", "measured", "skipped", "failed"],
   ...["new", "confirmed", "not_reproduced", "explained", "fixed"],
+  ...["found", "range", "no_difference", "not_confirmed", "unusable", "repeated", "canceled"],
 ]);
 
 /** The state of something, or its outcome once it has finished. */

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from wqlab_contracts.enums import Outcome
 from wqlab_contracts.messages import ApplyJob, ApplyResult, CommitPair, CommitRange, PatchSummary
+from wqlab_contracts.specs import Tree
 
 from ..failures import UserError
 from ..linear_patterns import LinearPattern
@@ -22,17 +23,20 @@ def resolve_pair(pair: CommitPair, job: ApplyJob, mirror: Mirror, toolchain: str
     """Return both commits as sources, and how they are related.
 
     Their objects are read without the sandbox, as those of the tree's own branch. So a commit is taken only from the
-    tree's branch, from `pair.ref` of the tree's repository, or if the lab has seen it as the head of a watched tree: by
-    its id alone, a server would also send commits that anyone has pushed to a fork. Commits with the same files give
-    equal kernels, which need no measurement. Raises UserError if a commit is not there.
+    tree's branch, from `pair.ref` of the tree's repository, or if it is a commit that the lab has seen as the head of a
+    watched tree, or one of its ancestors: by its id alone, a server would also send commits that anyone has pushed to
+    a fork. Commits with the same files give equal kernels, which need no measurement. Raises UserError if a commit is
+    not there.
     """
-    tips = [mirror.head, _fetch_ref(pair.ref, job, mirror.git.workspace, progress)]
+    tips = [mirror.head, fetch_named_ref(pair.ref, job.tree, mirror.git.workspace, progress)]
     git = mirror.git
+    for commit in job.seen:
+        with suppress(UserError):  # some servers send only commits that a ref has
+            fetch_commit(job.tree, commit, git.workspace, progress)
+        if git.commit(commit) is not None:
+            tips.append(commit)
     for commit in (pair.baseline, pair.candidate):
-        if commit in job.seen:
-            with suppress(UserError):  # some servers send only commits that a ref has
-                fetch_commit(job.tree, commit, git.workspace, progress)
-        if git.commit(commit) is None or not (commit in job.seen or any(_has(git, tip, commit) for tip in tips)):
+        if git.commit(commit) is None or not any(has_commit(git, tip, commit) for tip in tips):
             raise UserError(
                 f"commit {commit[:12]} is neither on {pair.ref} nor on {job.tree.branch} of tree {job.tree.name}",
                 advice="If the branch was rewritten since, compare a commit that it still has.",
@@ -60,20 +64,23 @@ def _summaries(git: Git, pair: CommitPair) -> list[PatchSummary]:
         return []
 
 
-def _fetch_ref(ref: str, job: ApplyJob, workspace: Workspace, progress: Progress) -> str:
-    """Fetch a branch, else a tag, of the tree's repository, and return its commit; an empty string if there is none."""
+def fetch_named_ref(ref: str, tree: Tree, workspace: Workspace, progress: Progress) -> str:
+    """Fetch a branch, else a tag, of the tree's repository, and return its commit; an empty string if there is none.
+
+    Raises UserError if `ref` is no name of a branch or tag, or the tree is a source package.
+    """
     if not _REF.fullmatch(ref) or ".." in ref or ref.endswith((".lock", "/")):
         raise UserError(f"{ref!r} is not a branch or a tag")
-    if job.tree.url is None:
-        raise UserError(f"tree {job.tree.name} is a source package; only commits of a git repository can be compared")
+    if tree.url is None:
+        raise UserError(f"tree {tree.name} is a source package; only commits of a git repository can be compared")
     for kind in ("heads", "tags"):
         with suppress(UserError):
-            git = fetch_ref(job.tree, f"refs/{kind}/{ref}", workspace, progress)
+            git = fetch_ref(tree, f"refs/{kind}/{ref}", workspace, progress)
             return git.commit(f"refs/watched/{kind}/{ref}") or ""
     return ""
 
 
-def _has(git: Git, tip: str, commit: str) -> bool:
+def has_commit(git: Git, tip: str, commit: str) -> bool:
     """Return True if `commit` is `tip` or one of its ancestors."""
     if not tip:
         return False

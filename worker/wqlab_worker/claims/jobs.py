@@ -33,6 +33,7 @@ from wqlab_contracts.messages import (
     RunEvent,
     RunResult,
 )
+from wqlab_contracts.messages.commit_lists import CommitListResult
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_contracts.messages.lookups import LookupResult
@@ -61,6 +62,7 @@ ResultT = TypeVar(
     LookupResult,
     ThreadLookupResult,
     ForgeReadingResult,
+    CommitListResult,
     ListReadResult,
     RunResult,
 )

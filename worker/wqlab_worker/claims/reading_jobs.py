@@ -1,4 +1,4 @@
-"""Process jobs that read something for the server: branches, mail threads, watched lists and heads of forges."""
+"""Process jobs that read something for the server: branches, mail threads, watched lists, heads of forges, commits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 
 from wqlab_contracts.enums import Outcome
 from wqlab_contracts.messages import Artifact
+from wqlab_contracts.messages.commit_lists import CommitListResult
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_contracts.messages.lookups import LookupResult
@@ -73,6 +74,23 @@ def forge_reading(id_: int, settings: Settings) -> None:
     ref, stop = JobRef("forge_readings", id_, claim.fence), Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
         finish(server.finish_forge_reading, ref, work_and_upload(server, ref, stop, work, ForgeReadingResult))
+
+
+def commit_list(id_: int, settings: Settings) -> None:
+    """List the commits of a bisection, under heartbeats: the first fetch of a tree takes minutes."""
+    from ..apply.list_commits import list_commits
+
+    server, claimed_at = connect_server(settings), time.monotonic()
+    claim = server.claim_commit_list(id_)
+    if claim is None:
+        return
+
+    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[CommitListResult, list[Artifact]]:
+        return list_commits(claim.job, workspace, progress), []
+
+    ref, stop = JobRef("commit_lists", id_, claim.fence), Stop()
+    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
+        finish(server.finish_commit_list, ref, work_and_upload(server, ref, stop, work, CommitListResult))
 
 
 def list_read(id_: int, settings: Settings) -> None:

@@ -49,6 +49,7 @@ from wqlab_contracts.messages import (
     RunResult,
     protocol,
 )
+from wqlab_contracts.messages.commit_lists import CommitListClaim, CommitListResult, FinishCommitList
 from wqlab_contracts.messages.forge_readings import FinishForgeReading, ForgeReadingClaim, ForgeReadingResult
 from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim, ListReadResult
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim, LookupResult
@@ -71,9 +72,19 @@ log = structlog.get_logger()
 
 __all__ = ["ArtifactCorrupt", "JobRef", "Lease", "Server", "ServerFull", "ServerRefused", "StaleFence", "sha256_of"]
 
-JobKind = Literal["applies", "builds", "runs", "lookups", "thread_lookups", "forge_readings", "list_reads", "boots"]
+JobKind = Literal[
+    "applies", "builds", "runs", "lookups", "thread_lookups", "forge_readings", "commit_lists", "list_reads", "boots"
+]
 ClaimT = TypeVar(
-    "ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim, ThreadLookupClaim, ForgeReadingClaim, ListReadClaim
+    "ClaimT",
+    ApplyClaim,
+    BuildClaim,
+    RunClaim,
+    LookupClaim,
+    ThreadLookupClaim,
+    ForgeReadingClaim,
+    CommitListClaim,
+    ListReadClaim,
 )
 
 
@@ -162,6 +173,9 @@ class Server:
     def claim_forge_reading(self, id_: int) -> ForgeReadingClaim | None:
         return self._claim("forge_readings", id_, ForgeReadingClaim)
 
+    def claim_commit_list(self, id_: int) -> CommitListClaim | None:
+        return self._claim("commit_lists", id_, CommitListClaim)
+
     def claim_list_read(self, id_: int) -> ListReadClaim | None:
         return self._claim("list_reads", id_, ListReadClaim)
 
@@ -201,6 +215,9 @@ class Server:
 
     def finish_forge_reading(self, job: JobRef, result: ForgeReadingResult) -> None:
         self._post(f"forge_readings/{job.id}/finish", FinishForgeReading(fence=job.fence, result=result))
+
+    def finish_commit_list(self, job: JobRef, result: CommitListResult) -> None:
+        self._post(f"commit_lists/{job.id}/finish", FinishCommitList(fence=job.fence, result=result))
 
     def finish_list_read(self, job: JobRef, result: ListReadResult) -> None:
         self._post(f"list_reads/{job.id}/finish", FinishListRead(fence=job.fence, result=result))

@@ -58,6 +58,8 @@ const KNOWN: Record<AuditAction, true> = {
   "watched_tree.remove": true,
   "watched_tree.check": true,
   "shift.change": true,
+  "bisection.create": true,
+  "bisection.cancel": true,
   "data.change": true,
   "settings.change": true,
   "audit.prune": true,

@@ -59,6 +59,7 @@ export function HistoryPage() {
           <a href="/docs/history/">How shifts are found and confirmed</a>
         </>
       }
+      actions={<Link to="/bisections">Bisections</Link>}
     >
       {loading ? (
         <Skeleton lines={24} height="1.8rem" />

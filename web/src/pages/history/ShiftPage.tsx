@@ -4,7 +4,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { historyLineQuery, historyShiftQuery } from "@/api/historyQueries";
 import { useSession } from "@/api/session";
-import type { HeadRef, HistoryLineData, HistoryShift } from "@/api/types";
+import type { HeadRef, HistoryLineData, HistoryShift, ShiftBisection } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { clean, humanize, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
@@ -13,6 +13,7 @@ import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
 import { VerdictBadge } from "@/parts/VerdictBadge";
+import { goesOn } from "../bisections/labels";
 import { ChangeBadge } from "./ChangeBadge";
 import classes from "./history.module.css";
 import {
@@ -22,6 +23,7 @@ import {
   measuredText,
   SOURCE_MEANING,
   STATE_MEANING,
+  shortCommit,
   suspectedText,
 } from "./labels";
 import { MiniChart } from "./MiniChart";
@@ -31,6 +33,9 @@ import { lowerBound } from "./view";
 
 /** Poll while its confirmation may be running: there are no events for shifts. */
 const REFRESH_MS = 30_000;
+/** Its confirmation, or the search for its commit, may be running. */
+const isUnderway = ({ state, bisection }: HistoryShift) =>
+  state === "new" || (bisection != null && goesOn(bisection));
 /** Heads shown on each side. */
 const AROUND = 20;
 const route = getRouteApi("/history/shifts/$id");
@@ -40,7 +45,7 @@ export function ShiftPage() {
   const session = useSession();
   const { data: shift } = useSuspenseQuery({
     ...historyShiftQuery(id),
-    refetchInterval: query => (query.state.data?.state === "new" ? REFRESH_MS : false),
+    refetchInterval: query => (query.state.data && isUnderway(query.state.data) ? REFRESH_MS : false),
   });
   const { line } = shift;
   const user = session?.user;
@@ -126,6 +131,14 @@ function Facts({ of }: { of: HistoryShift }) {
           </>
         )}
       </dd>
+      {of.bisection && (
+        <>
+          <dt>Commit</dt>
+          <dd className={classes.long}>
+            <BisectionText of={of.bisection} />
+          </dd>
+        </>
+      )}
       <dt>Owner</dt>
       <dd>{of.owner || <span className="muted">nobody</span>}</dd>
       <dt>Opened</dt>
@@ -149,6 +162,32 @@ function Facts({ of }: { of: HistoryShift }) {
         </>
       )}
     </dl>
+  );
+}
+
+/** The commit that was found, or how far the search is. */
+function BisectionText({ of }: { of: ShiftBisection }) {
+  const found = of.state === "found" || of.state === "range";
+  return (
+    <>
+      {found && of.culprit !== null ? (
+        <>
+          <code>
+            {of.first !== null && of.first !== of.culprit && `${shortCommit(of.first)}..`}
+            {shortCommit(of.culprit)}
+          </code>{" "}
+          {oneLine(of.subject)}
+          {", by "}
+        </>
+      ) : (
+        <>
+          <StateBadge state={of.state} /> in{" "}
+        </>
+      )}
+      <Link to="/bisections/$id" params={{ id: of.id }}>
+        bisection {of.id}
+      </Link>
+    </>
   );
 }
 

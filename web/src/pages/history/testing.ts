@@ -78,6 +78,7 @@ export function makeShift(of: Partial<HistoryShift> = {}): HistoryShift {
     suspected_effect: 17.6,
     worse: true,
     submission_id: null,
+    bisection: null,
     effect: null,
     ci95: null,
     verdict: null,

@@ -1,0 +1,111 @@
+"""Open a bisection for each confirmed shift of a watched tree: it searches the commit, within the tree's budget."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import structlog
+from sqlalchemy import case, select
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.api.bisections import BisectionRequest
+from wqlab_contracts.enums import Role, ShiftState
+from wqlab_contracts.loading import DataFolder
+
+from ..bisections import service
+from ..http.problems import ApiProblem
+from ..intake import watched_trees
+from ..models import Bisection, HistoryLine, HistoryShift, WatchedHead, WatchedTree
+from ..storage.db import SessionFactory, clock, transaction
+from .commit_pairs import text_of
+from .tick_errors import isolate_errors
+
+MOST_AGE = timedelta(days=7)
+"""Age of a decision up to which a shift is bisected: an old one would use the budget of what is new."""
+
+log = structlog.get_logger(__name__)
+
+
+def open_bisections(factory: SessionFactory, data: DataFolder) -> None:
+    """Open a bisection for each confirmed shift that has none; those of the same heads and target share one."""
+    with transaction(factory) as session:
+        waiting = session.scalars(
+            select(HistoryShift.id)
+            .join(HistoryLine, HistoryLine.id == HistoryShift.line_id)
+            .where(
+                HistoryShift.state == ShiftState.CONFIRMED,
+                HistoryShift.bisection_id.is_(None),
+                HistoryShift.decided_at > clock(session) - MOST_AGE,
+            )
+            # The primary metric is what the others follow from.
+            .order_by(case((HistoryLine.role == Role.PRIMARY, 0), else_=1), HistoryShift.id)
+        ).all()
+    for shift_id in waiting:
+        with isolate_errors(factory, "bisections", shift_id), transaction(factory) as session:
+            _open(session, shift_id, data)
+
+
+def _open(session: Session, shift_id: int, data: DataFolder) -> None:
+    line = session.scalars(
+        select(HistoryLine)
+        .join(HistoryShift, HistoryShift.line_id == HistoryLine.id)
+        .where(HistoryShift.id == shift_id)
+    ).one()
+    tree = session.get_one(WatchedTree, line.tree_name, with_for_update=True)
+    shift = session.get_one(HistoryShift, shift_id, with_for_update=True, populate_existing=True)
+    if shift.bisection_id is not None or not tree.enabled or tree.removed_at is not None:
+        return
+    spec = tree.spec
+    if spec.tree not in data.trees:
+        return
+    same = _bisection_of_equal_shift(session, line, shift)
+    if same is not None:
+        shift.bisection_id = same
+        return
+    before, after = (session.get_one(WatchedHead, id_) for id_ in (shift.before_id, shift.after_id))
+    request = BisectionRequest(
+        tree=spec.tree,
+        good=before.commit,
+        bad=after.commit,
+        ref=after.name,
+        plan=line.plan_name,
+        device_type=line.device_type,
+        scenario=line.scenario,
+        setting=line.setting,
+        parameters=spec.parameters,
+        metric=line.metric,
+        blocks=spec.blocks,
+        priority=spec.priority,
+    )
+    try:
+        made = service.create(
+            session,
+            data,
+            request,
+            spec.owner,
+            limited=True,
+            repository=watched_trees.repository_of(spec, data),
+            watched_tree=tree.name,
+        )
+    except ApiProblem as problem:  # such as a plan that is gone
+        shift.reason = f"not bisected: {text_of(problem)}"
+        return
+    shift.bisection_id = made.id
+    log.info("shift_bisected", shift=shift.id, bisection=made.id)
+
+
+def _bisection_of_equal_shift(session: Session, line: HistoryLine, shift: HistoryShift) -> int | None:
+    """Return the bisection of another shift between the same heads, measured by the same plan on the same type."""
+    return session.scalar(
+        select(Bisection.id)
+        .join(HistoryShift, HistoryShift.bisection_id == Bisection.id)
+        .join(HistoryLine, HistoryLine.id == HistoryShift.line_id)
+        .where(
+            HistoryShift.before_id == shift.before_id,
+            HistoryShift.after_id == shift.after_id,
+            HistoryLine.plan_name == line.plan_name,
+            HistoryLine.device_type == line.device_type,
+        )
+        .order_by(Bisection.id)
+        .limit(1)
+    )
