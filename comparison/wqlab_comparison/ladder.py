@@ -127,7 +127,7 @@ def _describe(failure: Accusation, boots: int) -> str:
 def sentence(ladder: Iterable[LadderRung], *, instrumented: bool = False) -> str:
     """Return the patches that change something and those that break the series.
 
-    Example: `patch 3 regresses; patch 5 improves; patches 2 and 4 do not build, so the series cannot be bisected there`.
+    Example: `patch 3 regresses; patch 5 improves; the kernel after patch 6 did not come through`.
     """
     rungs_ = list(ladder)
     parts = []

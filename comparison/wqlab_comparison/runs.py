@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from wqlab_contracts.api.report import Comparison, UnsupportedView
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import Arm, FindingKind, Verdict
+from wqlab_contracts.enums import PAIR, Arm, FindingKind, Verdict
 from wqlab_contracts.messages import Failure
 from wqlab_contracts.messages.walk import WalkStep, rungs
 from wqlab_contracts.specs import TestPlan
@@ -61,7 +61,7 @@ class RecordedRun:
 
     @property
     def arms(self) -> list[Arm]:
-        used = {arm for arms in self.blocks for arm in arms}
+        used = {arm for arms in self.blocks for arm in arms} | (set(PAIR) if self.walk else set())
         return [arm for arm in Arm if arm in used]
 
 

@@ -25,7 +25,7 @@ class LadderRung(Message):
     reference: int
     """Number of the patch that it was measured against; 0 for the base."""
     verdict: Verdict | None
-    """Verdict of the primary metric over all scenarios; `failed` without a kernel that runs, null without figures yet."""
+    """Verdict of the primary metric over all scenarios; `failed` without a kernel that runs, null if not known yet."""
     headline: str
     """The verdict in one sentence, with its figures."""
     comparisons: list[Comparison] = Field(default_factory=list)

@@ -200,8 +200,8 @@ def test_walk_continues_after_a_lost_lease(lab: LabUnderTest) -> None:
     (run,) = lab.runs(submission_id)
     assert run.boots_done == 3
     lab.expire("runs", run.id)
-    lab.worker.on_run = lambda session: [session.send_block(plan) for plan in session.remaining] and RunResult(
-        outcome=Outcome.PASSED
+    lab.worker.on_run = lambda session: (
+        [session.send_block(plan) for plan in session.remaining] and RunResult(outcome=Outcome.PASSED)
     )
     lab.finished(submission_id)
     (target,) = lab.report(submission_id).targets

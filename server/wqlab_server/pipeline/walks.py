@@ -48,7 +48,7 @@ def settle(baseline: Build, steps: Sequence[WalkStep], builds: Sequence[Build], 
     """Return the steps with the states of their kernels, once every build has ended. Pure.
 
     Byte-identical kernels get one arm, unless `force` is set: that of the base, of the whole series, or of the first
-    of them.
+    of them. If the last patch restores the base, it has an arm of its own.
     """
     arms: dict[str, Arm] = {_digest(baseline): Arm.BASELINE}
     if builds[-1].outcome is Outcome.PASSED:
@@ -63,6 +63,9 @@ def settle(baseline: Build, steps: Sequence[WalkStep], builds: Sequence[Build], 
         state = StepState.IDENTICAL if arm is before else StepState.MEASURED
         settled.append(step.model_copy(update={"arm": arm, "state": state}))
         before = arm
+    if before is Arm.BASELINE and len(booted_arms(settled)) > 1:
+        # The whole series is the base again, but patches between are not: it is measured, so that it has a verdict.
+        settled[-1] = settled[-1].model_copy(update={"arm": Arm.CANDIDATE, "state": StepState.MEASURED})
     return settled
 
 
@@ -142,4 +145,3 @@ def _with_neighbours(steps: Sequence[WalkStep]) -> list[WalkStep]:
         found.append(step.model_copy(update={"state": state}))
         before = step.arm
     return found
-

@@ -148,7 +148,11 @@ class _Parts:
         """Return where the counts come from, of all valid boots with a profile."""
         files = []
         for boot in rows.boots:
-            sha256 = self._files.get((rows.run.id, instrument.file_name(_key(boot)))) if boot.valid and boot.arm in PAIR else None
+            sha256 = (
+                self._files.get((rows.run.id, instrument.file_name(_key(boot))))
+                if boot.valid and boot.arm in PAIR
+                else None
+            )
             if sha256 is not None:
                 files.append(ProfileFile(boot.arm, boot.block, partial(_bytes, self._store, sha256)))
         return instrument_cells(rows.run.plan, rows.run.profile.settings, files)

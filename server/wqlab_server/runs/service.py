@@ -239,8 +239,8 @@ def attempts_without_progress(session: Session, run_id: int) -> int:
             .where(RunAttempt.run_id == run_id)
             .where(RunAttempt.finished_at > func.coalesce(last_block, RunAttempt.started_at))
             .where(RunAttempt.outcome != Outcome.PASSED)  # one that ended at a look
-        # One that ended with the kernel of a patch of a walk, whose other kernels are measured on.
-        .where(type_coerce(RunAttempt.failure, JSONB)["kind"].astext.is_distinct_from(ErrorKind.KERNEL.value))
+            # One that ended with the kernel of a patch of a walk, whose other kernels are measured on.
+            .where(type_coerce(RunAttempt.failure, JSONB)["kind"].astext.is_distinct_from(ErrorKind.KERNEL.value))
         )
         or 0
     )

@@ -83,10 +83,10 @@ def block_plan(blocks: int, series: bool, seed: int, looks: Sequence[int] = ()) 
 def walk_plan(blocks: int, arms: Sequence[Arm], seed: int) -> list[list[Arm]]:
     """Return the arms of each block of a walk in boot order.
 
-    Blocks come in pairs: an order, and its reverse, in random order. In such a pair each arm has the same mean position,
-    so a steady drift of the device cancels in every comparison. The orders are the rotations of the patches' order, each
-    once before one is repeated, so that two neighbours are apart in only one of them, and each arm comes first equally
-    often. With an odd number of blocks the last one has no reverse.
+    Blocks come in pairs: an order, and its reverse, in random order. In such a pair each arm has the same mean
+    position, so a steady drift of the device cancels in every comparison. The orders are the rotations of the patches'
+    order, each once before one is repeated, so that two neighbours are apart in only one of them, and each arm comes
+    first equally often. With an odd number of blocks the last one has no reverse.
     """
     shuffle = random.Random(seed)  # noqa: S311 - an order that is stored with its seed, not a secret
     plan: list[list[Arm]] = []

@@ -119,7 +119,11 @@ def quote(request: Request, state: LabSnapshot) -> Quote:
                 device_counts=devices,
                 starts_at=starts_at,
                 ends_at=starts_at + timedelta(seconds=device_s) if starts_at else None,
-                notes=[*_seed_notes(target), *([UNKNOWN_PATCHES] if target.patches_unknown else []), *_notes(devices, ready_s, [*ahead, *running])],
+                notes=[
+                    *_seed_notes(target),
+                    *([UNKNOWN_PATCHES] if target.patches_unknown else []),
+                    *_notes(devices, ready_s, [*ahead, *running]),
+                ],
             )
         )
     bases = [*(each.basis for each in builds), *(each.basis for each in targets)]
@@ -214,8 +218,9 @@ def _builds(kernels: Sequence[RequestedKernel]) -> list[BuildQuote]:
     return quotes
 
 
-def _seed_notes(target: RequestedTarget) -> list[str]:
-    return [f"{target.profile.blocks} seeds: {target.why_seeds}"] if target.why_seeds else []
+def _target_notes(target: RequestedTarget) -> list[str]:
+    seeds = [f"{target.profile.blocks} seeds: {target.why_seeds}"] if target.why_seeds else []
+    return [*seeds, *([UNKNOWN_PATCHES] if target.patches_unknown else [])]
 
 
 def _notes(devices: DeviceCounts, ready_s: float | None, ahead: Sequence[UnfinishedRun]) -> list[str]:

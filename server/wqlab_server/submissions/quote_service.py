@@ -106,8 +106,8 @@ _BuildTimes = dict[tuple[str, str, Arm], timings.MeanTime]
 def _kernels(
     session: Session, data: DataFolder, request: SubmissionRequest, targets: Sequence[Target], times: _BuildTimes
 ) -> list[RequestedKernel]:
-    """Return the needed kernels: a baseline, with a series a candidate, and in a walk those between, per recipe, architecture and kind of device
-    (emulated or not)."""
+    """Return the needed kernels: a baseline, with a series a candidate, and in a walk those between, per recipe,
+    architecture and kind of device (emulated or not)."""
     arms = [*PAIR, *BETWEEN[: boots_per_block(request) - 2]] if request.series is not None else [Arm.BASELINE]
     types = [data.device_type(target.device_type) for target in targets]
     kinds = dict.fromkeys((request.recipe_for(spec), spec.arch, spec.emulated) for spec in types)

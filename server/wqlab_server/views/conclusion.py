@@ -25,7 +25,9 @@ def findings_of(rows: RunRows) -> list[FindingView]:
 
 def conclusion_of(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -> Conclusion:
     """Return verdict and headline of a run. `rows.run` needs its snapshot columns."""
-    return conclude_run(recorded_run(rows.run), _recorded_boots(rows), findings_of(rows), comparisons, rows.lab_discards)
+    return conclude_run(
+        recorded_run(rows.run), _recorded_boots(rows), findings_of(rows), comparisons, rows.lab_discards
+    )
 
 
 def ladder_of_rows(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -> Ladder | None:

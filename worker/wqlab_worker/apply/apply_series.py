@@ -99,6 +99,7 @@ def _result(
             f"the series changes nothing: its files are the same as those of {base[:12]}",
             advice="To compare settings only, submit without a series.",
         )
+
     def tick() -> None:
         progress("measuring the series", 0, 0)
 

@@ -33,7 +33,7 @@ def check_walkable(git: ConfinedGit, base: str, commit: str) -> list[str]:
     if len(commits) > WALK_LIMIT:
         raise UserError(
             f"the series has {len(commits)} patches; a walk has at most {WALK_LIMIT}",
-            advice="Submit it in parts (a branch, with the last commit of the part before as its base), or without --walk.",
+            advice="Submit it in parts, each a branch whose base is the last commit before, or without --walk.",
         )
     return commits
 

@@ -189,8 +189,8 @@ class _Run:
         attributed = failed_boot.failure.model_copy(
             update={
                 "kind": ErrorKind.KERNEL,
-                "advice": f"{SAME_FAILURE_LIMIT} boots of the {failed_boot.arm.value} failed like this; the baseline passes on the "
-                "same device.",
+                "advice": f"{SAME_FAILURE_LIMIT} boots of the {failed_boot.arm.value} failed like this; the baseline "
+                "passes on the same device.",
             }
         )
         return RunResult(outcome=Outcome.FAILED, failure=attributed, arm=failed_boot.arm)
