@@ -19,9 +19,11 @@ from wqlab_contracts.api import (
     audit,
     base,
     builds,
+    comparison,
     curves,
     deliveries,
     devices,
+    ladder,
     plans,
     queue,
     quotes,
@@ -37,7 +39,7 @@ from wqlab_contracts.api import (
     webhooks,
 )
 from wqlab_contracts.api import instrument as api_instrument
-from wqlab_contracts.messages import list_mails, list_reads, lookups, shared_boots
+from wqlab_contracts.messages import list_mails, list_reads, lookups, shared_boots, walk
 from wqlab_contracts.messages import storage as storage_messages
 
 MODULES = (
@@ -46,6 +48,9 @@ MODULES = (
     list_reads,
     lookups,
     shared_boots,
+    walk,
+    comparison,
+    ladder,
     accounts,
     audit,
     base,

@@ -119,11 +119,7 @@ def quote(request: Request, state: LabSnapshot) -> Quote:
                 device_counts=devices,
                 starts_at=starts_at,
                 ends_at=starts_at + timedelta(seconds=device_s) if starts_at else None,
-                notes=[
-                    *_seed_notes(target),
-                    *([UNKNOWN_PATCHES] if target.patches_unknown else []),
-                    *_notes(devices, ready_s, [*ahead, *running]),
-                ],
+                notes=[*_target_notes(target), *_notes(devices, ready_s, [*ahead, *running])],
             )
         )
     bases = [*(each.basis for each in builds), *(each.basis for each in targets)]
