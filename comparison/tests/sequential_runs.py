@@ -14,7 +14,7 @@ from wqlab_comparison import Samples, TargetFacts, compare
 from wqlab_comparison.looks import LOOKS
 from wqlab_comparison.stopping import look_at
 from wqlab_contracts.api.report import Comparison
-from wqlab_contracts.enums import Arm, Role, Verdict
+from wqlab_contracts.enums import PAIR, Role, Verdict
 
 CLAIMS = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.BELOW_THRESHOLD})
 DEVICE_TYPE = "ryzen-3900x"
@@ -49,7 +49,7 @@ def facts(scenarios: int, planned: Sequence[int], **changes: object) -> TargetFa
         "plan": plan,
         "device_type": DEVICE_TYPE,
         "emulated": False,
-        "arms": list(Arm),
+        "arms": list(PAIR),
         "settings": ["scope=cache"],
         "looks": planned,
         "ended": False,

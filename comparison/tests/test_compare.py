@@ -10,7 +10,7 @@ from literal_samples import paired, studied, target
 
 from wqlab_comparison import Samples, compare, conclude
 from wqlab_contracts.api.report import UnsupportedView
-from wqlab_contracts.enums import UNEXPECTED_CAUSES, Arm, ErrorKind, NotMeasuredCause, Question, Role, Verdict
+from wqlab_contracts.enums import PAIR, UNEXPECTED_CAUSES, Arm, ErrorKind, NotMeasuredCause, Question, Role, Verdict
 from wqlab_contracts.messages import Failure
 
 LACKING = NotMeasuredCause.LACKING
@@ -180,7 +180,7 @@ class TestPlannedCells:
         alone = paired([50.0] * 6, [], setting="scope=cache", **share)
         (found,) = [
             each
-            for each in compare(alone, [target(arms=list(Arm), unsupported=[lack])])
+            for each in compare(alone, [target(arms=list(PAIR), unsupported=[lack])])
             if (each.question, each.scenario, each.setting, each.metric)
             == (Question.KERNEL, "HIGH", "scope=cache", "l3_share")
         ]
@@ -189,7 +189,7 @@ class TestPlannedCells:
 
     def test_unmeasured_cells_of_a_failed_run_are_failed(self):
         failure = Failure(kind=ErrorKind.KERNEL, summary="candidate panicked in both boots")
-        found = compare(None, [target(arms=list(Arm), failure=failure)])
+        found = compare(None, [target(arms=list(PAIR), failure=failure)])
         primaries = [c for c in found if c.role is Role.PRIMARY]
         assert primaries
         assert {c.verdict for c in primaries} == {Verdict.FAILED}
@@ -200,7 +200,7 @@ class TestPlannedCells:
         lack = UnsupportedView(
             scenario="*", setting="scope=cache", metric=None, arm=Arm.CANDIDATE, cause=LACKING, reason="gone"
         )
-        found = compare(None, [target(arms=list(Arm), settings=["scope=cache"], unsupported=[lack])])
+        found = compare(None, [target(arms=list(PAIR), settings=["scope=cache"], unsupported=[lack])])
         kernel = next(c for c in found if c.question == "kernel")
         assert (kernel.verdict, kernel.reason) == (Verdict.UNSUPPORTED, "candidate kernel: gone")
 

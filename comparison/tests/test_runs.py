@@ -7,7 +7,7 @@ from dataclasses import replace
 from wqlab_comparison.runs import BYTE_IDENTICAL, RecordedBoot, RecordedRun, conclude_run, facts_of_run
 from wqlab_contracts.api.report import UnsupportedView
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Verdict
+from wqlab_contracts.enums import PAIR, Arm, ErrorKind, FindingKind, Verdict
 from wqlab_contracts.messages import Failure
 from wqlab_contracts.specs import TestPlan as Plan
 
@@ -24,7 +24,7 @@ PLAN = Plan.model_validate(
         "metrics": [],
     }
 )
-BOOTS = [RecordedBoot(arm, passed=True, valid=True) for arm in Arm]
+BOOTS = [RecordedBoot(arm, passed=True, valid=True) for arm in PAIR]
 
 
 def recorded(
@@ -52,7 +52,7 @@ def test_discards_without_an_arm_are_counted_for_none() -> None:
     facts = facts_of_run(recorded(), [Arm.CANDIDATE, None, Arm.CANDIDATE], [])
     assert facts.discarded == {Arm.CANDIDATE: 2}
     assert facts.blocks_discarded == 3
-    assert facts.arms == list(Arm)
+    assert facts.arms == list(PAIR)
 
 
 def test_order_of_unsupported_entries_makes_no_difference() -> None:

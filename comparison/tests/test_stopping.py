@@ -9,7 +9,7 @@ from sequential_runs import CLAIMS, DEVICE_TYPE, facts, rates, run, samples
 from wqlab_comparison import Samples, compare
 from wqlab_comparison.looks import LOOKS
 from wqlab_comparison.stopping import chance_of_decision, decide_look, look_at
-from wqlab_contracts.enums import Arm, Verdict
+from wqlab_contracts.enums import PAIR, Verdict
 from wqlab_contracts.messages.looks import LookReason
 
 AT = (PLAN.name, DEVICE_TYPE)
@@ -75,7 +75,7 @@ class TestCounts:
         table = paired([34.0] * 2, [34.0] * 2, setting="scope=cache", metric="l3_share", unit="%", scale="difference",
                        evidence="mechanism", device_type=DEVICE_TYPE)  # fmt: skip
         plan = PLAN.model_copy(update={"scenarios": PLAN.scenarios[:1]})
-        facts_of = target(plan=plan, arms=list(Arm), settings=["scope=cache"], looks=(2, *LOOKS), ended=False)
+        facts_of = target(plan=plan, arms=list(PAIR), settings=["scope=cache"], looks=(2, *LOOKS), ended=False)
         found = look_at(table, [facts_of], AT, 2)
         assert (found.reason, found.blocks) == (LookReason.EQUIVALENT, 2)
 

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from wqlab_comparison import Samples, compare, conclude
 from wqlab_comparison.survivors import is_imbalanced
 from wqlab_contracts.api.report import Comparison
-from wqlab_contracts.enums import Arm, Evidence, Question, Verdict
+from wqlab_contracts.enums import PAIR, Arm, Evidence, Question, Verdict
 
 EVEN8, ODD8 = (-7, -5, -3, -1, 1, 3, 5, 7), (7, 1, -3, -5, -5, -3, 1, 7)
 BANDWIDTH = with_moments(1000, 1, EVEN8)
@@ -48,7 +48,7 @@ def measured(values: list[float], **lost: int) -> Comparison:
     discarded = {Arm(arm): number for arm, number in lost.items()}
     facts = target(
         emulated=False,
-        arms=list(Arm),
+        arms=list(PAIR),
         settings=["scope=cache"],
         discarded=discarded,
         blocks_discarded=sum(discarded.values()),
@@ -99,7 +99,7 @@ def test_withheld_verdict_has_a_reason_and_keeps_its_figures() -> None:
 
 def test_value_without_evidence_is_not_affected_by_discards() -> None:
     samples = paired([1.0, 2.0], [3.0, 4.0], setting="scope=cache", evidence="none", role="explanatory")
-    facts = target(arms=list(Arm), settings=["scope=cache"], discarded={Arm.CANDIDATE: 9}, blocks_discarded=9)
+    facts = target(arms=list(PAIR), settings=["scope=cache"], discarded={Arm.CANDIDATE: 9}, blocks_discarded=9)
     found = next(c for c in compare(samples, [facts]) if c.baseline)
     assert (found.evidence, found.verdict) == (Evidence.NONE, Verdict.NO_EVIDENCE)
 
@@ -135,7 +135,7 @@ class TestTables:
         samples = paired(BANDWIDTH, BETTER[:7], setting="scope=cache")
         facts = target(
             emulated=False,
-            arms=list(Arm),
+            arms=list(PAIR),
             settings=["scope=cache"],
             discarded={Arm.CANDIDATE: 1},
             blocks_discarded=1,
@@ -181,14 +181,14 @@ def simulate_run(
     Both arms have the same distribution. A boot of an arm fails with probability `fails[arm]`; with `slow_boots_fail`
     the slowest boots fail. The lab interrupts a block with probability `lab_fails`; such a discard counts for no arm.
     """
-    values: dict[Arm, list[float]] = {arm: [] for arm in Arm}
+    values: dict[Arm, list[float]] = {arm: [] for arm in PAIR}
     lost = dict.fromkeys(Arm, 0)
     while len(values[Arm.BASELINE]) < blocks:
         drawn = dict(zip(Arm, rng.normal(size=2).tolist(), strict=True))
         chance = dict(zip(Arm, rng.random(2).tolist(), strict=True))
         if rng.random() < lab_fails:
             continue
-        order = list(Arm) if rng.random() < 0.5 else list(Arm)[::-1]
+        order = list(PAIR) if rng.random() < 0.5 else list(PAIR)[::-1]
         failed = [
             arm for arm in order if (drawn[arm] < ndtri(fails[arm]) if slow_boots_fail else chance[arm] < fails[arm])
         ]
@@ -203,7 +203,7 @@ def simulate_run(
 def verdict_of(samples: Samples, lost: dict[Arm, int]) -> Verdict | None:
     facts = target(
         emulated=False,
-        arms=list(Arm),
+        arms=list(PAIR),
         settings=["scope=cache"],
         discarded=lost,
         blocks_discarded=sum(lost.values()),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from wqlab_contracts.api.report import BootValue
-from wqlab_contracts.enums import Arm, Direction, Evidence, Role, Scale
+from wqlab_contracts.enums import PAIR, Arm, Direction, Evidence, Role, Scale
 
 from .samples import Samples, SamplesError, group
 
@@ -115,17 +115,18 @@ def boot_table(samples: Samples) -> BootTable:
     return BootTable(dict(cells), _metric_facts(samples))
 
 
-def block_pairs(boots: dict[Boot, float]) -> Pairs:
-    """Pair baseline and candidate of the same block on the same device."""
+def block_pairs(boots: Mapping[Boot, float], arms: tuple[Arm, Arm] = PAIR) -> Pairs:
+    """Pair the boots of two arms in the same block on the same device; the first arm is the reference."""
     blocks: dict[tuple[str, int], dict[Arm, float]] = defaultdict(dict)
     for boot, value in boots.items():
-        blocks[boot.device, boot.block][boot.arm] = value
+        if boot.arm in arms:
+            blocks[boot.device, boot.block][boot.arm] = value
     keys = [key for key in sorted(blocks) if len(blocks[key]) == 2]
     lost = Lost(
-        sum(Arm.BASELINE not in block for block in blocks.values()),
-        sum(Arm.CANDIDATE not in block for block in blocks.values()),
+        sum(arms[0] not in block for block in blocks.values()),
+        sum(arms[1] not in block for block in blocks.values()),
     )
-    reference, candidate = ([blocks[key][arm] for key in keys] for arm in (Arm.BASELINE, Arm.CANDIDATE))
+    reference, candidate = ([blocks[key][arm] for key in keys] for arm in arms)
     return Pairs(reference, candidate, lost, [device for device, _ in keys], [block for _, block in keys])
 
 

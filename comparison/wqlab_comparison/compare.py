@@ -33,8 +33,6 @@ from .samples import Samples
 from .survivors import withhold_verdict
 from .words import not_measured
 
-CANDIDATE = "candidate"
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -105,7 +103,8 @@ def _adjust(
     """Return the adjusted p of every cell: Holm for primaries, Benjamini-Hochberg for secondaries.
 
     A family is every tested cell of one role that answers the same question (about the kernel, or about the settings
-    on one kernel), over all plans, topologies, scenarios and settings of the submission. Counts of instrumented devices
+    on one kernel), over all plans, topologies, scenarios and settings of the submission. The patches of a walk answer
+    the question about the kernel, so they share the family of the whole series. Counts of instrumented devices
     are families of their own, since they never share a statement with other figures. Exact counts have no p and belong
     to none. A cell of a run that goes on and has no p yet may get one, so it counts as a test.
     """
@@ -137,8 +136,7 @@ def _decision(asked: Asked, figures: Measured, adjusted: Adjusted, target: Targe
         return _unmeasured(asked, target)
     facts = asked.facts
     decision = decide(facts, figures, adjusted.p_adjusted, adjusted.family if facts.role is Role.PRIMARY else 1)
-    other = CANDIDATE if asked.question is Question.KERNEL else asked.cell.setting
-    return withhold_verdict(decision, _lost(asked, target), asked.question, asked.reference, other)
+    return withhold_verdict(decision, _lost(asked, target), asked.question, asked.reference, asked.other)
 
 
 def _comparison(answer: Answer) -> Comparison:
@@ -164,6 +162,7 @@ def _comparison(answer: Answer) -> Comparison:
         question=question.question,
         reference=question.reference,
         kernel=question.kernel,
+        patch=question.patch,
         metric=cell.metric,
         unit=facts.unit,
         scale=facts.scale,
@@ -196,7 +195,7 @@ def _lost(question: Asked, target: TargetFacts | None) -> Lost:
     lost = question.pairs.lost
     if target is None or question.question is Question.SETTING:
         return lost
-    baseline, candidate = (target.discarded.get(arm, 0) for arm in (Arm.BASELINE, Arm.CANDIDATE))
+    baseline, candidate = (target.discarded.get(arm, 0) for arm in question.arms)
     return Lost(lost.reference + baseline, lost.candidate + candidate)
 
 
@@ -238,5 +237,5 @@ def _is_affected(entry: UnsupportedView, question: Asked) -> bool:
         entry.scenario in {"", "*", cell.scenario}
         and entry.setting in settings
         and entry.metric in {None, "*", cell.metric}
-        and (question.kernel is None or entry.arm is question.kernel)
+        and (entry.arm in question.arms if question.kernel is None else entry.arm is question.kernel)
     )

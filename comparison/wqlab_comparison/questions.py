@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wqlab_contracts.api.report import UnsupportedView
-from wqlab_contracts.enums import Arm, Question, Role
+from wqlab_contracts.enums import PAIR, Arm, Question, Role
 from wqlab_contracts.messages import Failure
+from wqlab_contracts.messages.walk import Rung
 from wqlab_contracts.specs import Metric, TestPlan
 
 from . import looks
@@ -16,6 +17,12 @@ from .boots import Boot, BootTable, Cell, MetricFacts, Pairs, block_pairs, setti
 
 BASELINE = "baseline"
 """Value of `Comparison.reference` where the candidate kernel is compared with the baseline kernel."""
+CANDIDATE = "candidate"
+
+
+def patch_name(patch: int) -> str:
+    """Return the name of the kernel after a patch of a walk; `baseline` for 0."""
+    return f"patch {patch}" if patch else BASELINE
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,8 @@ class TargetFacts:
     """Planned numbers of blocks after which the run is looked at; empty if its size is fixed."""
     earlier_looks: int = 0
     """Number of looks of earlier runs that this one continues; they have used their shares of the level."""
+    rungs: Sequence[Rung] = ()
+    """Comparisons of single patches, if the series is walked."""
     ended: bool = True
     """False at a look at a run of the same submission: further blocks of this one may follow."""
 
@@ -57,6 +66,17 @@ class Asked:
     """All boots of each side, paired or not: shown if there is no pair."""
     cuts: Sequence[looks.Cut] = ()
     """The looks at the run; none if its size was fixed."""
+    arms: tuple[Arm, Arm] = PAIR
+    """Question kernel: the arms of the reference and of the kernel that is compared with it."""
+    patch: int | None = None
+    """Number of the patch, if the comparison is of one patch of a walk."""
+
+    @property
+    def other(self) -> str:
+        """Name of what is compared with the reference."""
+        if self.question is Question.SETTING:
+            return self.cell.setting
+        return CANDIDATE if self.patch is None else patch_name(self.patch)
 
 
 def questions(
@@ -71,11 +91,11 @@ def questions(
     blocks: dict[tuple[str, str], set[int]] = defaultdict(set)
     cells: dict[Cell, MetricFacts] = {cell: table.facts(cell) for cell in table.cells}
     for cell, boots in table.cells.items():
-        arms[cell.plan, cell.device_type] |= {boot.arm for boot in boots}
+        arms[cell.plan, cell.device_type] |= {boot.arm for boot in boots if boot.arm in PAIR}
         settings[cell.plan, cell.device_type].add(cell.setting)
         blocks[cell.plan, cell.device_type] |= {boot.block for boot in boots}
     for where, target in known.items():
-        arms[where] |= set(target.arms)
+        arms[where] |= set(target.arms) & set(PAIR)
         settings[where] |= set(target.settings)
         for cell, facts in _planned(target):
             cells.setdefault(cell, facts)
@@ -86,6 +106,13 @@ def questions(
         if len(arms[where]) == 2:
             unpaired = Pairs(_of_arm(boots, Arm.BASELINE), _of_arm(boots, Arm.CANDIDATE))
             yield Asked(cell, Question.KERNEL, BASELINE, None, facts, block_pairs(boots), unpaired, cuts.get(where, ()))
+        for rung in known[where].rungs if where in known else ():
+            pair = (rung.reference_arm, rung.arm)
+            unpaired = Pairs(*(_of_arm(boots, arm) for arm in pair))
+            pairs, reference = block_pairs(boots, pair), patch_name(rung.reference)
+            yield Asked(
+                cell, Question.KERNEL, reference, None, facts, pairs, unpaired, cuts.get(where, ()), pair, rung.patch
+            )
         reference = references.get(cell.plan)
         if reference is None or cell.setting == reference or reference not in settings[where]:
             continue
@@ -131,7 +158,7 @@ def sort_key(question: Asked, known: Mapping[tuple[str, str], TargetFacts]) -> t
     metrics = [metric.name for metric in target.plan.metrics] if target else []
     settings = list(target.settings) if target else []
     return (
-        *(cell.plan, cell.device_type, question.question, question.kernel or ""),
+        *(cell.plan, cell.device_type, question.question, question.kernel or "", question.patch or 0),
         *_rank(cell.scenario, scenarios),
         *(question.facts.role is not Role.PRIMARY, question.facts.role is not Role.SECONDARY),
         *_rank(cell.metric, metrics),

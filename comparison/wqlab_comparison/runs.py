@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from wqlab_contracts.api.report import Comparison, UnsupportedView
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import Arm, FindingKind, Verdict
+from wqlab_contracts.enums import PAIR, Arm, FindingKind, Verdict
 from wqlab_contracts.messages import Failure
+from wqlab_contracts.messages.walk import WalkStep, rungs
 from wqlab_contracts.specs import TestPlan
 
 from .questions import TargetFacts
@@ -55,10 +56,12 @@ class RecordedRun:
     """Planned numbers of blocks after which the run may stop; empty if its size was fixed."""
     earlier_looks: int = 0
     """Number of looks of the runs that this one continues."""
+    walk: Sequence[WalkStep] = ()
+    """The kernels after each patch, if the series was walked."""
 
     @property
     def arms(self) -> list[Arm]:
-        used = {arm for arms in self.blocks for arm in arms}
+        used = {arm for arms in self.blocks for arm in arms} | (set(PAIR) if self.walk else set())
         return [arm for arm in Arm if arm in used]
 
 
@@ -86,6 +89,7 @@ def facts_of_run(
         blocks_discarded=arms.total(),
         looks=run.looks,
         earlier_looks=run.earlier_looks,
+        rungs=list(rungs(run.walk)),
     )
 
 

@@ -171,7 +171,7 @@ def conclude(
         for comparison in comparisons
         if comparison.role is Role.PRIMARY and (study or comparison.question is Question.KERNEL)
     ]
-    figures = _conclude_settings(primaries) if study else _conclude_kernels(primaries)
+    figures = _conclude_settings(primaries) if study else conclude_kernels(primaries)
     attempted = boots[Arm.CANDIDATE].attempted if boots and not study else 0
     once = [each for each in accused if not each.is_repeated(attempted)]
     accused = [each for each in accused if each not in once]
@@ -194,11 +194,13 @@ def conclude(
     return figures
 
 
-def failures_against(findings: Sequence[FindingView], emulated: bool, arm: Arm = Arm.CANDIDATE) -> list[Accusation]:
+def failures_against(
+    findings: Sequence[FindingView], emulated: bool, arm: Arm = Arm.CANDIDATE, reference: Arm = Arm.BASELINE
+) -> list[Accusation]:
     """Return the kernel failures that count against `arm`.
 
-    Failures that the other arm showed too are left out, on an emulated device stalls that occurred only once, and a
-    panic that follows an oops in the same boot: it is the same failure.
+    Failures that the arm `reference` showed too are left out, on an emulated device stalls that occurred only once, and
+    a panic that follows an oops in the same boot: it is the same failure.
     """
     faults = {
         (finding.arm, finding.block, finding.attempt)
@@ -210,11 +212,11 @@ def failures_against(findings: Sequence[FindingView], emulated: bool, arm: Arm =
         for finding in findings
         if finding.kind is not FindingKind.PANIC or (finding.arm, finding.block, finding.attempt) not in faults
     ]
-    other = {_finding_key(finding) for finding in findings if finding.arm is not arm}
+    other = {_finding_key(finding) for finding in findings if finding.arm is reference is not arm}
     boots: dict[FindingKind, set[tuple[int, int]]] = defaultdict(set)
     first: dict[FindingKind, FindingView] = {}
     for finding in findings:
-        if finding.arm is arm and _finding_key(finding) not in other and (arm is Arm.CANDIDATE or finding.fatal):
+        if finding.arm is arm and _finding_key(finding) not in other and (arm is not Arm.BASELINE or finding.fatal):
             boots[finding.kind].add((finding.block, finding.attempt))
             first.setdefault(finding.kind, finding)
     return [
@@ -269,7 +271,8 @@ def _describe_control(baseline: BootCount) -> str:
     return came_through if baseline.passed else f"can't tell if the candidate is the cause: {came_through}"
 
 
-def _conclude_kernels(primaries: Sequence[Comparison]) -> Conclusion:
+def conclude_kernels(primaries: Sequence[Comparison]) -> Conclusion:
+    """Return the verdict of the figures of two kernels, from the comparisons of the primary metric."""
     verdict = _worst(primaries)
     if verdict is None:
         return Conclusion(Verdict.INCONCLUSIVE, "no primary metric was measured")

@@ -20,9 +20,11 @@ from wqlab_contracts.api import (
     base,
     bisections,
     builds,
+    comparison,
     curves,
     deliveries,
     devices,
+    ladder,
     plans,
     queue,
     quotes,
@@ -38,7 +40,7 @@ from wqlab_contracts.api import (
     webhooks,
 )
 from wqlab_contracts.api import instrument as api_instrument
-from wqlab_contracts.messages import commit_lists, list_mails, list_reads, lookups, shared_boots
+from wqlab_contracts.messages import commit_lists, list_mails, list_reads, lookups, shared_boots, walk
 from wqlab_contracts.messages import storage as storage_messages
 
 MODULES = (
@@ -48,6 +50,9 @@ MODULES = (
     list_reads,
     lookups,
     shared_boots,
+    walk,
+    comparison,
+    ladder,
     accounts,
     audit,
     base,

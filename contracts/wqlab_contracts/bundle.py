@@ -30,6 +30,7 @@ from .enums import Arm, NotMeasuredCause, Outcome
 from .messages import Failure, Message
 from .messages.base import Sha256
 from .messages.looks import MOST_LOOKS, LookRecord
+from .messages.walk import WalkStep
 from .specs import Profile, TestPlan, Topology
 
 FORMAT = 1
@@ -155,6 +156,8 @@ class RunRecord(Message):
     """The looks that took place."""
     earlier_looks: int = Field(default=0, ge=0, le=MOST_LOOKS)
     """Number of looks of the runs that this one continues; they used their shares of the level."""
+    walk: list[WalkStep] = Field(default_factory=list)
+    """The kernels after each patch, if the series was walked."""
     outcome: Outcome | None
     failure: Failure | None
     compared: bool

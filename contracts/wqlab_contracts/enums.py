@@ -67,10 +67,31 @@ class Outcome(StrEnum):
 
 
 class Arm(StrEnum):
-    """Arm of a comparison."""
+    """Arm of a comparison. In a walk, `patch-K` is the kernel after patch K of a series that has more patches."""
 
     BASELINE = "baseline"
     CANDIDATE = "candidate"
+    PATCH_1 = "patch-1"
+    PATCH_2 = "patch-2"
+    PATCH_3 = "patch-3"
+    PATCH_4 = "patch-4"
+    PATCH_5 = "patch-5"
+    PATCH_6 = "patch-6"
+    PATCH_7 = "patch-7"
+    PATCH_8 = "patch-8"
+    PATCH_9 = "patch-9"
+    PATCH_10 = "patch-10"
+    PATCH_11 = "patch-11"
+    PATCH_12 = "patch-12"
+    PATCH_13 = "patch-13"
+    PATCH_14 = "patch-14"
+    PATCH_15 = "patch-15"
+
+
+PAIR = (Arm.BASELINE, Arm.CANDIDATE)
+"""The arms of every series, whether it is walked or not."""
+BETWEEN = tuple(arm for arm in Arm if arm not in PAIR)
+"""The arms between base and whole series, in the order of the patches."""
 
 
 class BootState(StrEnum):

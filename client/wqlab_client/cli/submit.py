@@ -260,6 +260,10 @@ def submit(  # noqa: PLR0917 - the options of a command
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Plan parameter, for the --target before it; repeatable"),
     ] = None,
+    walk: Annotated[
+        bool,
+        typer.Option("--walk", help="Measure each patch against the one before: a ladder with a rung for each patch"),
+    ] = False,
     sweep: Annotated[
         str | None,
         typer.Option(
@@ -319,6 +323,9 @@ def submit(  # noqa: PLR0917 - the options of a command
     A series that was mailed needs no file: wqlab submit --message-id https://lore.kernel.org/r/ID --target
     xfs-fsync@xeon-2s
 
+    A walk says which patch of a series changes something: wqlab submit --mbox series.mbox --target xfs-fsync@xeon-2s
+    --walk
+
     A sweep measures over the topology of instrumented devices: wqlab submit --mbox series.mbox --target xfs-fsync
     --sweep l3=1,2,4,8 --sweep-base cpus=16,nodes=1
     """
@@ -340,6 +347,7 @@ def submit(  # noqa: PLR0917 - the options of a command
             recipe=recipe,
             backend=backend,
             force=force,
+            walk=walk,
             sweep=swept,
         )
     except ValidationError as error:

@@ -62,6 +62,10 @@ def differences(name: str, reported: object, derived: object) -> Iterator[str]:
             inner = f"{name} {field_name}".strip()
             yield from differences(inner, getattr(reported, field_name, None), getattr(derived, field_name))
         return
+    if isinstance(reported, list) and isinstance(derived, list) and len(reported) == len(derived):
+        for number, pair in enumerate(zip(reported, derived, strict=True), start=1):
+            yield from differences(f"{name} {number}", *pair)
+        return
     if not equal(reported, derived):
         yield f"{name}: report says {shown(reported)}, samples give {shown(derived)}"
 

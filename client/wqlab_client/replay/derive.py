@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from wqlab_comparison import Samples, SamplesError, Stated, boot_values, compare, summarise
+from wqlab_comparison.ladder import ladder_of
 from wqlab_comparison.runs import RecordedBoot, conclude_run, facts_of_run
+from wqlab_contracts.api.ladder import Ladder
 from wqlab_contracts.api.report import BootValue, Comparison, Report, UnsupportedView
 from wqlab_contracts.bundle import REPORT
-from wqlab_contracts.enums import Outcome, Role, Verdict
+from wqlab_contracts.enums import PAIR, Outcome, Role, Verdict
 
 from .archive import Bundle, BundleError
 from .checks import Check, Result, check, differences, equal, from_problems, shown
@@ -46,13 +49,16 @@ def replay(bundle: Bundle) -> Replay:
     stated = []
     for run in runs:
         record = run.record
-        own = [each for each in derived if (each.plan, each.device_type) == (record.plan.name, record.device_type)]
+        all_own = [each for each in derived if (each.plan, each.device_type) == (record.plan.name, record.device_type)]
+        own = [each for each in all_own if each.patch is None]
         boots = [RecordedBoot(boot.arm, boot.outcome is Outcome.PASSED, boot.valid) for boot in record.boots]
         conclusion = conclude_run(run.recorded, boots, record.findings, own, run.lab_discards)
         found.checks += check_records(run, report.submission.builds)
         found.checks += check_findings(bundle, run)
         found.checks += _check_values(run)
         found.checks += _check_comparisons(run, own)
+        ladder = ladder_of(run.recorded, boots, record.findings, all_own, run.lab_discards)
+        found.checks += _check_ladder(run, ladder)
         reported = (run.reported.verdict, run.reported.headline)
         found.checks.append(check(run.target, "verdict", reported, (conclusion.verdict, conclusion.headline)))
         study = report.submission.request.series is None
@@ -68,7 +74,11 @@ def replay(bundle: Bundle) -> Replay:
             )
         )
     found.summary = summarise(stated)
-    counts = Counter(each.verdict for each in derived if each.role is Role.PRIMARY and each.verdict is not None)
+    counts = Counter(
+        each.verdict
+        for each in derived
+        if each.role is Role.PRIMARY and each.verdict is not None and each.patch is None
+    )
     found.checks.append(check("", "primary verdicts", (_counted(report.submission.verdicts),), (_counted(counts),)))
     found.checks.append(check("", "summary", (report.summary,), (found.summary,)))
     return found
@@ -110,7 +120,7 @@ def _check_values(run: Run) -> Iterator[Check]:
     values: list[BootValue] = []
     if run.samples is not None and run.measured:
         with suppress(SamplesError):
-            values = boot_values(run.samples)
+            values = [value for value in boot_values(run.samples) if value.arm in PAIR]
     derived = {_value_key(value): value.value for value in values}
     reported = {_value_key(value): value.value for value in run.reported.values}
     problems = [
@@ -141,6 +151,25 @@ def _check_comparisons(run: Run, derived: Sequence[Comparison]) -> Iterator[Chec
             yield Check(run.target, subject, Result.DIFFERS, "; ".join(found))
         else:
             yield Check(run.target, subject, Result.AGREES, _verdict_text(own[key]))
+
+
+def _check_ladder(run: Run, derived: Ladder | None) -> Iterator[Check]:
+    """Check each patch of a walk."""
+    reported = run.reported.ladder
+    if reported is None or derived is None:
+        if reported is not derived:
+            yield Check(run.target, "ladder", Result.DIFFERS, f"not in the {'report' if derived else 'records'}")
+        return
+    for given, own in zip_longest(reported.rungs, derived.rungs):
+        subject = f"patch {(own or given).patch}"
+        if given is None or own is None:
+            yield Check(run.target, subject, Result.DIFFERS, f"not in the {'report' if own else 'records'}")
+        elif found := list(differences("", given, own)):
+            yield Check(run.target, subject, Result.DIFFERS, "; ".join(found))
+        else:
+            verdict = own.verdict.replace("_", " ") if own.verdict else "not judged"
+            yield Check(run.target, subject, Result.AGREES, verdict)
+    yield check(run.target, "ladder", (reported.sentence,), (derived.sentence,))
 
 
 def _comparison_key(of: Comparison) -> tuple[str, ...]:

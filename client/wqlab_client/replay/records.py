@@ -61,6 +61,7 @@ class Run:
             blocks=record.blocks,
             looks=record.looks,
             earlier_looks=record.earlier_looks,
+            walk=record.walk,
             recipe=record.recipe,
             figures=record.figures,
             compared=record.compared,

@@ -3,113 +3,36 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, computed_field, model_validator
+from pydantic import Field
 
-from ..enums import Arm, Direction, Evidence, NotMeasuredCause, Outcome, Question, Role, Scale, Verdict
+from ..enums import Arm, NotMeasuredCause, Outcome, Verdict
 from ..messages import Failure, MeasuredTopology, Message
 from ..messages.looks import MOST_LOOKS, LookRecord
 from ..specs import Reference, TestPlan, Topology
-from ..units import effect_unit
-from .base import ComputedResource
 from .canaries import CanaryRecord
+from .comparison import ArmSummary, Comparison, Mode
 from .curves import MetricCurve
 from .instrument import InstrumentCell, NoiseFloor
+from .ladder import Ladder
 from .runs import FindingView
 from .submissions import SubmissionView
 from .sweeps import SweepReport
 from .workqueues import WorkqueueCell
 
-
-class Mode(Message):
-    """One of two levels that the boots of a device fall into."""
-
-    mean: float
-    n: int
-    """Number of boots at this level."""
-
-
-class ArmSummary(Message):
-    """Mean and deviation over boots; the value of a boot is the median of its repetitions."""
-
-    mean: float
-    stddev: float | None
-    """null for a single boot."""
-    n: int
-    modes: tuple[Mode, Mode] | None = None
-    """The two levels of the boots, the lower one first, if they fall into two modes; null if they have one. With
-    several devices: of the device with the most boots."""
-
-
-class Comparison(ComputedResource):
-    """Comparison of one metric in one scenario and setting, with its verdict."""
-
-    plan: str
-    device_type: str
-    scenario: str
-    setting: str
-    question: Question
-    reference: str
-    """Reference of the comparison: `baseline` (question kernel) or the reference setting (question setting)."""
-    kernel: Arm | None = None
-    """Question setting: the kernel both settings ran on."""
-    metric: str
-    unit: str
-    scale: Scale
-    direction: Direction
-    role: Role
-    evidence: Evidence
-    baseline: ArmSummary | None
-    candidate: ArmSummary | None
-    effect: float | None = None
-    """Percent for scale ratio, units for difference; null without evidence or enough data."""
-    ci95: tuple[float, float] | None = None
-    p: float | None = None
-    """Two-sided p of the exact sign-flip test on the clipped differences, over all looks at the run; at most .05 if
-    `ci95` excludes zero, and only then."""
-    p_adjusted: float | None = None
-    """`p`, adjusted over the family of tests; the verdict depends on it."""
-    p_student: float | None = None
-    """P of Student's t or its approximation of `p`, without steps of 2/2**n: adjusted instead of `p` if the family has
-    several tests."""
-    p_signflip: float | None = None
-    """Deprecated: the same as `p`. In older reports `p` is that of the t test."""
-    delta: float | None = None
-    exact: bool = False
-    """True if all boots of each arm gave the same integer: the two integers are the result, without p values."""
-    verdict: Verdict | None = None
-    """null for explanatory metrics (but `no_evidence` without evidence), and for a significant change of a metric
-    without a better direction."""
-    reason: str = ""
-    """Reason of the verdict, as text."""
-    not_measured: NotMeasuredCause | None = None
-    """Cause, if a figure of at least one side is missing; `reason` describes it."""
-    blocks_needed: int | None = None
-    """Number of additional blocks that would probably decide; null if no number would."""
-    blocks_discarded: int = 0
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def effect_unit(self) -> str:
-        """Unit of `effect`, `ci95` and `delta`."""
-        return effect_unit(self.scale, self.unit)
-
-    @model_validator(mode="after")
-    def _reject_figures_without_evidence(self) -> Self:
-        """Raise ValueError if a figure without evidence has more than a mean, so that no report can show more."""
-        if self.evidence is not Evidence.NONE:
-            return self
-        p_values = (self.p, self.p_adjusted, self.p_student, self.p_signflip)
-        inferred = (self.effect, self.ci95, *p_values, self.delta, self.blocks_needed)
-        arms = [arm for arm in (self.baseline, self.candidate) if arm is not None]
-        spreads = [each for arm in arms for each in (arm.stddev, arm.modes)]
-        judged = self.verdict not in {None, Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED, Verdict.FAILED}
-        if self.exact or judged or any(figure is not None for figure in (*inferred, *spreads)):
-            raise ValueError(
-                f"{self.metric} is no evidence: it has a mean and no effect, interval, p, spread or verdict"
-            )
-        return self
+__all__ = [
+    "ArmSummary",
+    "AttemptView",
+    "BootValue",
+    "Comparison",
+    "Environment",
+    "EnvironmentDifference",
+    "Mode",
+    "Report",
+    "TargetReport",
+    "UnsupportedView",
+]
 
 
 class AttemptView(Message):
@@ -195,6 +118,8 @@ class TargetReport(Message):
     reasons: list[str] = Field(default_factory=list)
     """Reasons of the verdicts, each once. Secondary metrics that moved against a verdict come first."""
     comparisons: list[Comparison]
+    ladder: Ladder | None = None
+    """The patches of the series one by one, if it was walked."""
     environment: Environment | None
     values: list[BootValue]
     curves: list[MetricCurve] = Field(default_factory=list)

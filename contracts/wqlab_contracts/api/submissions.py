@@ -51,6 +51,9 @@ class RequestOptions(Message):
     """Backend of the devices; null: the pool of the type with the shortest queue."""
     force: JsonBool = False
     """Measure even if the two kernels are byte-identical."""
+    walk: JsonBool = False
+    """Measure each patch of the series against the one before: the report then has a ladder with a rung for each patch.
+    For a series of 2 to 16 patches."""
     sweep: SweepRequest | None = None
     """Instrumented topologies on which to measure the targets without a device type; each becomes a target for each
     topology."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..enums import Outcome
+from ..enums import BETWEEN, Outcome
 from ..specs import Tree
 from .base import Artifact, Failure, GitObject, Message
 from .submission import Series
@@ -14,6 +14,9 @@ from .threads import TakenThread, ThreadSource
 
 TOUCHED_LIMIT = 1000
 """Maximum number of functions in a message that a series changes."""
+
+WALK_LIMIT = len(BETWEEN) + 1
+"""Most patches of a series that is walked: a block has one boot more."""
 
 
 class ApplyJob(Message):
@@ -28,6 +31,8 @@ class ApplyJob(Message):
     pair, and the ends of the bisection that the pair is of."""
     thread: ThreadSource | None = None
     """Where to get the series from, if it is given by a Message-ID."""
+    walk: bool = False
+    """True if the result needs the source of each patch, since the series is measured patch by patch."""
     toolchain: str = "gcc"
     """Compiler command of the recipe; the result identifies the worker's compiler exactly."""
 
@@ -85,6 +90,8 @@ class ApplyResult(Message):
     series_key: str = ""
     """Key common to all versions of a series: its change-id, else its normalised subject."""
     patches: list[PatchSummary] = Field(default_factory=list)
+    patch_sources: list[Source] = Field(default_factory=list, max_length=WALK_LIMIT)
+    """The source after each patch, in order, if the series is walked; the last is `candidate`."""
     checkpatch: list[CheckpatchFinding] = Field(default_factory=list)
     checkpatch_skipped: str = Field(default="", max_length=300)
     """Why checkpatch did not check every patch; empty if it did."""

@@ -113,6 +113,8 @@ class RunResult(Message):
     outcome: Outcome
     failure: Failure | None = None
     """An infrastructure failure is retried; a kernel failure means that the variant finished no block."""
+    arm: Arm | None = None
+    """Arm whose kernel failed, if the failure is a kernel's."""
     device_suspect: bool = False
     """True if the device may be faulty; a health check follows."""
     equipment_unreachable: bool = False

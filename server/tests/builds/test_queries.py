@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.enums import Arm, ArtifactKind
+from wqlab_contracts.enums import PAIR, Arm, ArtifactKind
 from wqlab_contracts.messages import BuildJob, BuildResult, CompilerWarning
 from wqlab_server.builds import queries
 from wqlab_server.http.problems import ApiProblem
@@ -28,7 +28,7 @@ def test_own_warnings_are_those_of_the_candidate_only(lab: LabUnderTest) -> None
     lab.finished(lab.submit("locks@single"))
     with lab.transaction() as session:
         by_arm = dict(session.execute(select(SubmissionBuild.arm, SubmissionBuild.build_id)).all())
-        found = {arm: queries.own_warnings(session, session.get_one(Build, by_arm[arm])) for arm in Arm}
+        found = {arm: queries.own_warnings(session, session.get_one(Build, by_arm[arm])) for arm in PAIR}
     assert found == {Arm.BASELINE: [], Arm.CANDIDATE: [new]}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wqlab_comparison import LEAST_BLOCKS
-from wqlab_contracts.enums import Arm, CanaryKind, DeviceHealth, JobState, Outcome, RunPurpose
+from wqlab_contracts.enums import PAIR, Arm, CanaryKind, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_server.models import Boot, BootValue, Device, Run
 from wqlab_server.storage.db import clock
 from wqlab_server.submissions import plan_runs
@@ -31,7 +31,7 @@ def add_canary(lab: LabUnderTest, baseline: Sequence[float], candidate: Sequence
         run = Run(
             **{
                 "submission_id": None, "purpose": RunPurpose.CANARY, "canary": CanaryKind.SAME_KERNEL, "owner": "lab",
-                "priority": 0, "seed": 1, "blocks": [list(Arm)] * len(baseline), "profile": profile,
+                "priority": 0, "seed": 1, "blocks": [list(PAIR)] * len(baseline), "profile": profile,
                 "wanted_device": "single-1", "state": JobState.FINISHED, "outcome": Outcome.PASSED,
                 "compared_at": now, **plan_runs.snapshot(data, device_type, plan), **more,
             }

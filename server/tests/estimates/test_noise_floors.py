@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select, update
 
 from wqlab_comparison import compare
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import PAIR, Arm
 from wqlab_contracts.specs import Profile
 from wqlab_server.estimates.noise_floors import MOST_SEEDS, noise_floors, planned_seeds
 from wqlab_server.models import Boot, BootValue, Comparison, Run, Submission
@@ -34,10 +34,10 @@ def compared(scene: Scene, mbox: str, control: bool) -> int:
     measured = {
         ("fsync", "", metric.name, arm): examples.values(metric.name, arm, control)
         for metric in examples.PLAN.metrics
-        for arm in Arm
+        for arm in PAIR
     }
     run_id = scene.run_id(number)
-    boots = {(block, arm): scene.boot(run_id, block=block, arm=arm) for block in range(examples.SEEDS) for arm in Arm}
+    boots = {(block, arm): scene.boot(run_id, block=block, arm=arm) for block in range(examples.SEEDS) for arm in PAIR}
     with transaction(scene.sessions) as session:
         session.execute(update(Run).where(Run.id == run_id).values(compared_at=clock(session)))
         for (scenario, setting, metric, arm), values in measured.items():

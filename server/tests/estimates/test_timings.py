@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import PAIR
 from wqlab_server.estimates.timings import BootTime, boot_times, build_times
 
 from ..support.lab import LabUnderTest
@@ -39,5 +39,5 @@ def test_build_time_is_the_mean_of_builds_that_compiled(lab: LabUnderTest) -> No
     lab.sql("UPDATE builds SET result = jsonb_set(result, '{duration_s}', '90')")
     with lab.transaction() as session:
         times = build_times(session)
-    assert {key[2] for key in times} == set(Arm)
+    assert {key[2] for key in times} == set(PAIR)
     assert {(each.seconds, each.count) for each in times.values()} == {(90.0, 1)}

@@ -8,6 +8,7 @@ import pytest
 
 from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory
 from wqlab_contracts.enums import (
+    PAIR,
     Arm,
     DeviceHealth,
     DeviceStep,
@@ -70,7 +71,7 @@ def test_good_device_passes_every_step_and_its_noise_is_measured(lab: LabUnderTe
     noise = lab.worker.runs[-1].job
     assert (noise.purpose, noise.plan.name, noise.device.name) == (RunPurpose.NOISE, "affinity", "single-1")
     assert [sorted(plan.arms) for plan in noise.blocks] == [[Arm.BASELINE, Arm.CANDIDATE]] * 5
-    assert {plan.arms[0] for plan in noise.blocks} == set(Arm), "the arms alternate"
+    assert {plan.arms[0] for plan in noise.blocks} == set(PAIR), "the arms alternate"
     assert noise.kernels[Arm.BASELINE] == noise.kernels[Arm.CANDIDATE]
     assert noise.profile.settings == ["scope=system"]
     assert (noise.profile.repetitions.untraced, noise.profile.repetitions.traced) == (0, 1), (

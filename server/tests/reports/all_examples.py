@@ -5,5 +5,13 @@ from __future__ import annotations
 from .instrument_examples import instrumented
 from .report_examples import improvement, panic, study
 from .sweep_examples import swept
+from .walk_examples import walked
 
-EXAMPLES = {"improvement": improvement, "study": study, "panic": panic, "instrumented": instrumented, "sweep": swept}
+EXAMPLES = {
+    "improvement": improvement,
+    "study": study,
+    "panic": panic,
+    "instrumented": instrumented,
+    "sweep": swept,
+    "walk": walked,
+}

@@ -6,7 +6,7 @@ from typing import Any
 
 from wqlab_contracts.api.report import AttemptView, Report, TargetReport
 from wqlab_contracts.api.submissions import ApplyView
-from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, JobState, Outcome
+from wqlab_contracts.enums import PAIR, Arm, ErrorKind, FindingKind, JobState, Outcome
 from wqlab_contracts.messages import Failure, StackFrame
 
 from .report_examples import failed_attempt, finding, kernel_report
@@ -138,7 +138,7 @@ def _kernel_failure(number: int, title: str, failure: Failure, findings: list[An
 def _target(measured: Any, **more: Any) -> TargetReport:
     """Return run 13 of xfs-fsync on xeon-2s, with the environment of the baseline's boots if something was measured."""
     topology = xeon() if measured is not None else None
-    made = target(13, XFS, "xeon-2s", measured, [""], list(Arm), topology, XEON, (0, 3), {}, **more)
+    made = target(13, XFS, "xeon-2s", measured, [""], list(PAIR), topology, XEON, (0, 3), {}, **more)
     if made.environment is None:
         return made
     of_baseline = {

@@ -15,7 +15,7 @@ import numpy as np
 from wqlab_contracts import instrument
 from wqlab_contracts.api.instrument import NoiseFloor
 from wqlab_contracts.api.report import Report
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import PAIR, Arm
 from wqlab_contracts.instrument import (
     CpuPlace,
     FunctionCounts,
@@ -151,7 +151,7 @@ def profile(arm: Arm, seed: int, control: bool = False) -> InstrumentProfile:
     return InstrumentProfile(seed=seed, emulator="QEMU 7.2.22", plugin="5e" * 32, topology=CPUS, windows=[window])
 
 
-def files(arms: Sequence[Arm] = tuple(Arm), seeds: int = SEEDS, control: bool = False) -> list[ProfileFile]:
+def files(arms: Sequence[Arm] = tuple(PAIR), seeds: int = SEEDS, control: bool = False) -> list[ProfileFile]:
     """Return the profile files of a run."""
     return [_file(arm, seed, control) for seed in range(seeds) for arm in arms]
 
@@ -164,7 +164,7 @@ def _file(arm: Arm, seed: int, control: bool) -> ProfileFile:
 def instrumented(control: bool = False, floors: bool = False) -> Report:
     """Return a report of the example profiles; with `floors` noise floors were measured."""
     measured = {
-        ("fsync", "", metric.name, arm): values(metric.name, arm, control) for metric in PLAN.metrics for arm in Arm
+        ("fsync", "", metric.name, arm): values(metric.name, arm, control) for metric in PLAN.metrics for arm in PAIR
     }
     one = target(
         14,
@@ -172,7 +172,7 @@ def instrumented(control: bool = False, floors: bool = False) -> Report:
         DEVICE_TYPE,
         samples(PLAN, DEVICE_TYPE, measured),
         [""],
-        list(Arm),
+        list(PAIR),
         MeasuredTopology(
             cpus=16,
             core=[cpu.core for cpu in CPUS],

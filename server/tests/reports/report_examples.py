@@ -10,6 +10,7 @@ import numpy as np
 from wqlab_contracts.api.report import AttemptView, Report, UnsupportedView
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.enums import (
+    PAIR,
     Arm,
     ErrorKind,
     FindingKind,
@@ -60,7 +61,7 @@ def improvement() -> Report:
         "xeon-2s",
         samples(XFS, "xeon-2s", both),
         [""],
-        list(Arm),
+        list(PAIR),
         xeon(),
         XEON,
         (3, 3),
@@ -207,7 +208,7 @@ def panic() -> Report:
         "xeon-2s",
         samples(XFS, "xeon-2s", baseline),
         [""],
-        list(Arm),
+        list(PAIR),
         xeon(),
         XEON,
         (0, 3),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as xml
 
 from wqlab_contracts.api.report import Report
-from wqlab_contracts.enums import Arm, ErrorKind
+from wqlab_contracts.enums import PAIR, Arm, ErrorKind
 from wqlab_contracts.messages import Failure
 from wqlab_server.reports.render.junit import render_junit
 
@@ -30,7 +30,7 @@ def with_bandwidth(baseline: list[float], candidate: list[float]) -> Report:
         ("fsync", "", "bandwidth", Arm.CANDIDATE): candidate,
     }
     one = target(
-        11, XFS, "xeon-2s", samples(XFS, "xeon-2s", cells), [""], list(Arm), xeon(), XEON, (3, 3), {"fsync": "fio"}
+        11, XFS, "xeon-2s", samples(XFS, "xeon-2s", cells), [""], list(PAIR), xeon(), XEON, (3, 3), {"fsync": "fio"}
     )
     return improvement().model_copy(update={"targets": [one]})
 

@@ -10,7 +10,7 @@ import numpy as np
 from wqlab_contracts.api.instrument import NoiseFloor
 from wqlab_contracts.api.report import Report, TargetReport
 from wqlab_contracts.api.sweeps import SweepBase, SweepRequest
-from wqlab_contracts.enums import Arm, ErrorKind, Outcome
+from wqlab_contracts.enums import PAIR, Arm, ErrorKind, Outcome
 from wqlab_contracts.messages import Failure, MeasuredTopology
 from wqlab_contracts.specs import GeneratedTopology, Topology
 from wqlab_server.reports.render.shared_text import METHOD, METHOD_OF_COUNTS
@@ -72,7 +72,7 @@ def point(number: int, topology: GeneratedTopology, broken: int | None = None, l
         topology.name,
         measured,
         [""],
-        list(Arm),
+        list(PAIR),
         _measured(declared),
         declared,
         (SEEDS if failure is None else 0, SEEDS),

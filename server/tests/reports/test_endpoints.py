@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from wqlab_contracts.api.report import Report
-from wqlab_contracts.enums import Arm, Outcome, SubmissionState, Verdict
+from wqlab_contracts.enums import PAIR, Arm, Outcome, SubmissionState, Verdict
 from wqlab_server.models import Submission
 from wqlab_server.storage.db import SessionFactory, transaction
 
@@ -47,7 +47,7 @@ def test_report_contains_all_results(client: httpx.Client, scene: Scene) -> None
     assert found.summary == "fails on tiny (emulated)"
     assert target.reasons == ["locks: improvement: exactly 33 and 5"]
     assert {(value.arm, value.block, value.value) for value in target.values} == {
-        (arm, block, LOCKS[arm]) for arm in Arm for block in range(2)
+        (arm, block, LOCKS[arm]) for arm in PAIR for block in range(2)
     }
     assert (target.blocks_planned, target.blocks_completed, target.discarded) == (2, 2, {Arm.CANDIDATE: 1})
     assert [(each.metric, each.reason) for each in target.unsupported] == [("bw", "no counter (in 1 of 3 boots)")]
@@ -55,7 +55,7 @@ def test_report_contains_all_results(client: httpx.Client, scene: Scene) -> None
     assert target.environment is not None
     assert target.environment.device == "tiny-1"
     assert target.environment.commands == {"fsync": "fio --fsync=1"}
-    assert target.environment.build_id_gnu == {arm: f"{arm.value}-id" for arm in Arm}
+    assert target.environment.build_id_gnu == {arm: f"{arm.value}-id" for arm in PAIR}
     # The same failure of boot and block is listed once.
     assert [(each.block, each.arm, each.attempt, each.failure.summary) for each in found.attempts] == [
         (0, Arm.CANDIDATE, 0, "panic in flush")

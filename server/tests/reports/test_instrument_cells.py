@@ -9,7 +9,7 @@ import pytest
 
 from wqlab_contracts import instrument
 from wqlab_contracts.api.instrument import InstrumentCell
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import PAIR, Arm
 from wqlab_server.reports import instrument_cells as module
 from wqlab_server.reports.instrument_cells import ProfileFile, instrument_cells
 from wqlab_server.reports.instrument_sentences import sentences
@@ -31,7 +31,7 @@ def changed(arm: Arm, block: int, **changes: Any) -> ProfileFile:
 def test_totals_are_means_of_counts_per_operation_over_the_seeds() -> None:
     found = cell(examples.files())
     assert found.seeds == list(range(6))
-    for arm in Arm:
+    for arm in PAIR:
         expected = sum(examples.values("instructions_per_op", arm)) / 6
         assert found.totals[arm].instructions == pytest.approx(expected, rel=1e-4)
     assert (found.operation, found.emulator) == ("fsync", "QEMU 7.2.22")

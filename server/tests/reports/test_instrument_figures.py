@@ -7,7 +7,7 @@ from xml.etree import ElementTree as xml
 import pytest
 
 from wqlab_contracts.api.instrument import InstrumentCell
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import PAIR, Arm
 from wqlab_contracts.instrument import OTHER
 from wqlab_server.reports import instrument_largest
 from wqlab_server.reports.instrument_cells import instrument_cells
@@ -18,7 +18,7 @@ from . import instrument_examples as examples
 
 
 def cell(*arms: Arm) -> InstrumentCell:
-    (found,) = instrument_cells(examples.PLAN, [""], examples.files(arms or tuple(Arm)))
+    (found,) = instrument_cells(examples.PLAN, [""], examples.files(arms or tuple(PAIR)))
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from wqlab_contracts import instrument
 from wqlab_contracts.api.instrument import FunctionChange, InstrumentCell, PerOperation, SubsystemChange
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import PAIR, Arm
 from wqlab_contracts.instrument import OTHER, USER_SPACE, FunctionCounts, LevelCounts, SubsystemCounts, Window
 from wqlab_server.reports import instrument_largest, instrument_sums
 from wqlab_server.reports.instrument_cells import ProfileFile, instrument_cells
@@ -22,7 +22,7 @@ def cell(change: Callable[[Arm, int, Window], Window] = lambda _arm, _seed, wind
     """Return the cell of the example profiles, in which `change` replaces each window."""
     files = []
     for seed in range(examples.SEEDS):
-        for arm in Arm:
+        for arm in PAIR:
             profile = examples.profile(arm, seed)
             windows = [change(arm, seed, window) for window in profile.windows]
             data = instrument.write(profile.model_copy(update={"windows": windows}))

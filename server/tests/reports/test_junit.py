@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wqlab_contracts.enums import Arm, ErrorKind
+from wqlab_contracts.enums import PAIR, Arm, ErrorKind
 from wqlab_contracts.messages import Failure
 
 from .all_examples import EXAMPLES
@@ -29,11 +29,11 @@ def test_junit_regression_is_a_failure_and_infrastructure_an_error():
         ("fsync", "", "locks_per_flush", Arm.BASELINE): (33, 33),
         ("fsync", "", "locks_per_flush", Arm.CANDIDATE): (99, 99),
     }
-    one = target(11, XFS, "xeon-2s", samples(XFS, "xeon-2s", worse), [""], list(Arm), xeon(), XEON, (2, 2), {})
+    one = target(11, XFS, "xeon-2s", samples(XFS, "xeon-2s", worse), [""], list(PAIR), xeon(), XEON, (2, 2), {})
     found = junit(improvement().model_copy(update={"targets": [one]}))
     assert found.case("locks_per_flush").find("failure").get("type") == "regression"
     lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the device lost power")
-    one = target(11, XFS, "xeon-2s", None, [""], list(Arm), None, XEON, (0, 2), {}, failure=lost)
+    one = target(11, XFS, "xeon-2s", None, [""], list(PAIR), None, XEON, (0, 2), {}, failure=lost)
     found = junit(improvement().model_copy(update={"targets": [one]}))
     assert found.case("locks_per_flush").find("skipped").get("type") == "failed"
     assert found.case("survive").find("error").get("type") == "infrastructure"

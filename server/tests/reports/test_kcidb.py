@@ -14,7 +14,7 @@ from kcidb_io.schema import V5_3
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.runs import BootView, RunView
-from wqlab_contracts.enums import Arm, ArtifactKind, BootState, ErrorKind, JobState, Outcome, RunPurpose, Verdict
+from wqlab_contracts.enums import PAIR, Arm, ArtifactKind, BootState, ErrorKind, JobState, Outcome, RunPurpose, Verdict
 from wqlab_contracts.kcidb import parse_document
 from wqlab_contracts.messages import Artifact, Failure
 from wqlab_server.reports.render.kcidb import Sender, render_kcidb
@@ -104,7 +104,7 @@ def test_regression_is_done_with_the_verdict_in_misc():
         ("fsync", "", "locks_per_flush", Arm.BASELINE): (33, 33),
         ("fsync", "", "locks_per_flush", Arm.CANDIDATE): (99, 99),
     }
-    one = target(11, XFS, "xeon-2s", samples(XFS, "xeon-2s", worse), [""], list(Arm), xeon(), XEON, (2, 2), {})
+    one = target(11, XFS, "xeon-2s", samples(XFS, "xeon-2s", worse), [""], list(PAIR), xeon(), XEON, (2, 2), {})
     (figure,) = figures(document(improvement().model_copy(update={"targets": [one]})))
     assert (figure["status"], figure["misc"]["verdict"]) == ("DONE", "regression")
 
@@ -126,7 +126,7 @@ def test_kernel_failure_is_fail_of_the_candidate_only():
 def test_only_a_kernel_failure_is_fail(kind, status, blocks):
     failure = Failure(kind=kind, summary="it ended early")
     one = target(
-        11, XFS, "xeon-2s", None, [""], list(Arm), None, XEON, (blocks, 2), {}, failure=failure, outcome=Outcome.FAILED
+        11, XFS, "xeon-2s", None, [""], list(PAIR), None, XEON, (blocks, 2), {}, failure=failure, outcome=Outcome.FAILED
     )
     found = document(improvement().model_copy(update={"targets": [one]}))
     assert statuses(found)["candidate"] == status

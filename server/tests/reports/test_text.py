@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wqlab_comparison import words
-from wqlab_contracts.enums import Arm, ErrorKind, SubmissionState, Verdict
+from wqlab_contracts.enums import PAIR, Arm, ErrorKind, SubmissionState, Verdict
 from wqlab_contracts.messages import Failure
 from wqlab_server.reports.render.text import LINES, render_text
 
@@ -140,7 +140,7 @@ def test_unfinished_report_says_so_first():
 
 def test_target_without_figures_has_no_tables():
     lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the device lost power")
-    one = target(11, XFS, "xeon-2s", None, [""], list(Arm), None, XEON, (0, 2), {}, failure=lost)
+    one = target(11, XFS, "xeon-2s", None, [""], list(PAIR), None, XEON, (0, 2), {}, failure=lost)
     text = render_text(improvement().model_copy(update={"targets": [one]}))
     assert "No figures." in text
     assert "n/a" not in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as xml
 
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import PAIR
 from wqlab_contracts.workqueue_series import Row, write
 from wqlab_server.reports.workqueue_cells import workqueue_cells
 
@@ -21,7 +21,7 @@ def test_html_page_draws_both_arms_and_escapes_names() -> None:
     from wqlab_server.reports.render.html import render_html
 
     report = improvement()
-    tables = {arm: (0, write([row(1.0, "<b>&", 5), row(2.0, "<b>&", 9)])) for arm in Arm}
+    tables = {arm: (0, write([row(1.0, "<b>&", 5), row(2.0, "<b>&", 9)])) for arm in PAIR}
     target = report.targets[0].model_copy(update={"workqueues": workqueue_cells(tables), "emulated": True})
     page = render_html(report.model_copy(update={"targets": [target]}))
     assert "<b>&:" not in page

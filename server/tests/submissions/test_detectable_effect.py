@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from wqlab_comparison import ALPHA
 from wqlab_comparison.significance import sign_flip
-from wqlab_contracts.enums import Arm, Evidence
+from wqlab_contracts.enums import PAIR, Arm, Evidence
 from wqlab_contracts.specs import Metric, TestPlan
 from wqlab_server.submissions.detectable_effect import PastValue, estimate, primary_metric
 
@@ -35,7 +35,7 @@ def pairs(run_id: int, logs: list[float], setting: str = "scope=system") -> list
     return [
         PastValue(run_id, block, arm, "high", setting, 1000.0 * (math.exp(log) if arm is Arm.CANDIDATE else 1.0))
         for block, log in enumerate(logs)
-        for arm in Arm
+        for arm in PAIR
     ]
 
 
@@ -107,7 +107,7 @@ def test_effect_is_unknown_without_enough_data() -> None:
     assert (unknown.effect, unknown.blocks_measured) == (None, 0)
     assert "has not been measured" in unknown.why
     assert effect(pairs(1, [0.01])) is None, "one block has no spread"
-    zero = [PastValue(1, block, arm, "high", "scope=system", 0.0) for block in range(6) for arm in Arm]
+    zero = [PastValue(1, block, arm, "high", "scope=system", 0.0) for block in range(6) for arm in PAIR]
     assert effect(zero) is None, "there is no ratio to zero"
 
 
@@ -115,7 +115,7 @@ def test_equal_counts_in_every_boot_are_exact() -> None:
     past = [
         PastValue(1, block, arm, "high", "scope=system", 34.0 if arm is Arm.BASELINE else 4.0)
         for block in range(2)
-        for arm in Arm
+        for arm in PAIR
     ]
     found = estimate(PLAN, LOCKS, emulated=True, series=True, blocks=2, past=past)
     assert (found.exact, found.effect, found.evidence, found.delta) == (True, None, Evidence.MECHANISM, 1)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, select
 
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import PAIR
 from wqlab_server.models import Submission
 from wqlab_server.storage.db import transaction
 from wqlab_server.submissions.quote_service import make_quote
@@ -34,4 +34,4 @@ def test_build_time_of_one_arm_is_used_for_the_other(scene: Scene) -> None:
     with transaction(scene.sessions) as session:
         quote = make_quote(session, scene.data.current(), scene.settings, request, "ada")
     (build,) = quote.builds
-    assert (build.kernels, build.build_s, build.measured_builds) == (len(Arm), 120.0, 2)
+    assert (build.kernels, build.build_s, build.measured_builds) == (len(PAIR), 120.0, 2)

@@ -14,6 +14,7 @@ from wqlab_contracts import messages
 from wqlab_contracts.api import report as api_report
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import (
+    PAIR,
     Arm,
     ArtifactKind,
     BootState,
@@ -288,7 +289,7 @@ class Scene:
         failed = self.boot(run_id, arm=Arm.CANDIDATE, valid=False, failure=PANIC)
         whole: list[tuple[int, Arm, int]] = []
         for block in range(2):
-            for position, arm in enumerate(Arm):
+            for position, arm in enumerate(PAIR):
                 values = {"locks": locks[arm], "bw": 100.0 + block}
                 attempt = 1 if block == 0 else 0
                 boot_id = self.boot(run_id, block=block, position=position, arm=arm, attempt=attempt, values=values)

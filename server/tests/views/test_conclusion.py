@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from wqlab_comparison.target import Accusation, Conclusion
-from wqlab_contracts.enums import Arm, ErrorKind, Outcome, Verdict
+from wqlab_contracts.enums import PAIR, Arm, ErrorKind, Outcome, Verdict
 from wqlab_contracts.messages import Failure
 from wqlab_server.views.build import RunRows
 from wqlab_server.views.conclusion import conclusion_of, kernel_failure
@@ -28,7 +28,7 @@ def rows(*, compared: bool = True, figures: bool = True, failure: Failure | None
         recipe=SimpleNamespace(name="debug", figures=figures),
     )
     boots: Any = [
-        SimpleNamespace(id=number, arm=arm, valid=True, outcome=Outcome.PASSED) for number, arm in enumerate(Arm)
+        SimpleNamespace(id=number, arm=arm, valid=True, outcome=Outcome.PASSED) for number, arm in enumerate(PAIR)
     ]
     return RunRows(run, boots)
 

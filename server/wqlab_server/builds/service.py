@@ -171,6 +171,7 @@ def claim_apply(
         series=submission.request.series if submission else None,
         seen=_seen_commits(session, apply, submission),
         thread=_thread_source(apply),
+        walk=submission.request.walk if submission else False,
         toolchain=apply.toolchain,
     )
     return job, apply.fence or 0
@@ -388,7 +389,9 @@ def _check_apply(session: Session, apply: Apply, result: ApplyResult) -> None:
     needs_candidate = apply.submission_id is not None and _has_series(session, apply.submission_id)
     if needs_candidate and result.candidate is None:
         raise ApiProblem(422, "the result of a passed apply of a series needs a candidate source")
-    sources = [source for source in (result.baseline, result.candidate) if source is not None]
+    if apply.submission_id is not None and _is_walked(session, apply.submission_id) and not result.patch_sources:
+        raise ApiProblem(422, "the result of a passed apply of a walk needs the source after each patch")
+    sources = [source for source in (result.baseline, result.candidate, *result.patch_sources) if source is not None]
     _check_uploaded([source.bundle for source in sources if source.bundle is not None], uploaded)
 
 
@@ -410,6 +413,11 @@ def _check_uploaded(artifacts: Sequence[Artifact], uploaded: set[str]) -> None:
 def _has_series(session: Session, submission_id: int) -> bool:
     submission = session.get(Submission, submission_id)
     return submission is not None and submission.request.series is not None
+
+
+def _is_walked(session: Session, submission_id: int) -> bool:
+    submission = session.get(Submission, submission_id)
+    return submission is not None and submission.request.walk
 
 
 def _emit_failed_attempt(

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from wqlab_comparison import Samples, TargetFacts, boot_values, compare
 from wqlab_comparison.runs import facts_of_run
 from wqlab_contracts.api.report import UnsupportedView
-from wqlab_contracts.enums import RunPurpose
+from wqlab_contracts.enums import PAIR, RunPurpose
 
 from ..models import BlockAttempt, Boot, BootValue, Comparison, Run, Unsupported
 from ..storage.db import clock
@@ -39,6 +39,12 @@ def store(session: Session, submission_id: int) -> list[Comparison]:
     kept = [table for table in tables.values() if table is not None]
     comparisons = compare(Samples.concatenate(kept) if kept else None, [target_facts(session, run) for run in measured])
     by_target = {(run.plan_name, run.device_type): run.id for run in measured}
+    for run in measured:
+        run.rung_comparisons = [
+            each
+            for each in comparisons
+            if each.patch is not None and (each.plan, each.device_type) == (run.plan_name, run.device_type)
+        ]
     rows = [
         Comparison(
             run_id=by_target[each.plan, each.device_type],
@@ -48,7 +54,7 @@ def store(session: Session, submission_id: int) -> list[Comparison]:
             verdict=each.verdict,
             data=each,
         )
-        for position, each in enumerate(comparisons)
+        for position, each in enumerate(each for each in comparisons if each.patch is None)
     ]
     session.add_all(rows)
     for run_id, table in tables.items():
@@ -114,6 +120,7 @@ def _store_values(session: Session, run_id: int, samples: Samples) -> None:
             "value": value.value,
         }
         for value in boot_values(samples)
+        if value.arm in PAIR
     ]
     for start in range(0, len(rows), _BATCH):
         session.execute(insert(BootValue), rows[start : start + _BATCH])

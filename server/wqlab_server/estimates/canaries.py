@@ -29,7 +29,7 @@ from wqlab_comparison.canary_words import record_line
 from wqlab_comparison.effect import to_display
 from wqlab_comparison.questions import facts_of
 from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate, FloorJump, SmallestEffect
-from wqlab_contracts.enums import Arm, CanaryKind, Evidence, Role
+from wqlab_contracts.enums import PAIR, Arm, CanaryKind, Evidence, Role
 from wqlab_contracts.specs import Metric, TestPlan
 
 from ..models import Boot, BootValue, Run
@@ -160,7 +160,7 @@ def _history(session: Session, runs: Sequence[_CanaryRun]) -> CanaryHistory | No
         values[metric, run_id, scenario, setting][block][arm] = value
     canaries: dict[str, list[Canary]] = {name: [] for name in judged}
     for (metric, run_id, scenario, _), blocks in values.items():
-        pairs = [arms for arms in blocks.values() if len(arms) == len(Arm)]
+        pairs = [arms for arms in blocks.values() if len(arms) == len(PAIR)]
         canaries[metric].append(
             Canary(
                 run_id,

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from wqlab_comparison import ALPHA, LEAST_BLOCKS, MOST_BLOCKS, blocks_that_find, estimate_effect
 from wqlab_contracts.api.instrument import NoiseFloor
 from wqlab_contracts.api.report import Comparison as ComparisonData
-from wqlab_contracts.enums import Arm, Evidence, Question, Role, RunPurpose
+from wqlab_contracts.enums import PAIR, Arm, Evidence, Question, Role, RunPurpose
 from wqlab_contracts.specs import Profile
 
 from ..models import Boot, BootValue, Comparison, Run, Submission
@@ -130,7 +130,7 @@ def _seeds_needed(of: ComparisonData, values: _Values) -> int | None:
     """Return the seeds needed at the spread of the control, without its own effect; every effect is found if there is
     no spread."""
     blocks = values[of.scenario, of.setting, of.metric].values()
-    pairs = [(block[Arm.BASELINE], block[Arm.CANDIDATE]) for block in blocks if len(block) == len(Arm)]
+    pairs = [(block[Arm.BASELINE], block[Arm.CANDIDATE]) for block in blocks if len(block) == len(PAIR)]
     if len(pairs) < 2 or not of.delta:
         return None
     if all(before == after for before, after in pairs):

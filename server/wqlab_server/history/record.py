@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, selectinload
 
 from wqlab_contracts.api.report import ArmSummary
 from wqlab_contracts.api.report import Comparison as ComparisonData
-from wqlab_contracts.enums import Arm, Evidence, Question, Role, RunPurpose, Verdict
+from wqlab_contracts.enums import PAIR, Arm, Evidence, Question, Role, RunPurpose, Verdict
 
 from ..models import (
     Boot,
@@ -126,8 +126,8 @@ def _measured(session: Session, run: Run) -> _Measured:
         arm: build.result.compiler if build is not None and build.result is not None else ""
         for arm, build in builds.items()
     }
-    facts = {arm: environment.facts_of(run, arm, boots, compilers[arm]) for arm in Arm}
-    return _Measured(run, facts, {arm: _environment_id(session, facts[arm]) for arm in Arm})
+    facts = {arm: environment.facts_of(run, arm, boots, compilers[arm]) for arm in PAIR}
+    return _Measured(run, facts, {arm: _environment_id(session, facts[arm]) for arm in PAIR})
 
 
 def _environment_id(session: Session, facts: Mapping[str, str]) -> int:

@@ -44,6 +44,7 @@ from wqlab_contracts.messages.shared_boots import BootFiles
 from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_contracts.messages.storage import StorageArea
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
+from wqlab_contracts.messages.walk import WalkStep
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree, WatchedTree
 from wqlab_contracts.specs.rules import ListRule
 
@@ -169,7 +170,9 @@ _COLUMN_TYPES: dict[Any, Any] = {
             dict[str, dict[str, str]],
             dict[str, Any],
             list[int],
+            list[ComparisonData],
             list[LookRecord],
+            list[WalkStep],
             list[str],
             list[float],
             list[HistoryLevel],

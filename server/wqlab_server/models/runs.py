@@ -10,9 +10,11 @@ from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, fa
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.api.canaries import FloorJump
-from wqlab_contracts.enums import Arm, BootState, CanaryKind, Outcome, RunPurpose, Verdict
+from wqlab_contracts.api.comparison import Comparison as ComparisonData
+from wqlab_contracts.enums import PAIR, Arm, BootState, CanaryKind, Outcome, RunPurpose, Verdict
 from wqlab_contracts.messages import CheckStep, Failure, MeasuredTopology
 from wqlab_contracts.messages.looks import LookRecord
+from wqlab_contracts.messages.walk import WalkStep
 from wqlab_contracts.specs import Backend, DeviceType, KernelRecipe, Profile, TestPlan
 
 from .artifacts import KeepsFiles
@@ -65,6 +67,12 @@ class Run(Job, KeepsFiles, Base):
     """The looks that have taken place, in order."""
     earlier_looks: Mapped[int] = mapped_column(default=0, server_default=text("0"))
     """Number of looks of the runs that this one continues, which have used their shares of the level."""
+    walk: Mapped[list[WalkStep]] = mapped_column(default=list, server_default=text("'[]'::jsonb"))
+    """The kernels after each patch of a series that is walked; empty for other runs and until the series is applied."""
+    rung_comparisons: Mapped[list[ComparisonData]] = mapped_column(
+        default=list, server_default=text("'[]'::jsonb"), deferred=True
+    )
+    """Comparisons of the single patches of a walk, set with those of the whole series."""
     wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """The one device that a health check, noise run or canary is for, or on which the submission wants to measure."""
     wanted_backend: Mapped[Backend | None] = mapped_column(Text)
@@ -90,6 +98,12 @@ class Run(Job, KeepsFiles, Base):
     baseline_build: Mapped[Build | None] = relationship(foreign_keys=[baseline_build_id], lazy="raise")
     candidate_build: Mapped[Build | None] = relationship(foreign_keys=[candidate_build_id], lazy="raise")
     boots: Mapped[list[Boot]] = relationship(back_populates="run", lazy="raise", order_by="Boot.id")
+
+    @property
+    def build_ids(self) -> dict[Arm, int | None]:
+        """The build of each arm. Of byte-identical kernels, which share an arm, the last is named."""
+        between = {step.arm: step.build_id for step in self.walk if step.arm not in PAIR}
+        return {Arm.BASELINE: self.baseline_build_id, Arm.CANDIDATE: self.candidate_build_id, **between}
 
     @property
     def blocks_due(self) -> int:

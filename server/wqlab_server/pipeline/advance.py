@@ -58,7 +58,7 @@ from ..submissions import service as submissions
 from ..submissions.state import end
 from ..views.conclusion import conclusion_of, kernel_failure
 from ..views.load import run_rows
-from . import health_checks
+from . import health_checks, walks
 
 log = structlog.get_logger(__name__)
 
@@ -175,13 +175,13 @@ def _copy_series_facts(session: Session, submission: Submission, result: ApplyRe
 def _ensure_builds(session: Session, submission: Submission, applied: ApplyResult, runs: Sequence[Run]) -> None:
     """Find or create one build per arm, recipe, architecture and emulation, and link it to the waiting runs.
 
-    Builds are shared between targets and with other submissions.
+    Builds are shared between targets and with other submissions. A walk has a build for each patch.
     """
-    sources = {Arm.BASELINE: applied.baseline, Arm.CANDIDATE: applied.candidate}
+    sources = walks.sources_of(applied)
     for run in runs:
         if run.state is not JobState.WAITING:
             continue
-        spec = run.device_spec
+        spec, of_arm = run.device_spec, dict[Arm, int]()
         for arm, source in sources.items():
             if source is None:
                 continue
@@ -218,10 +218,10 @@ def _ensure_builds(session: Session, submission: Submission, applied: ApplyResul
                 link.build_id = build.id
                 session.flush()
                 emit(session, submission.id, EventKind.BUILD_STATE, build_id=build.id, state=build.state, arm=arm)
-            if arm is Arm.BASELINE:
-                run.baseline_build_id = build.id
-            else:
-                run.candidate_build_id = build.id
+            of_arm[arm] = build.id
+        run.baseline_build_id, run.candidate_build_id = of_arm.get(Arm.BASELINE), of_arm.get(Arm.CANDIDATE)
+        if applied.patch_sources:
+            walks.begin(run, applied, of_arm)
 
 
 def _queue_when_built(session: Session, run: Run, *, force: bool) -> None:
@@ -230,6 +230,9 @@ def _queue_when_built(session: Session, run: Run, *, force: bool) -> None:
     A run whose kernels are byte-identical passes at once, unless `force` is set: it has nothing to measure.
     """
     if run.state is not JobState.WAITING:
+        return
+    if run.walk:
+        _queue_walk_when_built(session, run, force=force)
         return
     build_ids = [
         (build_id, is_baseline)
@@ -248,6 +251,24 @@ def _queue_when_built(session: Session, run: Run, *, force: bool) -> None:
             return
         change_state(run, JobState.QUEUED)
         emit_run_state(session, run)
+
+
+def _queue_walk_when_built(session: Session, run: Run, *, force: bool) -> None:
+    """Queue a waiting walk when all its builds have ended: a patch that does not build is left out of the blocks."""
+    baseline = session.get_one(Build, run.baseline_build_id)
+    if baseline.outcome is Outcome.FAILED:
+        lease.finish_unclaimed(session, run, Outcome.FAILED, builds.failure_for_arm(baseline, True))
+        return
+    all_builds = [baseline, *(session.get_one(Build, step.build_id) for step in run.walk)]
+    if not all(build.outcome in {Outcome.PASSED, Outcome.FAILED} for build in all_builds):
+        return
+    ended = walks.plan(session, run, force=force)
+    if ended is not None:
+        run.byte_identical = ended.outcome is Outcome.PASSED
+        lease.finish_unclaimed(session, run, ended.outcome, ended.failure)
+        return
+    change_state(run, JobState.QUEUED)
+    emit_run_state(session, run)
 
 
 def _release_from_devices_out_of_service(session: Session, runs: Sequence[Run]) -> None:

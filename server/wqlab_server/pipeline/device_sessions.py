@@ -26,7 +26,7 @@ from ..runs.state import decide_run
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.events import emit, emit_run_state
-from . import health_checks, looks
+from . import health_checks, looks, walks
 
 HEALTH_CHECK_ATTEMPTS = 2
 """An interrupted check is retried once; a check that failed is conclusive."""
@@ -102,6 +102,7 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
     )
     if _is_complete_despite_failure(session, run, ended):
         ended = Ended(Outcome.PASSED, None)
+    ended = walks.after_attempt(session, run, result, ended)
     if run.purpose is RunPurpose.CANARY and isinstance(ended, Ended) and ended.outcome is Outcome.CANCELED:
         # It gave way to another run, and continues when the device is idle again.
         run.cancel_requested_at = None

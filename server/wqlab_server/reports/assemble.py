@@ -19,7 +19,7 @@ from wqlab_contracts.api import report as api_report
 from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.instrument import InstrumentCell, NoiseFloor
 from wqlab_contracts.api.workqueues import WorkqueueCell
-from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, RunPurpose
+from wqlab_contracts.enums import PAIR, Arm, ArtifactKind, ErrorKind, RunPurpose
 from wqlab_contracts.messages import Artifact, BootKey
 
 from ..estimates.canaries import records
@@ -40,7 +40,7 @@ from ..models import (
 from ..storage.artifacts import ArtifactStore
 from ..storage.db import clock
 from ..views.build import RunRows, SubmissionRows, submission_view
-from ..views.conclusion import conclusion_of, findings_of
+from ..views.conclusion import conclusion_of, findings_of, ladder_of_rows
 from ..views.load import submission_rows
 from .config_diff import config_difference
 from .environment import environment_of
@@ -138,7 +138,7 @@ class _Parts:
         tables: dict[Arm, tuple[int, str]] = {}
         for boot in sorted((boot for boot in rows.boots if boot.valid), key=lambda boot: (boot.block, boot.position)):
             sha256 = self._files.get((rows.run.id, workqueue_series.file_name(_key(boot))))
-            if boot.arm in tables or sha256 is None:
+            if boot.arm not in PAIR or boot.arm in tables or sha256 is None:
                 continue
             if (text := _text(self._store, sha256)) is not None:
                 tables[boot.arm] = (boot.block, text)
@@ -148,7 +148,11 @@ class _Parts:
         """Return where the counts come from, of all valid boots with a profile."""
         files = []
         for boot in rows.boots:
-            sha256 = self._files.get((rows.run.id, instrument.file_name(_key(boot)))) if boot.valid else None
+            sha256 = (
+                self._files.get((rows.run.id, instrument.file_name(_key(boot))))
+                if boot.valid and boot.arm in PAIR
+                else None
+            )
             if sha256 is not None:
                 files.append(ProfileFile(boot.arm, boot.block, partial(_bytes, self._store, sha256)))
         return instrument_cells(rows.run.plan, rows.run.profile.settings, files)
@@ -198,6 +202,7 @@ def _target(rows: RunRows, parts: _Parts, configurations: _Configurations) -> ap
         headline=conclusion.headline,
         reasons=reasons(comparisons),
         comparisons=comparisons,
+        ladder=ladder_of_rows(rows, run.rung_comparisons) if run.walk else None,
         environment=environment_of(rows.boots, configurations.differing.get(kernel, ())),
         values=parts.values[run.id],
         workqueues=parts.workqueues(rows),
@@ -295,7 +300,7 @@ def _configurations(rows: SubmissionRows, read: ReadText) -> _Configurations:
             pairs[part.recipe, part.arch, part.emulated][part.arm] = config
     differing: dict[_KernelKey, Sequence[str]] = {}
     for key, pair in pairs.items():
-        if len(pair) < len(Arm):
+        if not all(arm in pair for arm in PAIR):
             continue
         if pair[Arm.BASELINE].sha256 == pair[Arm.CANDIDATE].sha256:
             differing[key] = []

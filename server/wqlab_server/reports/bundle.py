@@ -261,6 +261,7 @@ def _run_record(session: Session, run: Run) -> RunRecord:
         looks=run.looks,
         looked=run.looked,
         earlier_looks=run.earlier_looks,
+        walk=run.walk,
         outcome=run.outcome,
         failure=run.failure,
         compared=run.compared_at is not None,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from wqlab_comparison.words import count
 from wqlab_contracts.api.report import Environment, EnvironmentDifference
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import PAIR, Arm
 from wqlab_contracts.messages.base import cut
 
 from ..models import Boot
@@ -29,7 +29,7 @@ def environment_of(boots: Sequence[Boot], config_lines: Sequence[str] = ()) -> E
     shown = [boot for boot in verified if boot.valid] or verified
     if not shown:
         return None
-    first = {arm: boot for arm in Arm if (boot := next((boot for boot in shown if boot.arm is arm), None))}
+    first = {arm: boot for arm in PAIR if (boot := next((boot for boot in shown if boot.arm is arm), None))}
     facts: dict[str, str] = {}
     commands: dict[str, str] = {}
     for boot in shown:
@@ -48,7 +48,7 @@ def environment_of(boots: Sequence[Boot], config_lines: Sequence[str] = ()) -> E
 
 
 def _differences(boots: Sequence[Boot], config_lines: Sequence[str]) -> list[EnvironmentDifference]:
-    arms = {arm: [boot for boot in boots if boot.arm is arm] for arm in Arm}
+    arms = {arm: [boot for boot in boots if boot.arm is arm] for arm in PAIR}
     if not all(arms.values()):
         return []
     found = _argument_differences(arms)

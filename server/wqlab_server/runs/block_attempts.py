@@ -99,9 +99,10 @@ def _other_submission(other: type[Run], run: Run) -> ColumnElement[bool]:
 def _same_candidate(other: type[Run], run: Run, own: BlockAttempt) -> ColumnElement[bool]:
     """Return whether both boots were of the same candidate kernel, if `own` and the other attempt are of one arm.
 
-    The baseline is the kernel of many submissions and is taken to work.
+    The baseline is the kernel of many submissions and is taken to work. The kernels between the patches of a walk are
+    compared by their arm: the same series submitted twice has the same ones.
     """
-    if own.arm is not Arm.CANDIDATE:
+    if own.arm in {Arm.BASELINE, None}:
         return false()
     return other.candidate_build_id.is_not_distinct_from(run.candidate_build_id)
 

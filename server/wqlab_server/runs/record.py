@@ -207,7 +207,7 @@ def _mismatch(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[B
     """
     if sorted((boot.position, boot.arm) for boot in boots) != list(enumerate(arms)):
         return f"{len(boots)} boots are not the {len(arms)} of this block"
-    builds = {Arm.BASELINE: run.baseline_build_id, Arm.CANDIDATE: run.candidate_build_id}
+    builds = run.build_ids
     for boot in boots:
         build = session.get(Build, builds[boot.arm])
         expected = build.result.build_id_gnu if build and build.result else None

@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, type_coerce, update
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session, defer
 
 from wqlab_contracts.enums import Arm, ArtifactKind, BootState, ErrorKind, JobState, Outcome
@@ -109,10 +110,10 @@ def completed_blocks(session: Session, run_id: int) -> list[int]:
 
 
 def _kernels(session: Session, run: Run) -> dict[Arm, Kernel]:
-    build_ids = {Arm.BASELINE: run.baseline_build_id, Arm.CANDIDATE: run.candidate_build_id}
+    booted = {arm for arms in run.blocks for arm in arms}
     kernels = {}
-    for arm, build_id in build_ids.items():
-        if build_id is None:
+    for arm, build_id in run.build_ids.items():
+        if build_id is None or (run.walk and arm not in booted):
             continue
         build = session.scalars(select(Build).where(Build.id == build_id)).one()
         result = build.result
@@ -238,6 +239,8 @@ def attempts_without_progress(session: Session, run_id: int) -> int:
             .where(RunAttempt.run_id == run_id)
             .where(RunAttempt.finished_at > func.coalesce(last_block, RunAttempt.started_at))
             .where(RunAttempt.outcome != Outcome.PASSED)  # one that ended at a look
+            # One that ended with the kernel of a patch of a walk, whose other kernels are measured on.
+            .where(type_coerce(RunAttempt.failure, JSONB)["kind"].astext.is_distinct_from(ErrorKind.KERNEL.value))
         )
         or 0
     )

@@ -223,7 +223,7 @@ def make_job(session: Session, boot: SharedBoot) -> SharedBootJob:
 
 
 def _kernel_image(session: Session, run: Run, arm: Arm) -> Artifact:
-    build_id = run.baseline_build_id if arm is Arm.BASELINE else run.candidate_build_id
+    build_id = run.build_ids.get(arm)
     result = session.scalar(select(Build.result).where(Build.id == build_id))
     for artifact in result.artifacts if result else ():
         if artifact.kind is ArtifactKind.KERNEL:

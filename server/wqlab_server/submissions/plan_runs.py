@@ -6,7 +6,7 @@ import random
 import secrets
 from collections.abc import Sequence
 
-from wqlab_contracts.enums import Arm, RunPurpose
+from wqlab_contracts.enums import BETWEEN, Arm, RunPurpose
 from wqlab_contracts.keys import fragment_names
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
@@ -14,11 +14,16 @@ from wqlab_contracts.specs import DeviceType, KernelRecipe, TestPlan
 
 from ..models import Run, Submission
 from .plan_targets import PlannedTarget
+from .walk import backend_of, boots_per_block
 
 
 def plan_run(submission: Submission, index: int, target: Target, data: DataFolder, planned: PlannedTarget) -> Run:
     """Create the run of one target, with everything it will use copied from the data folder."""
-    seed, profile = secrets.randbits(48), planned.profile
+    seed, profile, request = secrets.randbits(48), planned.profile, submission.request
+    blocks = block_plan(profile.most_blocks, request.series is not None, seed, profile.looks)
+    if request.walk:  # planned again when the kernels are built
+        arms = [Arm.BASELINE, *BETWEEN[: boots_per_block(request) - 2], Arm.CANDIDATE]
+        blocks = walk_plan(profile.most_blocks, arms, seed)
     return Run(
         submission_id=submission.id,
         purpose=RunPurpose.MEASURE,
@@ -26,9 +31,9 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
         owner=submission.owner,
         priority=submission.priority,
         seed=seed,
-        wanted_backend=submission.request.backend,
+        wanted_backend=backend_of(request, planned.device_type),
         wanted_device=target.device,
-        blocks=block_plan(profile.most_blocks, submission.request.series is not None, seed, profile.looks),
+        blocks=blocks,
         looks=profile.looks,
         profile=profile,
         **snapshot(data, planned.device_type, planned.plan, planned.recipe),
@@ -73,3 +78,25 @@ def block_plan(blocks: int, series: bool, seed: int, looks: Sequence[int] = ()) 
         shuffle.shuffle(part)
         plan += part
     return plan
+
+
+def walk_plan(blocks: int, arms: Sequence[Arm], seed: int) -> list[list[Arm]]:
+    """Return the arms of each block of a walk in boot order.
+
+    Blocks come in pairs: an order, and its reverse, in random order. In such a pair each arm has the same mean
+    position, so a steady drift of the device cancels in every comparison. The orders are the rotations of the patches'
+    order, each once before one is repeated, so that two neighbours are apart in only one of them, and each arm comes
+    first equally often. With an odd number of blocks the last one has no reverse.
+    """
+    shuffle = random.Random(seed)  # noqa: S311 - an order that is stored with its seed, not a secret
+    plan: list[list[Arm]] = []
+    turns: list[int] = []
+    while len(plan) < blocks:
+        if not turns:
+            turns = shuffle.sample(range(len(arms)), len(arms))
+        turn = turns.pop()
+        order = [*arms[turn:], *arms[:turn]]
+        both = [order, order[::-1]]
+        shuffle.shuffle(both)
+        plan += both
+    return plan[:blocks]

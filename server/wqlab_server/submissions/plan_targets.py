@@ -69,7 +69,8 @@ def _profile(
     if not recipe.figures:
         repetitions = _DEBUG_REPETITIONS
         limit_s = min(limit_s * _DEBUG_TIMEOUT_FACTOR, _MAX_MEASURE_TIMEOUT_S)
-    looks = [] if request.blocks else profile.looks
+    # Looks decide when the whole series is; the rungs of a walk need not be.
+    looks = [] if request.blocks or request.walk else profile.looks
     if request.looks is not None:
         looks = request.looks
         if looks[0] > EXACT_LOOK and _is_counted(plan, device_type.emulated):

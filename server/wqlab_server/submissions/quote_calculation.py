@@ -16,6 +16,7 @@ from wqlab_contracts.specs import DeviceType, Profile, Scenario, TestPlan
 from ..estimates.lab_snapshot import DeviceSnapshot, LabSnapshot, UnfinishedRun, availability_class
 from ..estimates.timings import BootTime, MeanTime
 from ..jobs.state import queue_score
+from .walk import UNKNOWN_PATCHES
 
 _WEAKEST_FIRST = (QuoteBasis.UNKNOWN, QuoteBasis.PLANNED, QuoteBasis.MEASURED)
 
@@ -37,6 +38,8 @@ class RequestedTarget:
     expected_blocks: float | None = None
     """Mean number of blocks of a run with looks, if there is no difference."""
     canaries: Sequence[CanaryRecord] = ()
+    patches_unknown: bool = False
+    """True for a walk whose number of patches is not known yet."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def quote(request: Request, state: LabSnapshot) -> Quote:
                 device_counts=devices,
                 starts_at=starts_at,
                 ends_at=starts_at + timedelta(seconds=device_s) if starts_at else None,
-                notes=[*_seed_notes(target), *_notes(devices, ready_s, [*ahead, *running])],
+                notes=[*_target_notes(target), *_notes(devices, ready_s, [*ahead, *running])],
             )
         )
     bases = [*(each.basis for each in builds), *(each.basis for each in targets)]
@@ -211,8 +214,9 @@ def _builds(kernels: Sequence[RequestedKernel]) -> list[BuildQuote]:
     return quotes
 
 
-def _seed_notes(target: RequestedTarget) -> list[str]:
-    return [f"{target.profile.blocks} seeds: {target.why_seeds}"] if target.why_seeds else []
+def _target_notes(target: RequestedTarget) -> list[str]:
+    seeds = [f"{target.profile.blocks} seeds: {target.why_seeds}"] if target.why_seeds else []
+    return [*seeds, *([UNKNOWN_PATCHES] if target.patches_unknown else [])]
 
 
 def _notes(devices: DeviceCounts, ready_s: float | None, ahead: Sequence[UnfinishedRun]) -> list[str]:

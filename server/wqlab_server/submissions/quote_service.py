@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from wqlab_contracts import mbox
 from wqlab_contracts.api.quotes import Quote
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome, RunPurpose
+from wqlab_contracts.enums import BETWEEN, PAIR, Arm, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
 from wqlab_contracts.specs import GeneratedTopology
@@ -24,6 +24,7 @@ from . import detectable_effect
 from .plan_targets import plan_target
 from .quote_calculation import Request, RequestedKernel, RequestedTarget, quote
 from .validate import Mistake, mistakes
+from .walk import boots_per_block, patch_count
 
 _RUNS = 20
 """Number of newest runs that the spread is calculated from."""
@@ -56,7 +57,8 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
                 plan=plan,
                 device_type=device_type,
                 profile=profile,
-                boots_per_block=2 if series else 1,
+                boots_per_block=boots_per_block(request),
+                patches_unknown=request.walk and patch_count(request.series) is None,
                 measured=boot_times.get((target.plan, target.device_type)),
                 detectable=effect,
                 why_seeds=planned.why_seeds,
@@ -104,9 +106,9 @@ _BuildTimes = dict[tuple[str, str, Arm], timings.MeanTime]
 def _kernels(
     session: Session, data: DataFolder, request: SubmissionRequest, targets: Sequence[Target], times: _BuildTimes
 ) -> list[RequestedKernel]:
-    """Return the needed kernels: a baseline, and with a series a candidate, per recipe, architecture and kind of device
-    (emulated or not)."""
-    arms = list(Arm) if request.series is not None else [Arm.BASELINE]
+    """Return the needed kernels: a baseline, with a series a candidate, and in a walk those between, per recipe,
+    architecture and kind of device (emulated or not)."""
+    arms = [*PAIR, *BETWEEN[: boots_per_block(request) - 2]] if request.series is not None else [Arm.BASELINE]
     types = [data.device_type(target.device_type) for target in targets]
     kinds = dict.fromkeys((request.recipe_for(spec), spec.arch, spec.emulated) for spec in types)
     existing = _existing_baselines(session, request) if targets else set()
@@ -152,7 +154,7 @@ def _existing_baselines(session: Session, request: SubmissionRequest) -> set[tup
 
 def _build_time(times: _BuildTimes, recipe: str, arch: str, arm: Arm) -> timings.MeanTime | None:
     """Return the mean build time of an arm, else of the other arm, whose source is nearly the same; None if unknown."""
-    return next((times[recipe, arch, each] for each in (arm, *Arm) if (recipe, arch, each) in times), None)
+    return next((times[recipe, arch, each] for each in (arm, *reversed(PAIR)) if (recipe, arch, each) in times), None)
 
 
 def _builds_ahead(session: Session, times: _BuildTimes) -> list[timings.MeanTime | None]:

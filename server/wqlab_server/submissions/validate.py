@@ -17,6 +17,7 @@ from wqlab_contracts.yamlfile import suggest_name
 from ..http.archives import archive_problem
 from ..http.git_urls import url_problem
 from .validate_sweep import sweep_mistakes, type_of_target
+from .walk import walk_mistakes
 
 Mistake = dict[str, str]
 """`pointer` (JSON pointer into the request) and `detail` (the mistake and what to write instead)."""
@@ -42,6 +43,7 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
     if request.series is not None:
         found += _check_series(request.series, request.tree, data, local_git_paths)
     found += [_mistake(pointer, detail) for pointer, detail in sweep_mistakes(request, data)]
+    found += [_mistake(pointer, detail) for pointer, detail in walk_mistakes(request, data)]
     found += _check_looks(request)
     seen: dict[tuple[str, str], int] = {}
     for index, target in enumerate(request.targets):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wqlab_comparison.ladder import ladder_of
 from wqlab_comparison.runs import RecordedBoot, RecordedRun, conclude_run
 from wqlab_comparison.target import Conclusion
 from wqlab_contracts.api import report as api_report
+from wqlab_contracts.api.ladder import Ladder
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.enums import ErrorKind, Outcome, Verdict
 from wqlab_contracts.messages import Failure
@@ -23,8 +25,18 @@ def findings_of(rows: RunRows) -> list[FindingView]:
 
 def conclusion_of(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -> Conclusion:
     """Return verdict and headline of a run. `rows.run` needs its snapshot columns."""
-    boots = [RecordedBoot(boot.arm, boot.outcome is Outcome.PASSED, boot.valid) for boot in rows.boots]
-    return conclude_run(recorded_run(rows.run), boots, findings_of(rows), comparisons, rows.lab_discards)
+    return conclude_run(
+        recorded_run(rows.run), _recorded_boots(rows), findings_of(rows), comparisons, rows.lab_discards
+    )
+
+
+def ladder_of_rows(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -> Ladder | None:
+    """Return the ladder of a run; None if its series was not walked. `comparisons` are those of single patches."""
+    return ladder_of(recorded_run(rows.run), _recorded_boots(rows), findings_of(rows), comparisons, rows.lab_discards)
+
+
+def _recorded_boots(rows: RunRows) -> list[RecordedBoot]:
+    return [RecordedBoot(boot.arm, boot.outcome is Outcome.PASSED, boot.valid) for boot in rows.boots]
 
 
 def recorded_run(run: Run) -> RecordedRun:
@@ -42,6 +54,7 @@ def recorded_run(run: Run) -> RecordedRun:
         failure=run.failure,
         looks=run.looks,
         earlier_looks=run.earlier_looks,
+        walk=run.walk,
     )
 
 

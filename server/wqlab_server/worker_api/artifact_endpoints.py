@@ -10,8 +10,8 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import BaseModel, Field
-from sqlalchemy import and_, or_, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import and_, func, or_, select, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import ArtifactKind, JobState
@@ -107,9 +107,11 @@ def _check_needed(db: Session, lab: str, sha256: str) -> None:
     """
     boot_file = and_(Run.id == ArtifactLink.run_id, ArtifactLink.kind == ArtifactKind.BOOT_FILE)
     kernels = (Run.baseline_build_id, Run.candidate_build_id)
+    step = func.jsonb_build_array(func.jsonb_build_object("build_id", ArtifactLink.build_id))
+    of_walk = and_(ArtifactLink.build_id.is_not(None), type_coerce(Run.walk, JSONB).contains(step))
     needed = (
         select(ArtifactLink.id)
-        .join(Run, or_(boot_file, *(build_id == ArtifactLink.build_id for build_id in kernels)))
+        .join(Run, or_(boot_file, of_walk, *(build_id == ArtifactLink.build_id for build_id in kernels)))
         .join(Device, Device.name == Run.device_name)
         .where(ArtifactLink.sha256 == sha256, Device.lab == lab, Run.state == JobState.RUNNING)
     )

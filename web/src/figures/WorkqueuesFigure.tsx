@@ -56,9 +56,9 @@ export function WorkqueuesFigure({ title, cell, emulated }: WorkqueuesFigureProp
   );
 }
 
-const STROKE: Record<Arm, string> = { baseline: "var(--arm-a)", candidate: "var(--arm-b)" };
+const STROKE: Partial<Record<Arm, string>> = { baseline: "var(--arm-a)", candidate: "var(--arm-b)" };
 /** The dash pattern repeats the meaning of the colour. */
-const DASH: Record<Arm, string | undefined> = { baseline: undefined, candidate: "6 3" };
+const DASH: Partial<Record<Arm, string | undefined>> = { baseline: undefined, candidate: "6 3" };
 
 const COUNTERS = [
   ["started", "started"],

@@ -105,6 +105,7 @@ export function makeReport({
         recipe: null,
         backend: null,
         force: false,
+      walk: false,
         sweep: null,
       },
       apply: {
@@ -202,6 +203,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
   }
   return {
     run_id: run,
+    ladder: null,
     plan: {
       name: "affinity",
       summary: "Does work run where it was queued",
@@ -300,6 +302,7 @@ function results(evidence: Evidence, role: Comparison["role"], n: number, at: nu
     not_measured: null,
     blocks_needed: null,
     blocks_discarded: 0,
+    patch: null,
     exact: false,
   };
   if (evidence === "none")

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import PAIR, Arm
 from wqlab_contracts.messages import BootKey, LavaBoot, RunJob
 from wqlab_worker.backends.lava.job_definition import Definition, Sources, define
 from wqlab_worker.backends.lava.job_names import job_name
@@ -21,7 +21,7 @@ SOURCES = Sources(
         f"b{block}-{position}-{arm.value}-{attempt}": f"http://10.0.2.2:1/s{position}"
         for block in range(3)
         for position in range(3)
-        for arm in Arm
+        for arm in PAIR
         for attempt in range(3)
     },
     callback="http://w/callback",

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import httpx
 
-from wqlab_contracts.enums import Arm, ArtifactKind
+from wqlab_contracts.enums import PAIR, Arm, ArtifactKind
 from wqlab_contracts.messages import Artifact, BlockFinished, BlockPlan, BootKey, DeviceFacts, Kernel, RunJob
 from wqlab_contracts.specs import BootMethod, Profile, Repetitions, TestPlan, Topology
 from wqlab_worker.claims.server import JobRef, Server
@@ -87,6 +87,6 @@ def run_job() -> RunJob:
         ),
         plan=plan,
         profile=profile,
-        kernels={arm: Kernel(build_id_gnu="ab", release="6.12", image=image) for arm in Arm},
+        kernels={arm: Kernel(build_id_gnu="ab", release="6.12", image=image) for arm in PAIR},
         blocks=[BlockPlan(block=number, arms=[Arm.BASELINE, Arm.CANDIDATE]) for number in range(2)],
     )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wqlab_contracts.enums import Arm, Outcome
+from wqlab_contracts.enums import PAIR, Arm, Outcome
 from wqlab_contracts.messages import (
     BlockFinished,
     BlockPlan,
@@ -84,7 +84,7 @@ def test_unsupported_plan_passes_with_unsupported_cells() -> None:
         (None, "this device has no program fio")
     }
     planned = {(scenario.name, setting) for scenario in job().plan.scenarios for setting in job().profile.settings}
-    for arm in Arm:
+    for arm in PAIR:
         reported = {(event.scenario, event.setting) for event in sink.of(Unsupported) if event.boot.arm is arm}
         assert reported == planned
     assert {action for _, action, _ in device.scripts} == {"setup"}

@@ -33,6 +33,7 @@ from .commit_pair import resolve_pair
 from .confined_git import ConfinedGit, ConfinedGitError, create_confined, limits_text
 from .mailed_series import Candidate, Mails, apply_mails
 from .mirror import Mirror, release_of, source_at, update_mirror
+from .patch_sources import check_walkable, patch_sources
 from .patch_summaries import patch_summaries
 from .series_size import PATCH_BYTES, check_size
 from .touched_functions import touched_functions
@@ -98,7 +99,12 @@ def _result(
             f"the series changes nothing: its files are the same as those of {base[:12]}",
             advice="To compare settings only, submit without a series.",
         )
-    check_size(git, base, candidate.commit, lambda: progress("measuring the series", 0, 0))
+
+    def tick() -> None:
+        progress("measuring the series", 0, 0)
+
+    check_size(git, base, candidate.commit, tick)
+    commits = check_walkable(git, base, candidate.commit) if job.walk else []
     patches = patch_summaries(git, base, candidate.commit)
     if len(candidate.message_ids) == len(patches):
         pairs = zip(patches, candidate.message_ids, strict=True)
@@ -121,6 +127,7 @@ def _result(
         title=candidate.title,
         series_key=mbox.change_id(candidate.texts) or normalised_subject(candidate.title),
         patches=patches,
+        patch_sources=patch_sources(git, base, commits, source, tick) if commits else [],
         checkpatch=checked.findings,
         checkpatch_skipped=checked.skipped,
         series_mbox=_series_mbox(files, folder, workspace),

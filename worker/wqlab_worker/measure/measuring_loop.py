@@ -112,7 +112,7 @@ class _Run:
                 ended = self._after_kernel_failure(failed_boot, plan, attempt)
             elif failed_boot.failure.kind is ErrorKind.INFRASTRUCTURE and not self.cancel.is_set():
                 retries += 1
-                ended = self._attribute_to_candidate(failed_boot, plan, attempt)
+                ended = self._attribute_to_variant(failed_boot, plan, attempt)
                 if ended is None and retries > INFRASTRUCTURE_RETRIES:
                     ended = _failed(failed_boot)
             else:
@@ -169,15 +169,15 @@ class _Run:
         place = "comes up" if failed_boot.at_boot else "comes through the workload"
         return _suspect(control.failure, f"neither kernel {place} on this device: {control.failure.summary}")
 
-    def _attribute_to_candidate(self, failed_boot: BootFailure, plan: BlockPlan, attempt: int) -> RunResult | None:
-        """Attribute a failure that looks like the lab's to the candidate; return None if that is not justified.
+    def _attribute_to_variant(self, failed_boot: BootFailure, plan: BlockPlan, attempt: int) -> RunResult | None:
+        """Attribute a failure that looks like the lab's to the kernel under test; return None if that is not justified.
 
         It is if the failure occurred twice with the same signature and the baseline passes on the same device.
         """
         if not failed_boot.failure.of_variant:
             return None
         self._broken[failed_boot.arm, failed_boot.signature] += 1
-        if failed_boot.arm is not Arm.CANDIDATE or Arm.BASELINE not in self.job.kernels:
+        if failed_boot.arm is Arm.BASELINE or Arm.BASELINE not in self.job.kernels:
             return None
         if (
             self._broken[failed_boot.arm, failed_boot.signature] < SAME_FAILURE_LIMIT
@@ -189,11 +189,11 @@ class _Run:
         attributed = failed_boot.failure.model_copy(
             update={
                 "kind": ErrorKind.KERNEL,
-                "advice": f"{SAME_FAILURE_LIMIT} boots of the candidate failed like this; the baseline passes on the "
-                "same device.",
+                "advice": f"{SAME_FAILURE_LIMIT} boots of the {failed_boot.arm.value} failed like this; the baseline "
+                "passes on the same device.",
             }
         )
-        return RunResult(outcome=Outcome.FAILED, failure=attributed)
+        return RunResult(outcome=Outcome.FAILED, failure=attributed, arm=failed_boot.arm)
 
     def _control_boot(self, arm: Arm, plan: BlockPlan, attempt: int, *, measured: bool = False) -> BootFailure | None:
         """Boot the other arm once, to find out whether the device works, if no boot of that arm has passed here."""
@@ -208,6 +208,7 @@ def _failed(failed_boot: BootFailure) -> RunResult:
     return RunResult(
         outcome=outcome_of(failed_boot.failure),
         failure=failed_boot.failure,
+        arm=failed_boot.arm if failed_boot.failure.kind is ErrorKind.KERNEL else None,
         device_suspect=failed_boot.suspect,
         equipment_unreachable=failed_boot.unreachable,
     )

@@ -13,7 +13,7 @@ from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api.report import Comparison, Report
 from wqlab_contracts.enums import Question, Role
 
-from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables, thread_text
+from . import curve_tables, failures, instrument_tables, ladder_tables, shared_text, sweep_tables, thread_text
 from .figures import figures
 from .instrument_figures import instrument_figures
 from .shell import shell_lines
@@ -48,6 +48,7 @@ def _template(name: str) -> Template:
         instrument_tables=instrument_tables,
         instrument_figures=instrument_figures,
         sweep_tables=sweep_tables,
+        ladder_tables=ladder_tables,
         sweep_figures=sweep_figures,
         words=words,
         judged=_judged,

@@ -16,7 +16,7 @@ from wqlab_comparison.tables import printable
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.submissions import ApplyView
-from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, Outcome
+from wqlab_contracts.enums import PAIR, Arm, ArtifactKind, ErrorKind, Outcome
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.kcidb import EXCERPT_LIMIT, Build, Checkout, Document, Resource, Status, is_url
 from wqlab_contracts.messages import Failure
@@ -55,7 +55,7 @@ def compose(report: Report, sender: Sender) -> Document:
     Raises ValueError (pydantic.ValidationError) if it would violate the schema.
     """
     sender = replace(sender, public=sender.public and is_url(report.lab_url))
-    arms = [Arm.BASELINE] if report.submission.request.series is None else list(Arm)
+    arms = [Arm.BASELINE] if report.submission.request.series is None else list(PAIR)
     ids = {arm: f"{sender.origin}:{report.submission.id}.{arm}" for arm in arms}
     builds = [build for build in report.submission.builds if build.arm in ids and build.outcome is not None]
     names = {build.id: f"{ids[build.arm]}.build-{build.id}" for build in builds if build.arm is not None}

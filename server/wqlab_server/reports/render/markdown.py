@@ -11,7 +11,7 @@ from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetRep
 from wqlab_contracts.enums import Question, Role, SubmissionState
 from wqlab_contracts.excerpts import shorten_lines
 
-from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables, thread_text
+from . import curve_tables, failures, instrument_tables, ladder_tables, shared_text, sweep_tables, thread_text
 from .shell import shell_lines
 
 EXCERPT_LINES = 20
@@ -75,6 +75,21 @@ def _sweep(report: Report) -> list[str]:
     return [*lines, f"_{_safe(sweep_tables.NOTE if sweep.curves else sweep_tables.NO_FIGURES)}_"]
 
 
+def _ladder(target: TargetReport) -> list[str]:
+    """Return the patches of a walk one by one."""
+    ladder = target.ladder
+    if ladder is None:
+        return []
+    lines = ["", f"**{_safe(ladder_tables.HEADING)}: {_safe(ladder.sentence)}**", ""]
+    lines += [_row(*ladder_tables.header()), "|---|---|---|---|---|"]
+    lines += [_row(*map(_safe, row)) for row in ladder_tables.rows(target)]
+    lines += ["", *(f"- {_safe(each)}" for each in ladder_tables.reasons(ladder))]
+    for sentence, excerpt in ladder_tables.failures(ladder):
+        lines += [f"- {_safe(sentence)}", "", *_fenced(excerpt)]
+    of = ladder_tables.what(target)
+    return [*lines, f"_{_safe(ladder_tables.title(ladder))}{f'; {_safe(of)}' if of else ''}. {ladder_tables.FAMILY}_"]
+
+
 def _target(target: TargetReport, report: Report) -> list[str]:
     comparisons = failures.comparisons(report, target)
     device = shared_text.platform(target)
@@ -83,6 +98,7 @@ def _target(target: TargetReport, report: Report) -> list[str]:
     lines += _differences(target)
     system = [f"{name} {value}" for name, value in shared_text.system(target)]
     lines += ["", _safe("; ".join(system))] if system else []
+    lines += _ladder(target)
     judged = [cell for cell in comparisons if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY]
     for question in Question:
         cells = [cell for cell in judged if cell.question is question]

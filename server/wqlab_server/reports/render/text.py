@@ -15,7 +15,7 @@ from wqlab_contracts.enums import VERDICT_ORDER, Outcome, SubmissionState, Verdi
 from wqlab_contracts.excerpts import shorten_lines
 from wqlab_contracts.messages import TakenThread
 
-from . import failures, instrument_tables, shared_text, sweep_tables, text_table, thread_text
+from . import failures, instrument_tables, ladder_tables, shared_text, sweep_tables, text_table, thread_text
 from .fitting import Part, fit, listed, part, wrapped
 from .shell import shell_lines
 
@@ -71,7 +71,12 @@ def _verdicts(report: Report) -> list[str]:
 
 def _verdict(target: TargetReport) -> list[str]:
     name = f"{failures.name(target)}: {words.VERDICT[target.verdict].upper()}"
-    return [*wrapped(name, 2, indent="  "), *wrapped(instrument_tables.headline(target), 3, "  ")]
+    ladder = f"{ladder_tables.HEADING.lower()}: {target.ladder.sentence}" if target.ladder else ""
+    return [
+        *wrapped(name, 2, indent="  "),
+        *wrapped(instrument_tables.headline(target), 3, "  "),
+        *(wrapped(ladder, 3, "  ") if ladder else []),
+    ]
 
 
 def _head(report: Report) -> list[str]:
@@ -168,6 +173,7 @@ def _target(target: TargetReport, report: Report, rank: int, table_lines: int) -
         *_environment(target, rank),
         part(rank + 1, wrapped(f"Topology: {platform.mismatch}", 2, indent="  ") if platform.mismatch else []),
         part(rank + 7, wrapped(f"System: {facts}", 3, indent="  ") if facts else []),
+        *_ladder(target, rank),
         part(rank + 1, ["", *(found or none)] if found or none else []),
         part(rank + 4, wrapped(text_table.left_out(target, compared), 2, indent="  ")),
         part(rank + 3, *(listed(reasons, limit, "* and {n} more reasons") for limit in (8, 5, 3))),
@@ -177,6 +183,20 @@ def _target(target: TargetReport, report: Report, rank: int, table_lines: int) -
         part(rank + 5, ["", *counted] if (counted := instrument_tables.text_lines(target) if compared else []) else []),
         *_findings(failures.other_findings(report, target), rank + 2),
     ]
+
+
+def _ladder(target: TargetReport, rank: int) -> list[Part]:
+    """Return the patches of a walk one by one, and the logs of those that do not build or run."""
+    if target.ladder is None:
+        return []
+    forms = [ladder_tables.text_lines(target, claims_only=claims_only) for claims_only in (False, True)]
+    parts = [part(rank, *(["", *lines] for lines in forms))]
+    for sentence, excerpt in ladder_tables.failures(target.ladder):
+        title = wrapped(sentence, 3, "* ")
+        parts.append(
+            part(rank + 2, *(["", *title, *lines] for lines in _excerpts(excerpt, SHORT_EXCERPT_LINES)), title)
+        )
+    return [*parts, part(rank + 3, wrapped(ladder_tables.FAMILY, 3))]
 
 
 def _caveat(target: TargetReport) -> list[str]:

@@ -2442,10 +2442,10 @@ export interface components {
         };
         /**
          * Arm
-         * @description Arm of a comparison.
+         * @description Arm of a comparison. In a walk, `patch-K` is the kernel after patch K of a series that has more patches.
          * @enum {string}
          */
-        Arm: "baseline" | "candidate";
+        Arm: "baseline" | "candidate" | "patch-1" | "patch-2" | "patch-3" | "patch-4" | "patch-5" | "patch-6" | "patch-7" | "patch-8" | "patch-9" | "patch-10" | "patch-11" | "patch-12" | "patch-13" | "patch-14" | "patch-15";
         /**
          * ArmSummary
          * @description Mean and deviation over boots; the value of a boot is the median of its repetitions.
@@ -3429,6 +3429,8 @@ export interface components {
             p_signflip: number | null;
             /** P Student */
             p_student: number | null;
+            /** Patch */
+            patch: number | null;
             /** Plan */
             plan: string;
             question: components["schemas"]["Question"];
@@ -4916,6 +4918,42 @@ export interface components {
             problem: string;
             /** Removed At */
             removed_at: string | null;
+        };
+        /**
+         * Ladder
+         * @description The patches of a series, in order.
+         */
+        Ladder: {
+            /** Boots Per Block */
+            boots_per_block: number;
+            /** Rungs */
+            rungs: components["schemas"]["LadderRung"][];
+            /** Sentence */
+            sentence: string;
+        };
+        /**
+         * LadderRung
+         * @description One patch of a series, measured against the last kernel before it that was measured.
+         */
+        LadderRung: {
+            arm: components["schemas"]["Arm"];
+            /** Build Id */
+            build_id: number | null;
+            /** Commit */
+            commit: string;
+            /** Comparisons */
+            comparisons: components["schemas"]["Comparison"][];
+            failure: components["schemas"]["Failure"] | null;
+            /** Headline */
+            headline: string;
+            /** Patch */
+            patch: number;
+            /** Reference */
+            reference: number;
+            state: components["schemas"]["StepState"];
+            /** Subject */
+            subject: string;
+            verdict: components["schemas"]["Verdict"] | null;
         };
         /**
          * LavaDevice
@@ -6682,6 +6720,12 @@ export interface components {
          */
         StepOutcome: "ok" | "failed" | "skipped";
         /**
+         * StepState
+         * @description What became of the kernel after a patch.
+         * @enum {string}
+         */
+        StepState: "planned" | "measured" | "identical" | "not_built" | "kernel_failed";
+        /**
          * StorageArea
          * @description One kind of stored data, its limits, and when retention deletes from it.
          */
@@ -6795,6 +6839,11 @@ export interface components {
             targets: components["schemas"]["Target"][];
             /** Tree */
             tree: string;
+            /**
+             * Walk
+             * @default false
+             */
+            walk?: boolean;
         };
         /**
          * SubmissionState
@@ -7057,6 +7106,11 @@ export interface components {
             targets: components["schemas"]["Target"][];
             /** Tree */
             tree: string;
+            /**
+             * Walk
+             * @default false
+             */
+            walk: boolean;
         };
         /**
          * SubmittedSeries
@@ -7425,6 +7479,7 @@ export interface components {
             headline: string;
             /** Instrument */
             instrument: components["schemas"]["InstrumentCell"][];
+            ladder: components["schemas"]["Ladder"] | null;
             /** Looked */
             looked: components["schemas"]["LookRecord"][];
             /** Looks */

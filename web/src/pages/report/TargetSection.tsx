@@ -13,6 +13,7 @@ import { Differences } from "./Differences";
 import { Environment } from "./Environment";
 import { Findings } from "./Findings";
 import { failedTarget, otherFindings, shownComparisons } from "./failures";
+import { Ladder } from "./Ladder";
 import type { Cell } from "./model";
 import { Published } from "./Published";
 import { Studies } from "./Study";
@@ -73,6 +74,7 @@ export const TargetSection = memo(function TargetSection({
             mainFailure={mainFailure}
           />
         )}
+        <Ladder target={target} />
         <Differences target={target} />
         <Studies target={target} cells={cells} />
         <Curves target={target} />

@@ -4,7 +4,7 @@ import type { BlockStep, BootStep, RunStep } from "@/api/types";
 import { oneLine } from "@/lib/words";
 import classes from "./BlockStrip.module.css";
 import { toBoot } from "./selection";
-import { bootsByBlock, CELL_WORDS, type Cell, cellsOf, LETTER } from "./steps";
+import { bootsByBlock, CELL_WORDS, type Cell, cellsOf, letter } from "./steps";
 
 /**
  * A run's blocks in order, one cell per boot: letter and color show the arm, the shape shows the state. The strip is
@@ -97,7 +97,7 @@ function CellView({ cell, run, block, chosen, stop }: Omit<BlockProps, "boots"> 
   if (!boot) {
     return (
       <span className={classes.cell} data-arm={arm} data-state={state} title={words}>
-        <span aria-hidden="true">{LETTER[arm]}</span>
+        <span aria-hidden="true">{letter(arm)}</span>
         <span className="hidden-visually">{words}</span>
       </span>
     );
@@ -116,7 +116,7 @@ function CellView({ cell, run, block, chosen, stop }: Omit<BlockProps, "boots"> 
       aria-label={words}
       title={words}
     >
-      {LETTER[arm]}
+      {letter(arm)}
     </Link>
   );
 }

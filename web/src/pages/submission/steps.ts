@@ -4,12 +4,17 @@ import { count } from "@/lib/numbers";
 import { duration } from "@/lib/time";
 import { oneLine } from "@/lib/words";
 
-export const LETTER: Record<Arm, "A" | "B"> = { baseline: "A", candidate: "B" };
+/** Short name of an arm: A is the baseline, B the candidate, and a number the kernel after that patch of a walk. */
+export function letter(arm: Arm): string {
+  if (arm === "baseline") return "A";
+  return arm === "candidate" ? "B" : arm.replace("patch-", "");
+}
 
-/** Name of a boot, counted from one: `3B`, `3B, attempt 2`. */
+/** Name of a boot, counted from one: `3B`, `3B, attempt 2`; `3.2` is the kernel after patch 2. */
 export function bootName(boot: Pick<BootStep, "block" | "arm" | "attempt">): string {
   const again = boot.attempt > 0 ? `, attempt ${boot.attempt + 1}` : "";
-  return `${boot.block + 1}${LETTER[boot.arm]}${again}`;
+  const between = boot.arm.startsWith("patch-") ? "." : "";
+  return `${boot.block + 1}${between}${letter(boot.arm)}${again}`;
 }
 
 /** Return true if the submission tests a series, and false for a settings study of the tree's kernel. */

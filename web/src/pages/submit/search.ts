@@ -37,6 +37,8 @@ export const submitSearch = searchParams({
   /** Empty: the default recipe of each device type. */
   recipe: text(64),
   backend: text(64),
+  /** `patch`: each patch is measured against the one before. */
+  walk: oneOf(["patch"] as const),
   /** Whether byte-identical kernels are measured too. */
   identical: oneOf(["skip", "measure"] as const, "skip"),
 });

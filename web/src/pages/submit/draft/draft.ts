@@ -101,6 +101,7 @@ export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string):
     // Pass on an unknown backend from the URL; the server reports the error.
     ...(draft.backend ? { backend: draft.backend as Backend } : {}),
     ...(draft.identical === "measure" ? { force: true } : {}),
+    ...(draft.walk === "patch" ? { walk: true } : {}),
     ...(draft.vary === "" ? {} : { sweep: sweepOf(draft, draft.vary) }),
   };
 }

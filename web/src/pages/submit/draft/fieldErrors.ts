@@ -31,6 +31,7 @@ const FIELD_OF_POINTER: Record<string, string> = {
   "/priority": "priority",
   "/recipe": "recipe",
   "/backend": "backend",
+  "/walk": "walk",
   "/sweep": "vary",
   "/sweep/vary": "vary",
 };

@@ -52,6 +52,7 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
         : ["--priority", String(request.priority)]),
       ...(request.recipe ? ["--recipe", request.recipe] : []),
       ...(request.backend ? ["--backend", request.backend] : []),
+      ...(request.walk ? ["--walk"] : []),
       ...(request.force ? ["--force"] : []),
       "--wait",
     ],

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 import type { DeviceTypeView, KernelRecipe, PlanView } from "@/api/types";
-import { NativeSelect, TextInput } from "@/kit";
+import { Checkbox, NativeSelect, TextInput } from "@/kit";
 import { DEFAULT_PRIORITY, type Draft } from "../draft/draft";
 import { fieldId, useFieldError } from "../draft/FieldError";
 import type { ChangeDraft } from "../draft/useDraft";
@@ -24,8 +24,10 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
   const priorityError = useFieldError("priority");
   const recipeError = useFieldError("recipe");
   const backendError = useFieldError("backend");
+  const walkError = useFieldError("walk");
   const mustShow =
-    used > 0 || [blocksError, priorityError, recipeError, backendError].some(error => error !== undefined);
+    used > 0 ||
+    [blocksError, priorityError, recipeError, backendError, walkError].some(error => error !== undefined);
   useEffect(() => {
     if (mustShow) setOpen(true);
   }, [mustShow]);
@@ -71,6 +73,14 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
           />
           <RecipeField recipes={recipes} value={draft.recipe} error={recipeError} change={change} />
           <BackendField value={draft.backend} error={backendError} change={change} />
+          <Checkbox
+            id={fieldId("walk")}
+            label="Patch by patch"
+            description="Measure each patch against the one before: a block boots the base and the kernel after each patch. For 2 to 16 patches."
+            checked={draft.walk === "patch"}
+            onChange={event => change({ walk: event.currentTarget.checked ? "patch" : "" })}
+            error={walkError}
+          />
           <NativeSelect
             id={fieldId("identical")}
             label="Byte-identical kernels"
@@ -153,5 +163,11 @@ function countChanges(draft: Draft): number {
   const typed = [draft.blocks, draft.priority, draft.recipe, draft.backend].filter(
     value => value.trim() !== "",
   );
-  return holders.size + draft.param.length + typed.length + Number(draft.identical !== "skip");
+  return (
+    holders.size +
+    draft.param.length +
+    typed.length +
+    Number(draft.identical !== "skip") +
+    Number(draft.walk !== "")
+  );
 }
