@@ -30,6 +30,7 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
         wanted_device=target.device,
         blocks=block_plan(profile.most_blocks, submission.request.series is not None, seed, profile.looks),
         looks=profile.looks,
+        layouts=submission.request.layouts,
         profile=profile,
         **snapshot(data, planned.device_type, planned.plan, planned.recipe),
     )

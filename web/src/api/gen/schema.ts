@@ -2717,6 +2717,11 @@ export interface components {
             build_s: number | null;
             /** Kernels */
             kernels: number;
+            /**
+             * Links
+             * @default 0
+             */
+            links: number;
             /** Measured Builds */
             measured_builds: number;
             /** Recipe */
@@ -2802,6 +2807,8 @@ export interface components {
             id: number;
             /** Key */
             key: string;
+            /** Layout Build Ids */
+            layout_build_ids: string[];
             /** New Warnings */
             new_warnings: components["schemas"]["CompilerWarning"][];
             /**
@@ -2834,7 +2841,7 @@ export interface components {
          * @description How the arms of a canary, which have the same source, differ.
          * @enum {string}
          */
-        CanaryKind: "same_kernel" | "nops";
+        CanaryKind: "same_kernel" | "nops" | "other_layout";
         /**
          * CanaryMetric
          * @description Noise of one metric of a plan on a device.
@@ -6365,6 +6372,11 @@ export interface components {
              * @default false
              */
             force?: boolean;
+            /**
+             * Layouts
+             * @default 1
+             */
+            layouts?: number;
             /** Looks */
             looks?: number[] | null;
             /**
@@ -6627,6 +6639,11 @@ export interface components {
              * @default false
              */
             force: boolean;
+            /**
+             * Layouts
+             * @default 1
+             */
+            layouts: number;
             /** Looks */
             looks: number[] | null;
             /**
@@ -7012,6 +7029,11 @@ export interface components {
             headline: string;
             /** Instrument */
             instrument: components["schemas"]["InstrumentCell"][];
+            /**
+             * Layouts
+             * @default 1
+             */
+            layouts: number;
             /** Looked */
             looked: components["schemas"]["LookRecord"][];
             /** Looks */
