@@ -7,7 +7,11 @@ from wqlab_contracts.enums import CanaryKind
 
 from .words import amount, count
 
-_ARMS = {CanaryKind.SAME_KERNEL: "", CanaryKind.NOPS: " with nops in one arm"}
+_ARMS = {
+    CanaryKind.SAME_KERNEL: "",
+    CanaryKind.NOPS: " with nops in one arm",
+    CanaryKind.OTHER_LAYOUT: " with another layout in one arm",
+}
 
 
 def record_line(record: CanaryRecord) -> str:

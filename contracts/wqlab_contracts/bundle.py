@@ -150,6 +150,8 @@ class RunRecord(Message):
     """Seed of the order of boots in the blocks, and of settings in each boot."""
     blocks: list[list[Arm]]
     """Arms of each block in boot order."""
+    layouts: int = Field(default=1, ge=1)
+    """Layouts of the kernels: block b booted layout b modulo this number of both."""
     looks: list[int] = Field(default_factory=list)
     """Numbers of blocks after which the run could stop; empty if its size was fixed."""
     looked: list[LookRecord] = Field(default_factory=list)

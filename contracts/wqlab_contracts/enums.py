@@ -132,6 +132,8 @@ class CanaryKind(StrEnum):
     """Not at all: both boot the golden kernel."""
     NOPS = "nops"
     """By the control series, whose nops no CPU executes: code is placed at other addresses."""
+    OTHER_LAYOUT = "other_layout"
+    """By the layout: the golden kernel, linked with text and data at other addresses."""
 
 
 class DeviceStep(StrEnum):

@@ -26,12 +26,14 @@ def build_key(  # noqa: PLR0917 - the inputs of a build
     fragments: Mapping[str, str],
     toolchain: str,
     modules: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    layouts: int = 1,
 ) -> str:
     """Return the SHA-256 of all inputs that determine a kernel and its modules: source, configuration, compiler.
 
     `fragments` is name -> text, so editing a fragment file changes the key. The recipe defines the merge order; the
     order of the mapping has no effect. Neither have the recipe's summary and the origin of the source. `modules` is
-    name -> file -> text of the recipe's modules. Raises ValueError if fragments or modules are not the recipe's.
+    name -> file -> text of the recipe's modules; `layouts` is the number of layouts in which the kernel is linked.
+    Raises ValueError if fragments or modules are not the recipe's.
     """
     if modules.keys() != set(recipe.modules):
         raise ValueError(f"recipe {recipe.name} has modules {sorted(recipe.modules)}, not {sorted(modules)}")
@@ -44,6 +46,8 @@ def build_key(  # noqa: PLR0917 - the inputs of a build
     }
     if modules:
         content["modules"] = {name: dict(files) for name, files in modules.items()}
+    if layouts > 1:
+        content["layouts"] = layouts
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.layouts import MOST_LAYOUTS
 from wqlab_contracts.message_ids import find_message_id
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target, ThreadSeries
 from wqlab_contracts.messages.threads import REVISION_LIMIT
@@ -301,6 +302,14 @@ def submit(  # noqa: PLR0917 - the options of a command
             help="Numbers of blocks after which a target may stop early, such as 6,10,16; the last is the most",
         ),
     ] = None,
+    layouts: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_LAYOUTS,
+            help="Link both kernels in so many layouts and boot another one in each block, which averages alignment",
+        ),
+    ] = 1,
     priority: Annotated[int, typer.Option(min=0, max=100, help="Higher priority runs first")] = 50,
     force: Annotated[bool, typer.Option("--force", help="Measure even if the two kernels are byte-identical")] = False,
     wait: Annotated[
@@ -343,6 +352,7 @@ def submit(  # noqa: PLR0917 - the options of a command
             blocks=blocks,
             repetitions=repetitions,
             looks=parse_looks(looks),
+            layouts=layouts,
             priority=priority,
             recipe=recipe,
             backend=backend,

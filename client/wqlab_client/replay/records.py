@@ -207,7 +207,12 @@ def _check_kernels(run: Run, builds: Sequence[BuildView]) -> Check:
     if run.record.byte_identical:
         return _check_identical_images(run, builds)
     kernels = {
-        arm: {each.build_id_gnu for each in builds if (each.arm, each.recipe) == (arm, run.record.recipe)}
+        arm: {
+            known
+            for each in builds
+            if (each.arm, each.recipe) == (arm, run.record.recipe)
+            for known in (each.build_id_gnu, *each.layout_build_ids)
+        }
         for arm in Arm
     }
     for boot in run.record.boots:

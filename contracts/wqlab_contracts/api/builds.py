@@ -30,6 +30,8 @@ class BuildView(Message):
     failure: Failure | None
     reused: bool
     build_id_gnu: str
+    layout_build_ids: list[str] = Field(default_factory=list)
+    """GNU build-ids of the kernel's other layouts, from layout 1 in order."""
     release: str
     compiler: str
     reproducer: str

@@ -72,6 +72,8 @@ class BuildQuote(Message):
     """Total build time of the others, built one after another."""
     basis: QuoteBasis
     measured_builds: int
+    links: int = 0
+    """Number of further links of the kernels that do not exist, for other layouts; `build_s` has their time."""
 
 
 class TargetQuote(ComputedResource):

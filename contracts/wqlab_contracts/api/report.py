@@ -138,6 +138,8 @@ class TargetReport(Message):
     """True if both kernels are byte-identical: nothing was booted, and the verdict needs no figures."""
     blocks_planned: int
     blocks_completed: int
+    layouts: int = Field(default=1, ge=1)
+    """Layouts of the kernels: block b booted layout b modulo this number of both."""
     looks: list[int] = Field(default_factory=list)
     """Numbers of blocks after which the run could stop; empty if its size was fixed."""
     looked: list[LookRecord] = Field(default_factory=list)

@@ -9,6 +9,7 @@ from pydantic import Field, computed_field, field_validator
 
 from ..enums import JobState, Outcome, SubmissionState, Verdict
 from ..jsontypes import JSON_NUMBER, JsonBool, JsonInt
+from ..layouts import MOST_LAYOUTS
 from ..messages import (
     Artifact,
     CheckpatchFinding,
@@ -44,6 +45,9 @@ class RequestOptions(Message):
     )
     """Numbers of blocks after which each target may stop early, ascending; the last is the largest number of blocks.
     null: as the plan says. Only without `blocks`."""
+    layouts: Annotated[int, Field(ge=1, le=MOST_LAYOUTS), JSON_NUMBER] = 1
+    """Layouts in which each kernel is linked: block b of a target boots layout b modulo this number of both kernels, so
+    that the effect of alignment is averaged. 1: only the ordinary link."""
     priority: JsonInt = Field(default=50, ge=0, le=100)
     recipe: Name | None = None
     """Recipe to use instead of that of the device types; `debug` checks locking and memory."""

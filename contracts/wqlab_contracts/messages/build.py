@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from ..enums import Outcome
+from ..layouts import MOST_LAYOUTS
 from ..specs import CpuArch, KernelRecipe
 from .apply import Source
 from .base import Artifact, Failure, Message, Sha256
@@ -28,6 +29,8 @@ class BuildJob(Message):
     """Modules of the recipe: name -> file -> text."""
     toolchain: str
     """Compiler to use. A worker with another compiler fails the job with an infrastructure failure."""
+    layouts: int = Field(default=1, ge=1, le=MOST_LAYOUTS)
+    """Layouts in which the kernel is linked, the ordinary one included; see `wqlab_contracts.layouts`."""
 
 
 class CompilerWarning(Message):
@@ -37,6 +40,20 @@ class CompilerWarning(Message):
     """file:line:column, relative to the source tree."""
     text: str
     option: str = ""
+
+
+class LinkedLayout(Message):
+    """The kernel of a build, linked from the same objects with text and data at other addresses."""
+
+    layout: int = Field(ge=1, lt=MOST_LAYOUTS)
+    """Its number, which is the seed of its shifts."""
+    build_id_gnu: str
+    content_sha256: str = ""
+    """As that of the build."""
+    duration_s: float = 0.0
+    """Seconds to link it."""
+    artifacts: list[Artifact]
+    """Kernel and vmlinux; all else is that of the build."""
 
 
 class BuildResult(Message):
@@ -61,6 +78,8 @@ class BuildResult(Message):
     """Options set by the fragments that the final configuration lacks: `CONFIG_X=y (is n)`."""
     failed_modules: dict[str, str] = Field(default_factory=dict)
     """Module of the recipe that does not build against this kernel -> reason. The build passes without it."""
+    layouts: list[LinkedLayout] = Field(default_factory=list)
+    """The other layouts of the kernel, from 1 in order."""
     artifacts: list[Artifact] = Field(default_factory=list)
     """Uploaded artifacts: after success at least kernel, vmlinux, System.map, config, log and metadata; after a compile
     error at least the log."""

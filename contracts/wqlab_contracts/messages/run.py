@@ -100,11 +100,22 @@ class RunJob(Message):
     """Files of the plan to send to the device: relative name -> text."""
     kernels: dict[Arm, Kernel]
     """Kernels by arm; a health check has only the baseline, the golden kernel."""
+    layouts: dict[Arm, list[Kernel]] = Field(default_factory=dict)
+    """Kernels of each arm in several layouts: block b boots entry b modulo their number. Empty: `kernels`."""
     blocks: list[BlockPlan]
     seed: int
     """Random seed for the order of settings within each boot."""
     touched: list[str] = Field(default_factory=list, max_length=TOUCHED_LIMIT)
     """Functions that the series changes, for the metrics `touched_*` of instrumented devices; empty for others."""
+
+    def kernel(self, arm: Arm, block: int) -> Kernel:
+        """Return the kernel that an arm boots in a block."""
+        layouts = self.layouts.get(arm)
+        return layouts[block % len(layouts)] if layouts else self.kernels[arm]
+
+    def kernels_of(self, arm: Arm) -> list[Kernel]:
+        """Return the kernels that an arm boots: block b boots entry b modulo their number."""
+        return self.layouts.get(arm) or [self.kernels[arm]]
 
 
 class RunResult(Message):

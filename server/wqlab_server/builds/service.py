@@ -103,12 +103,13 @@ def ensure_build(
     fragments: dict[str, str],
     modules: dict[str, dict[str, str]],
     toolchain: str,
+    layouts: int = 1,
 ) -> Build:
     """Return the passed or unfinished build of this content, or create one.
 
     A passed build whose kernel retention has deleted is not returned. The returned one is locked against retention.
     """
-    key = build_key(source.tree_oid, recipe, arch, fragments, toolchain, modules)
+    key = build_key(source.tree_oid, recipe, arch, fragments, toolchain, modules, layouts)
     live = select(Build).where(Build.key == key, Build.files_deleted_at.is_(None))
     reusable = live.where(or_(Build.outcome.is_(None), Build.outcome == Outcome.PASSED))
     found = session.scalar(live.where(Build.outcome == Outcome.PASSED).with_for_update(read=True)) or session.scalar(
@@ -129,6 +130,7 @@ def ensure_build(
             fragments=fragments,
             modules=modules,
             toolchain=toolchain,
+            layouts=layouts,
             # Only what is in an operator's tree may write the shared compiler cache.
             trusted=source.bundle is None,
             state=JobState.QUEUED,
@@ -231,6 +233,7 @@ def claim_build(
         fragments=build.fragments,
         modules=build.modules,
         toolchain=build.toolchain,
+        layouts=build.layouts,
     )
     return job, build.fence or 0
 
@@ -401,7 +404,9 @@ def _check_build(session: Session, build: Build, result: BuildResult) -> None:
         raise ApiProblem(422, "the result of a passed build needs a GNU build id")
     if not any(artifact.kind is ArtifactKind.KERNEL for artifact in result.artifacts):
         raise ApiProblem(422, "the result of a passed build needs an artifact of kind kernel")
-    _check_uploaded(result.artifacts, uploaded)
+    if [each.layout for each in result.layouts] != list(range(1, build.layouts)):
+        raise ApiProblem(422, f"the result of a passed build needs its {build.layouts} layouts")
+    _check_uploaded([*result.artifacts, *(each for layout in result.layouts for each in layout.artifacts)], uploaded)
 
 
 def _check_uploaded(artifacts: Sequence[Artifact], uploaded: set[str]) -> None:

@@ -89,3 +89,18 @@ def build_times(session: Session) -> dict[tuple[str, str, Arm], MeanTime]:
         if result is not None and not result.reused and result.duration_s > 0:
             seconds[recipe, arch, arm].append(result.duration_s)
     return {key: MeanTime(sum(each) / len(each), len(each)) for key, each in seconds.items()}
+
+
+def link_s(session: Session) -> float | None:
+    """Return the mean seconds of a link of a kernel in another layout, over the last builds; None if there was none."""
+    results = session.scalars(
+        select(Build.result)
+        .where(Build.layouts > 1, Build.outcome == Outcome.PASSED)
+        .order_by(Build.id.desc())
+        .limit(_RECENT_LINKED)
+    )
+    seconds = [layout.duration_s for result in results if result is not None for layout in result.layouts]
+    return sum(seconds) / len(seconds) if seconds else None
+
+
+_RECENT_LINKED = 20

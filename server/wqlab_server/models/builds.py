@@ -39,6 +39,8 @@ class Build(Job, KeepsFiles, Base):
     modules: Mapped[dict[str, dict[str, str]]]
     """The recipe's modules: name -> file -> text."""
     toolchain: Mapped[str]
+    layouts: Mapped[int] = mapped_column(default=1, server_default=text("1"))
+    """Layouts in which the kernel is linked, the ordinary one included."""
     trusted: Mapped[bool]
     """True if the source is a commit of an operator's tree."""
     result: Mapped[BuildResult | None]

@@ -56,6 +56,8 @@ class Run(Job, KeepsFiles, Base):
     """The recipe's modules: name -> file -> text."""
     baseline_build_id: Mapped[int | None] = mapped_column(ForeignKey("builds.id"))
     candidate_build_id: Mapped[int | None] = mapped_column(ForeignKey("builds.id"))
+    layouts: Mapped[int] = mapped_column(default=1, server_default=text("1"))
+    """Layouts in which the run's kernels are linked; `layouts.layout_of` gives that of a boot."""
     byte_identical: Mapped[bool] = mapped_column(server_default=false())
     """True if both kernels are byte-identical, so that the run passed without a boot."""
     seed: Mapped[int] = mapped_column(BigInteger)

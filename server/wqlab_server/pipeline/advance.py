@@ -205,6 +205,7 @@ def _ensure_builds(session: Session, submission: Submission, applied: ApplyResul
                     fragments=run.fragments,
                     modules=run.modules,
                     toolchain=applied.toolchain,
+                    layouts=run.layouts,
                 )
                 if link is None:
                     link = SubmissionBuild(

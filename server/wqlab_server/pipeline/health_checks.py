@@ -229,9 +229,10 @@ def unschedulable_reason(session: Session, run: Run, settings: Settings) -> str 
 
 
 def golden_kernel_build(
-    session: Session, data: DataFolder, device_type: DeviceType, settings: Settings
+    session: Session, data: DataFolder, device_type: DeviceType, settings: Settings, layouts: int = 1
 ) -> Build | Failure | None:
-    """Return the build of the golden kernel: the device type's recipe at the base commit of the default tree.
+    """Return the build of the golden kernel: the device type's recipe at the base commit of the default tree, linked in
+    so many `layouts`.
 
     An apply job without a submission finds that commit. A baseline with the same content has the same key, so both are
     one build. Returns None until the apply job has passed, and a Failure if the recipe no longer exists or the apply
@@ -262,7 +263,7 @@ def golden_kernel_build(
     fragments = {name: data.fragment(name) for name in names}
     source, exact = newest.result.baseline, newest.result.toolchain
     modules = data.modules_of(recipe)
-    key = build_key(source.tree_oid, recipe, device_type.arch, fragments, exact, modules)
+    key = build_key(source.tree_oid, recipe, device_type.arch, fragments, exact, modules, layouts)
     last = session.scalar(select(Build).where(Build.key == key).order_by(Build.id.desc()).limit(1))
     if last is not None and last.outcome is Outcome.FAILED and not _is_retry_due(session, last, settings):
         return last
@@ -275,6 +276,7 @@ def golden_kernel_build(
         fragments=fragments,
         modules=modules,
         toolchain=exact,
+        layouts=layouts,
     )
 
 

@@ -22,6 +22,7 @@ from ..models import Build, Device, Run, Submission, SubmissionBuild
 from ..settings import Settings
 from ..storage.db import clock
 from ..submissions import detectable_effect, plan_runs
+from . import health_checks
 from .device_check import select_noise_plan
 
 log = structlog.get_logger(__name__)
@@ -29,12 +30,15 @@ log = structlog.get_logger(__name__)
 USED_WITHIN = timedelta(days=90)
 """Time within which a plan must have been measured on the device type to have canaries."""
 _OWNER = "lab"
+_LAYOUTS = 4
+"""Layouts in which the golden kernel is linked for canaries."""
 
 
 class _Kernels(NamedTuple):
     kind: CanaryKind
     baseline: int
     candidate: int
+    layouts: int = 1
 
 
 def start_canary(session: Session, data: DataFolder, device: str, settings: Settings) -> Run | None:
@@ -46,19 +50,21 @@ def start_canary(session: Session, data: DataFolder, device: str, settings: Sett
         .limit(1)
         .with_for_update()
     )
-    run = run or _create(session, data, session.get_one(Device, device))
+    run = run or _create(session, data, session.get_one(Device, device), settings)
     if run is not None:
         lease.offer(session, run, device, settings)
     return run
 
 
-def _create(session: Session, data: DataFolder, device: Device) -> Run | None:
+def _create(session: Session, data: DataFolder, device: Device, settings: Settings) -> Run | None:
     device_type = data.device_type(device.device_type)
     kernels = _kernels(session, device, device_type)
+    if kernels and (linked := _golden_layouts(session, data, device, settings)) is not None:
+        kernels.append(linked)
     plans = _plans(session, data, device_type)
     if not kernels or not plans:
         return None
-    plan, (kind, baseline, candidate) = _next(session, device.name, plans, kernels)
+    plan, (kind, baseline, candidate, layouts) = _next(session, device.name, plans, kernels)
     profile = plan.profile(device_type.emulated)
     profile = profile.model_copy(
         update={"settings": [plan.reference_setting], "blocks": max(profile.blocks, LEAST_BLOCKS), "looks": []}
@@ -76,6 +82,7 @@ def _create(session: Session, data: DataFolder, device: Device) -> Run | None:
         wanted_device=device.name,
         baseline_build_id=baseline,
         candidate_build_id=candidate,
+        layouts=layouts,
         **plan_runs.snapshot(data, device_type, plan),
     )
     session.add(run)
@@ -86,8 +93,8 @@ def _create(session: Session, data: DataFolder, device: Device) -> Run | None:
 
 
 def _kernels(session: Session, device: Device, device_type: DeviceType) -> list[_Kernels]:
-    """Return the kernels at hand, since nothing is built for canaries: the golden kernel of the device's last health
-    check, and the newest pair of the control series."""
+    """Return the kernels at hand: the golden kernel of the device's last health check, and the newest pair of the
+    control series."""
     found = []
     golden = session.scalar(
         select(Run.baseline_build_id)
@@ -128,6 +135,21 @@ def _kernels(session: Session, device: Device, device_type: DeviceType) -> list[
         )
         found.append(_Kernels(CanaryKind.NOPS, baseline, candidate))
     return found
+
+
+def _golden_layouts(session: Session, data: DataFolder, device: Device, settings: Settings) -> _Kernels | None:
+    """Return the golden kernel in several layouts, or None while it is linked or if this device cannot boot it.
+
+    This is the only kernel that is built for canaries: once for each golden kernel, from kept objects.
+    """
+    if device.backend == "lava":
+        return None
+    build = health_checks.golden_kernel_build(
+        session, data, data.device_type(device.device_type), settings, layouts=_LAYOUTS
+    )
+    if not isinstance(build, Build) or build.outcome is not Outcome.PASSED:
+        return None
+    return _Kernels(CanaryKind.OTHER_LAYOUT, build.id, build.id, _LAYOUTS)
 
 
 def _plans(session: Session, data: DataFolder, device_type: DeviceType) -> list[TestPlan]:

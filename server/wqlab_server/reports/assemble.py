@@ -216,6 +216,7 @@ def _target(rows: RunRows, parts: _Parts, configurations: _Configurations) -> ap
         byte_identical=run.byte_identical,
         blocks_planned=len(run.blocks),
         blocks_completed=rows.blocks_completed,
+        layouts=run.layouts,
         looks=run.looks,
         looked=run.looked,
         earlier_looks=run.earlier_looks,

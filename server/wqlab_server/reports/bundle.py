@@ -258,6 +258,7 @@ def _run_record(session: Session, run: Run) -> RunRecord:
         figures=run.recipe.figures,
         seed=run.seed,
         blocks=run.blocks,
+        layouts=run.layouts,
         looks=run.looks,
         looked=run.looked,
         earlier_looks=run.earlier_looks,

@@ -34,6 +34,7 @@ from ..models import Unsupported as UnsupportedRow
 from ..storage.events import emit, notify_checks
 from . import limits
 from .block_attempts import record_block_attempt
+from .layouts import build_id_of, layout_of
 from .service import find_boot, lock_run, update_boots_done
 
 
@@ -210,7 +211,8 @@ def _mismatch(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[B
     builds = run.build_ids
     for boot in boots:
         build = session.get(Build, builds[boot.arm])
-        expected = build.result.build_id_gnu if build and build.result else None
+        layout = layout_of(run, boot.arm, boot.block)
+        expected = build_id_of(build.result, layout) if build and build.result else None
         if boot.verified_at is None or boot.build_id_gnu != expected:
             return f"a {boot.arm} boot ran build id {boot.build_id_gnu}, not {expected}"
         if not (boot.kernel_boot_id and boot.token):

@@ -34,6 +34,7 @@ from ..settings import Settings
 from ..storage.db import fetch_dict
 from ..storage.events import RUN_CHANNEL, notify
 from .block_attempts import record_block_attempt
+from .layouts import layouts_of
 
 _DEFER_SNAPSHOT = [
     defer(column, raiseload=True)
@@ -73,7 +74,8 @@ def make_job(session: Session, run: Run, device: Device, previous_holder: bool) 
         plan=run.plan,
         profile=run.profile,
         files=run.files,
-        kernels=_kernels(session, run),
+        kernels=(kernels := _kernels(session, run)),
+        layouts=_layouts(session, run, kernels),
         blocks=[
             BlockPlan(block=number, arms=arms, first_attempt=last_attempts.get(number, -1) + 1)
             for number, arms in enumerate(run.blocks[: run.blocks_due])
@@ -137,6 +139,34 @@ def _kernels(session: Session, run: Run) -> dict[Arm, Kernel]:
         if run.plan.modules:
             kernels[arm] = _with_modules(kernels[arm], result, run.plan.modules)
     return kernels
+
+
+def _layouts(session: Session, run: Run, kernels: dict[Arm, Kernel]) -> dict[Arm, list[Kernel]]:
+    """Return the kernels of each arm in the order of their layouts; empty for a run with the ordinary link alone."""
+    if run.layouts == 1:
+        return {}
+    build_ids = {Arm.BASELINE: run.baseline_build_id, Arm.CANDIDATE: run.candidate_build_id}
+    return {
+        arm: [_in_layout(kernel, session.get_one(Build, build_ids[arm]), layout) for layout in layouts_of(run, arm)]
+        for arm, kernel in kernels.items()
+    }
+
+
+def _in_layout(kernel: Kernel, build: Build, layout: int) -> Kernel:
+    """Return the kernel in a layout of its build. Raises ApiProblem 409 if the build lacks the layout."""
+    if layout == 0:
+        return kernel
+    linked = next((each for each in build.result.layouts if each.layout == layout), None) if build.result else None
+    if linked is None:
+        raise ApiProblem(409, f"build {build.id} has no layout {layout}")
+    artifacts = {artifact.kind: artifact for artifact in linked.artifacts}
+    return kernel.model_copy(
+        update={
+            "build_id_gnu": linked.build_id_gnu,
+            "image": _required(artifacts, ArtifactKind.KERNEL, build.id),
+            "vmlinux": artifacts.get(ArtifactKind.VMLINUX),
+        }
+    )
 
 
 def _with_modules(kernel: Kernel, result: BuildResult, needed: Sequence[str]) -> Kernel:

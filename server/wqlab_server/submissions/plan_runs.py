@@ -35,6 +35,7 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
         wanted_device=target.device,
         blocks=blocks,
         looks=profile.looks,
+        layouts=submission.request.layouts,
         profile=profile,
         **snapshot(data, planned.device_type, planned.plan, planned.recipe),
     )

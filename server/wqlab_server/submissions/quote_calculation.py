@@ -42,6 +42,10 @@ class RequestedTarget:
     """True for a walk whose number of patches is not known yet."""
 
 
+LINK_S = 50.0
+"""Seconds to link a kernel in another layout, if none was measured: that of a `measure` kernel on a busy machine."""
+
+
 @dataclass(frozen=True)
 class RequestedKernel:
     """A kernel that the request needs."""
@@ -51,6 +55,10 @@ class RequestedKernel:
     """Mean time of past builds like this one; None if there was none."""
     exists: bool = False
     """True if the kernel was built already, assuming the series has the tree's last known commit as base."""
+    links: int = 0
+    """Further links of the kernel, for other layouts."""
+    link_s: float = LINK_S
+    """Seconds of one of them."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +206,9 @@ def _builds(kernels: Sequence[RequestedKernel]) -> list[BuildQuote]:
         by_recipe.setdefault(kernel.recipe, []).append(kernel)
     quotes = []
     for recipe, needed in by_recipe.items():
-        missing = [kernel.build_time for kernel in needed if not kernel.exists]
+        unbuilt = [kernel for kernel in needed if not kernel.exists]
+        missing = [kernel.build_time for kernel in unbuilt]
+        link_s = sum(kernel.links * kernel.link_s for kernel in unbuilt)
         known = [time for time in missing if time is not None]
         complete = len(known) == len(missing)
         quotes.append(
@@ -206,9 +216,10 @@ def _builds(kernels: Sequence[RequestedKernel]) -> list[BuildQuote]:
                 recipe=recipe,
                 kernels=len(needed),
                 reused=len(needed) - len(missing),
-                build_s=round(sum(each.seconds for each in known), 1) if complete else None,
+                build_s=round(sum(each.seconds for each in known) + link_s, 1) if complete else None,
                 basis=QuoteBasis.MEASURED if complete else QuoteBasis.UNKNOWN,
                 measured_builds=sum(each.count for each in known),
+                links=sum(kernel.links for kernel in unbuilt),
             )
         )
     return quotes

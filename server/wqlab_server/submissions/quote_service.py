@@ -22,7 +22,7 @@ from ..models import Apply, Boot, BootValue, Build, Run
 from ..settings import Settings
 from . import detectable_effect
 from .plan_targets import plan_target
-from .quote_calculation import Request, RequestedKernel, RequestedTarget, quote
+from .quote_calculation import LINK_S, Request, RequestedKernel, RequestedTarget, quote
 from .validate import Mistake, mistakes
 from .walk import boots_per_block, patch_count
 
@@ -112,9 +112,14 @@ def _kernels(
     types = [data.device_type(target.device_type) for target in targets]
     kinds = dict.fromkeys((request.recipe_for(spec), spec.arch, spec.emulated) for spec in types)
     existing = _existing_baselines(session, request) if targets else set()
+    link_s = timings.link_s(session) or LINK_S
     return [
         RequestedKernel(
-            recipe, _build_time(times, recipe, arch, arm), arm is Arm.BASELINE and (recipe, arch, emulated) in existing
+            recipe,
+            _build_time(times, recipe, arch, arm),
+            arm is Arm.BASELINE and (recipe, arch, emulated) in existing,
+            links=request.layouts - 1,
+            link_s=link_s,
         )
         for recipe, arch, emulated in kinds
         for arm in arms

@@ -72,6 +72,14 @@ def _check_backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake
     found = []
     for name in dict.fromkeys(target.device_type for target in request.targets):
         known = sorted({unit.backend for unit in data.device_type(name).units})
+        if request.layouts > 1 and (request.backend == "lava" or known == ["lava"]):
+            found.append(
+                _mistake(
+                    "/layouts",
+                    f"devices of {name} in a LAVA lab boot one kernel of each arm; leave layouts out, or choose "
+                    "devices with another backend",
+                )
+            )
         if request.backend is not None and request.backend not in known:
             found.append(
                 _mistake(

@@ -177,6 +177,7 @@ def build_view(
         failure=row.failure,
         reused=is_reused(row, reused_before),
         build_id_gnu=result.build_id_gnu if result else "",
+        layout_build_ids=[each.build_id_gnu for each in result.layouts] if result else [],
         release=result.release if result else "",
         compiler=result.compiler if result else "",
         reproducer=result.reproducer if result else "",

@@ -10,6 +10,7 @@ interface Row {
 const KINDS: Record<CanaryRecord["kind"], string> = {
   same_kernel: "same kernel",
   nops: "nops in one arm",
+  other_layout: "another layout in one arm",
 };
 
 /** Sentences of the records, then a table with the noise of each metric. `by` is what the first column names. */

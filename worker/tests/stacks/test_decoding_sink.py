@@ -90,7 +90,7 @@ def test_findings_and_failures_show_the_same_source_lines(tmp_path: Path) -> Non
     files = built(tmp_path, "-g")
     kernel, fetch = compiled_kernel(files)
     report, recorder = oops(files["/vmlinux"]), Recorder()
-    sink = DecodingSink(recorder, {Arm.CANDIDATE: kernel}, fetch, Stop())
+    sink = DecodingSink(recorder, {Arm.CANDIDATE: [kernel]}, fetch, Stop())
     for event in events(report):
         sink.event(event)
     result = sink.finish(RunResult(outcome=Outcome.FAILED, failure=failure(report)))
@@ -119,7 +119,7 @@ def test_missing_files_are_named(tmp_path: Path, change: dict[str, None], reason
     files = built(tmp_path, "-g")
     kernel, fetch = compiled_kernel(files)
     report, recorder = oops(files["/vmlinux"]), Recorder()
-    sink = DecodingSink(recorder, {Arm.CANDIDATE: kernel.model_copy(update=change)}, fetch, Stop())
+    sink = DecodingSink(recorder, {Arm.CANDIDATE: [kernel.model_copy(update=change)]}, fetch, Stop())
     sink.event(events(report)[0])
     sink.close()
     (finding,) = recorder.calls
@@ -141,7 +141,7 @@ def test_fetch_error_does_not_lose_the_report(tmp_path: Path, error: Exception) 
     def refuse(artifact: Artifact) -> Path:
         raise error
 
-    sink = DecodingSink(recorder, {Arm.CANDIDATE: kernel}, refuse, Stop())
+    sink = DecodingSink(recorder, {Arm.CANDIDATE: [kernel]}, refuse, Stop())
     for event in events(report):
         sink.event(event)
     sink.close()
@@ -161,7 +161,7 @@ def test_boots_do_not_wait_and_order_is_kept(tmp_path: Path) -> None:
         assert arrived.wait(30)
         return fetch(artifact)
 
-    sink = DecodingSink(recorder, {Arm.CANDIDATE: kernel}, slow, Stop())
+    sink = DecodingSink(recorder, {Arm.CANDIDATE: [kernel]}, slow, Stop())
     sink.event(events(report)[0])
     sink.console(BOOT, 0, b"more")
     sink.event(Progress(at=NOW, text="next boot"))
@@ -177,7 +177,7 @@ def test_canceled_run_decodes_nothing(tmp_path: Path) -> None:
     fetch: Callable[[Artifact], Path] = lambda artifact: fetched.append(artifact) or tmp_path  # noqa: E731
     stop, recorder = Stop(), Recorder()
     stop.request(Failure(kind=ErrorKind.CANCELED, summary="canceled"))
-    sink = DecodingSink(recorder, {Arm.CANDIDATE: kernel}, fetch, stop)
+    sink = DecodingSink(recorder, {Arm.CANDIDATE: [kernel]}, fetch, stop)
     sink.event(events(oops(files["/vmlinux"]))[0])
     sink.close()
     assert (len(recorder.calls), fetched) == (1, [])

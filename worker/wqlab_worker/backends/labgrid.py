@@ -60,8 +60,9 @@ class LabgridBackend:
             job=job,
             remaining=list(remaining),
             images={
-                arm: Image(path=self._fetch(kernel.image), sha256=kernel.image.sha256)
-                for arm, kernel in job.kernels.items()
+                kernel.image.sha256: Image(path=self._fetch(kernel.image), sha256=kernel.image.sha256)
+                for arm in job.kernels
+                for kernel in job.kernels_of(arm)
             },
             modules={
                 arm: {name: base64.b64encode(data) for name, data in files_for_kernel(job, kernel, self._fetch).items()}

@@ -39,7 +39,7 @@ class LabgridDevice:
         self,
         strategy: KexecStrategy,
         job: RunJob,
-        images: Mapping[Arm, VariantImage],
+        images: Mapping[str, VariantImage],
         facts: Mapping[str, str],
         modules: Mapping[Arm, Mapping[str, bytes]],
     ) -> None:
@@ -54,7 +54,7 @@ class LabgridDevice:
         started = time.monotonic()
         strategy = self._strategy
         try:
-            strategy.transition(Status.variant, key=key, image=self._images[key.arm])
+            strategy.transition(Status.variant, key=key, image=self._images[kernel.image.sha256])
             probed = self._verify(key.arm, kernel)
             strategy.stage = DeviceStep.FITNESS
             conditions = self._conditions.apply()

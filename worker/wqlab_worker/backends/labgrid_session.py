@@ -23,7 +23,7 @@ from labgrid.driver.common import Driver
 from serial import SerialException  # type: ignore[import-untyped]
 
 from wqlab_contracts import logs
-from wqlab_contracts.enums import Arm, ArtifactKind, DeviceStep, ErrorKind, Outcome
+from wqlab_contracts.enums import ArtifactKind, DeviceStep, ErrorKind, Outcome
 from wqlab_contracts.messages import BootKey, Failure, RunEvent, RunResult
 from wqlab_contracts.specs import ExternalPower
 
@@ -146,9 +146,7 @@ def _with_device(
     strategy.device, strategy.tap, strategy.wakeup = request.job.device, tap, wakeup
     strategy.cancel, strategy.place_lost = stop, hold.lost
     strategy.public_key = public_key_blob(request.ssh_key.with_suffix(".pub"))
-    images: dict[Arm, VariantImage] = {
-        arm: VariantImage(image.path, image.sha256) for arm, image in request.images.items()
-    }
+    images = {sha256: VariantImage(image.path, image.sha256) for sha256, image in request.images.items()}
     try:
         with time_limit(POWER_TIMEOUT_S, "opening the console"), _console_errors():
             target.activate(console)

@@ -15,6 +15,7 @@ from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, TypeAdapter
 
 from wqlab_contracts.enums import Arm, ArtifactKind
 from wqlab_contracts.messages import BlockPlan, BootKey, Failure, RunEvent, RunJob, RunResult
+from wqlab_contracts.messages.base import Sha256
 from wqlab_contracts.specs import ExternalPower
 
 
@@ -34,7 +35,8 @@ class SessionRequest(_Line):
 
     job: RunJob
     remaining: list[BlockPlan]
-    images: dict[Arm, Image]
+    images: dict[Sha256, Image]
+    """Images of all kernels and layouts, by their hash."""
     modules: dict[Arm, dict[str, Base64Bytes]] = Field(default_factory=dict)
     """Files for one kernel alone, beside those of the plan; see `build.modules.files_for_kernel`."""
     coordinator: str

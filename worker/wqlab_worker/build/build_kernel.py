@@ -25,6 +25,7 @@ from . import build_log, kconfig, objects, source_archive, workqueue_offsets
 from .build_id import read_build_id
 from .content_digest import content_digest
 from .kept_builds import add_missing_parts, build_folder, finished_build, products
+from .link_layouts import LayoutLinker
 from .modules import MODULES, BuiltModules, build_modules, write_sources
 from .reproduce import BUILD, IDENTITY, OUT, reproducer
 from .steps import expected_steps, remember_steps
@@ -66,7 +67,9 @@ def build(job: BuildJob, workspace: Workspace, progress: Progress = no_progress)
 def _check(job: BuildJob) -> None:
     """Raise InfrastructureError if this worker cannot build the job, or the job's key is wrong."""
     try:
-        key = build_key(job.source.tree_oid, job.recipe, job.arch, job.fragments, job.toolchain, job.modules)
+        key = build_key(
+            job.source.tree_oid, job.recipe, job.arch, job.fragments, job.toolchain, job.modules, job.layouts
+        )
     except ValueError as error:
         raise InfrastructureError(f"the build job does not match its recipe: {error}") from error
     if key != job.key:
@@ -134,10 +137,10 @@ class _Build:
                         self.job, sandbox, self.places[MODULES], folder / "result", self._report_modules
                     )
                     packed.result()
-                result = self._collect(folder, modules, time.monotonic() - started)
+                result = self._collect(folder, modules, sandbox, started)
             except JobError as error:
                 return self._failed(folder, error.failure, time.monotonic() - started)
-            if self.trusted:
+            if self.trusted and self.job.layouts == 1:  # the other layouts have replaced files of this folder
                 objects.keep(self.workspace, self.job.key, self.places[BUILD])
             (folder / "result" / "result.json").write_text(result.model_dump_json(indent=1))
             target = build_folder(self.workspace, self.job.key)
@@ -215,6 +218,9 @@ class _Build:
     def _report_compiling(self) -> None:
         self.progress(f"compiling {self.file}", min(self.steps, self.expected), self.expected)
 
+    def _report_linking(self) -> None:
+        self.progress("linking the other layouts", self.expected, self.expected)
+
     def _report_modules(self) -> None:
         self.progress("building the lab's modules", self.expected, self.expected)
 
@@ -248,7 +254,7 @@ class _Build:
             artifacts=[self.workspace.keep(folder / "result" / "build.log", ArtifactKind.BUILD_LOG, "build.log")],
         )
 
-    def _collect(self, folder: Path, modules: BuiltModules, duration_s: float) -> BuildResult:
+    def _collect(self, folder: Path, modules: BuiltModules, sandbox: Sandbox, started: float) -> BuildResult:
         result = folder / "result"
         artifacts = []
         for product in products(self.job.arch):
@@ -274,15 +280,17 @@ class _Build:
         self.progress("reading the debug information", self.expected, self.expected)
         (result / workqueue_offsets.NAME).write_text(workqueue_offsets.read_layout(result / "vmlinux"))
         artifacts.append((ArtifactKind.WORKQUEUE_LAYOUT, workqueue_offsets.NAME))
+        own_modules = result / "modules.tar" if (ArtifactKind.MODULES, "modules.tar") in artifacts else None
+        lab_modules = [result / name for name in modules.files]
+        duration_s = time.monotonic() - started
+        release = _short_text(self.places[BUILD], "include/config/kernel.release", folder)
+        linker = LayoutLinker(self.job, sandbox, self.places[BUILD], result, self.workspace, self._report_linking)
+        layouts = linker.link(own_modules, lab_modules)
         return BuildResult(
             outcome=Outcome.PASSED,
             build_id_gnu=build_id,
-            content_sha256=content_digest(
-                result / "kernel",
-                result / "modules.tar" if (ArtifactKind.MODULES, "modules.tar") in artifacts else None,
-                [result / name for name in modules.files],
-            ),
-            release=_short_text(self.places[BUILD], "include/config/kernel.release", folder),
+            content_sha256=content_digest(result / "kernel", own_modules, lab_modules),
+            release=release,
             compiler=kconfig.parse_options(config).get("CC_VERSION_TEXT", "").strip('"') or self.job.toolchain,
             reproducer=reproducer(self.job),
             duration_s=round(duration_s, 1),
@@ -290,6 +298,7 @@ class _Build:
             warnings=warnings,
             unmet_options=unmet,
             failed_modules=modules.failed,
+            layouts=layouts,
             artifacts=[self.workspace.keep(result / name, kind, name) for kind, name in artifacts],
         )
 

@@ -19,7 +19,7 @@ from .reproduce import BUILD, OUT
 
 log = structlog.get_logger()
 
-_IMAGE: dict[CpuArch, str] = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image.gz"}
+IMAGE: dict[CpuArch, str] = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image.gz"}
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Product:
 def products(arch: CpuArch) -> list[Product]:
     """Return the files of a build for `arch`."""
     return [
-        Product(BUILD, _IMAGE[arch], ArtifactKind.KERNEL, "kernel", GIB),
+        Product(BUILD, IMAGE[arch], ArtifactKind.KERNEL, "kernel", GIB),
         Product(BUILD, "vmlinux", ArtifactKind.VMLINUX, "vmlinux", 4 * GIB),
         Product(BUILD, "System.map", ArtifactKind.SYSTEM_MAP, "System.map", GIB),
         Product(BUILD, ".config", ArtifactKind.CONFIG, "config", 4 << 20),
@@ -76,7 +76,8 @@ def finished_build(workspace: Workspace, key: str) -> BuildResult | None:
     if result.outcome is not Outcome.PASSED or not required <= {artifact.kind for artifact in result.artifacts}:
         log.error("stored build is incomplete; building it again", path=str(stored))
         return None
-    damaged = [artifact for artifact in result.artifacts if not has_hash(workspace.path_of(artifact), artifact.sha256)]
+    artifacts = [*result.artifacts, *(each for layout in result.layouts for each in layout.artifacts)]
+    damaged = [artifact for artifact in artifacts if not has_hash(workspace.path_of(artifact), artifact.sha256)]
     for artifact in damaged:
         log.error("stored build is damaged; building it again", path=str(stored), file=artifact.name)
         workspace.path_of(artifact).unlink(missing_ok=True)

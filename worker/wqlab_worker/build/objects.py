@@ -65,9 +65,11 @@ def restore_base(workspace: Workspace, job: BuildJob, source: CheckedOut, build:
     Returns the key of the base's build, or "" if no build can be used; `build` is then still empty. The configuration
     is copied too, and tuxmake keeps it.
     """
-    if not source.base_tree_oid or not all(_is_tracked(change, source.files) for change in source.changes):
+    # Another layout of the same tree has the same objects.
+    tree = source.base_tree_oid or (job.source.tree_oid if job.layouts > 1 else "")
+    if not tree or not all(_is_tracked(change, source.files) for change in source.changes):
         return ""
-    key = build_key(source.base_tree_oid, job.recipe, job.arch, job.fragments, job.toolchain, job.modules)
+    key = build_key(tree, job.recipe, job.arch, job.fragments, job.toolchain, job.modules)
     kept = workspace.objects / key
     with workspace.lock("objects"):
         try:

@@ -19,6 +19,7 @@ import structlog
 
 from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome
 from wqlab_contracts.keys import build_key, fragment_names
+from wqlab_contracts.layouts import MOST_LAYOUTS
 from wqlab_contracts.loading import DataError, DataFolder, load_data
 from wqlab_contracts.messages import BuildJob, BuildResult, Failure, Source
 from wqlab_contracts.specs import CpuArch
@@ -42,7 +43,9 @@ def prepare_tree(data: DataFolder, tree: str, workspace: Workspace, progress: Pr
     return source_at(data.trees[tree], mirror.git, mirror.head)
 
 
-def kernel_job(data: DataFolder, source: Source, recipe: str, arch: CpuArch, emulated: bool) -> BuildJob:
+def kernel_job(  # noqa: PLR0917 - the inputs of a build
+    data: DataFolder, source: Source, recipe: str, arch: CpuArch, emulated: bool, layouts: int = 1
+) -> BuildJob:
     """Return the job for building `source`, with the same key as the server's. Raises JobError."""
     if recipe not in data.recipes:
         raise UserError(f"no recipe {recipe!r}", advice=f"Choose one of: {', '.join(data.recipes)}")
@@ -52,7 +55,7 @@ def kernel_job(data: DataFolder, source: Source, recipe: str, arch: CpuArch, emu
     toolchain = toolchain_identity(chosen.toolchain)
     return BuildJob(
         build_id=0,
-        key=build_key(source.tree_oid, chosen, arch, fragments, toolchain, modules),
+        key=build_key(source.tree_oid, chosen, arch, fragments, toolchain, modules, layouts),
         source=source,
         trusted=True,
         recipe=chosen,
@@ -61,6 +64,7 @@ def kernel_job(data: DataFolder, source: Source, recipe: str, arch: CpuArch, emu
         fragments=fragments,
         modules=modules,
         toolchain=toolchain,
+        layouts=layouts,
     )
 
 
@@ -134,6 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kernel.add_argument("--recipe", default="measure")
     kernel.add_argument("--arch", choices=["x86_64", "arm64"], default="x86_64")
     kernel.add_argument("--emulated", action="store_true", help="build for emulated devices")
+    kernel.add_argument(
+        "--layouts", type=int, choices=range(1, MOST_LAYOUTS + 1), default=1, help="link it in so many layouts"
+    )
     chosen = parser.parse_args(arguments)
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     progress = ProgressLine(sys.stderr)
@@ -144,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(prepare_tree(data, chosen.name or data.default_tree, workspace, progress).commit)
             else:
                 source = prepare_tree(data, chosen.tree or data.default_tree, workspace, progress)
-                job = kernel_job(data, source, chosen.recipe, chosen.arch, chosen.emulated)
+                job = kernel_job(data, source, chosen.recipe, chosen.arch, chosen.emulated, chosen.layouts)
                 print(json.dumps(_describe(job, prepare_kernel(job, workspace, progress), workspace)))
     except DataError as error:
         print(error, file=sys.stderr)
@@ -169,6 +176,7 @@ def _describe(job: BuildJob, result: BuildResult, workspace: Workspace) -> dict[
         "base_commit": job.source.base_commit,
         "reused": result.reused,
         "duration_s": result.duration_s,
+        "layouts": [each.model_dump(mode="json", exclude={"artifacts"}) for each in result.layouts],
         "ccache": result.ccache,
         "unmet_options": result.unmet_options,
     }

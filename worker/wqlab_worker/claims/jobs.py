@@ -129,7 +129,7 @@ def build(id_: int, settings: Settings) -> None:
             workspace.use(workspace.path_of(claim.job.source.bundle))
             server.fetch(claim.job.source.bundle, workspace.fetched)
         result = build_kernel(claim.job, workspace, progress)
-        return result, result.artifacts
+        return result, [*result.artifacts, *(each for layout in result.layouts for each in layout.artifacts)]
 
     ref, stop = JobRef("builds", id_, claim.fence), Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
@@ -273,7 +273,7 @@ def run_claimed(
     remaining = [plan for plan in claim.job.blocks if plan.block not in claim.completed_blocks]
     sink = ServerEventSink(server, ref, on_refused=lambda error: stop.request(_refused_failure(ref, error)))
     uploads = _RunEventSink(sink, server, ref)
-    emit = DecodingSink(uploads, claim.job.kernels, fetch, stop)
+    emit = DecodingSink(uploads, {arm: claim.job.kernels_of(arm) for arm in claim.job.kernels}, fetch, stop)
     try:
         result = emit.finish(backend.execute(claim.job, remaining, emit, stop))
         if not sink.flush(DELIVERY_S) and result.outcome is Outcome.PASSED:

@@ -94,7 +94,7 @@ class BootRunner:
             self.health_check.begin()
         try:
             self._check_canceled()
-            boot.booted = self.device.boot(key, self.job.kernels[key.arm])
+            boot.booted = self.device.boot(key, self.job.kernel(key.arm, key.block))
             at_boot = False
             if self.health_check:
                 self.health_check.record_boot(boot.booted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import BoundedSemaphore
@@ -47,13 +47,13 @@ class DecodingSink:
     def __init__(
         self,
         sink: EventSink,
-        kernels: Mapping[Arm, Kernel],
+        kernels: Mapping[Arm, Sequence[Kernel]],
         fetch: Callable[[Artifact], Path],
         cancel: Cancel,
     ) -> None:
         self._sink = sink
         self._cancel = cancel
-        self._decoders = {arm: Decoder(kernel, fetch) for arm, kernel in kernels.items()}
+        self._decoders = {arm: [Decoder(each, fetch) for each in of_arm] for arm, of_arm in kernels.items()}
         self._decoded: dict[str, Finding] = {}
         self._room = BoundedSemaphore(_WAITING_LIMIT)
         self._queue = ThreadPoolExecutor(1, "decode")
@@ -94,7 +94,8 @@ class DecodingSink:
 
     def _decode(self, finding: Finding) -> Finding:
         """Return the finding with source lines in its excerpt, its call trace and a description of its defect."""
-        decoder = self._decoders.get(finding.boot.arm)
+        decoders = self._decoders.get(finding.boot.arm)
+        decoder = decoders[finding.boot.block % len(decoders)] if decoders else None
         wanted = references(finding.excerpt)
         if decoder is None or not wanted or self._cancel.is_set():
             return finding

@@ -191,8 +191,9 @@ def block_counts(target: TargetReport) -> str:
         parts.append(f"for failures of the lab {target.discarded_by_lab} (counted against no kernel)")
     rest = f"; discarded: {', '.join(parts)}" if parts else ", none discarded"
     seeds = ", one seed each" if target.plan.is_instrumented else ""
+    layouts = f", {target.layouts} layouts of each kernel in turn" if target.layouts > 1 else ""
     stop = f"; {stopped}" if (stopped := why_stopped(target.looked, target.blocks_planned)) else ""
-    return f"{target.blocks_completed} of {count(target.blocks_planned, 'block')} completed{seeds}{rest}{stop}"
+    return f"{target.blocks_completed} of {count(target.blocks_planned, 'block')} completed{seeds}{layouts}{rest}{stop}"
 
 
 def method_of(targets: Sequence[TargetReport]) -> str:

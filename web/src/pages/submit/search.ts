@@ -33,6 +33,7 @@ export const submitSearch = searchParams({
   /** `HOLDER:name=value` */
   param: texts(400),
   blocks: text(80),
+  layouts: text(10),
   priority: text(10),
   /** Empty: the default recipe of each device type. */
   recipe: text(64),

@@ -89,14 +89,14 @@ class InstrumentedBackend:
     def _sharing(
         self, job: RunJob, remaining: Sequence[BlockPlan], boots: Boots, emulator: Emulator
     ) -> AbstractContextManager[object]:
-        if self._other_hosts is None:
+        if self._other_hosts is None or job.layouts:  # a shared boot has one kernel for each arm
             return nullcontext()
         return Sharing(
             boots,
             self._other_hosts,
             [(arm, plan.block) for plan in remaining for arm in plan.arms],
             initramfs=emulator.initramfs,
-            layouts=emulator.layouts,
+            layouts={arm: paths[0] for arm, paths in emulator.layouts.items()},
             emulator=partial(identity.identify, self._cache, job.device.arch),
             folder=emulator.scratch / "shared",
             limit_s=emulator.limit_s,
@@ -106,16 +106,18 @@ class InstrumentedBackend:
         self, job: RunJob, remaining: Sequence[BlockPlan], plugin: Path, rootfs: Path, folder: Path
     ) -> Emulator:
         initramfs: dict[Arm, Path] = {}
-        layouts: dict[Arm, Path] = {}
+        layouts: dict[Arm, list[Path]] = {}
         for arm, kernel in job.kernels.items():
             initramfs[arm] = folder / f"initramfs-{arm.value}"
             boot_image.write(rootfs, job, range(MOST_BLOCKS), self._files_of(job, kernel), initramfs[arm])
-            if layout := data_layout(kernel, self._fetch):
-                layouts[arm] = folder / f"layout-{arm.value}"
-                layouts[arm].write_text(layout)
+            names = [data_layout(linked, self._fetch) for linked in job.kernels_of(arm)]
+            if all(names):
+                layouts[arm] = [folder / f"layout-{arm.value}-{number}" for number in range(len(names))]
+                for path, text in zip(layouts[arm], names, strict=True):
+                    path.write_text(text)
         return Emulator(
             guest=guest_of(job.device),
-            kernels={arm: self._fetch(kernel.image) for arm, kernel in job.kernels.items()},
+            kernels={arm: [self._fetch(each.image) for each in job.kernels_of(arm)] for arm in job.kernels},
             initramfs=initramfs,
             command_line=partial(command_line, job.device),
             layouts=layouts,

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,11 +63,12 @@ class Emulator:
     """How to boot one device. Each boot gets a folder of its own in `scratch`."""
 
     guest: qemu_arguments.Guest
-    kernels: Mapping[Arm, Path]
+    kernels: Mapping[Arm, Sequence[Path]]
+    """Kernels of each arm, one for each layout: seed s boots entry s modulo their number."""
     initramfs: Mapping[Arm, Path]
     command_line: Callable[[int], str]
     """Kernel command line of a seed."""
-    layouts: Mapping[Arm, Path]
+    layouts: Mapping[Arm, Sequence[Path]]
     """Where each kernel keeps its data; without it, cache lines of data have no names."""
     plugin: Path
     firmware: Firmware
@@ -87,9 +88,11 @@ class Emulator:
         folder = self.folder(boot)
         folder.mkdir(parents=True, exist_ok=True)
         output, stderr = folder / "output", folder / "stderr"
+        kernels, layouts = self.kernels[arm], self.layouts.get(arm)
         description = qemu_arguments.Boot(
-            kernel=self.kernels[arm], initramfs=self.initramfs[arm], command_line=self.command_line(seed),
-            seed=seed, output=output, console=self.console(boot), layout=self.layouts.get(arm),
+            kernel=kernels[seed % len(kernels)], initramfs=self.initramfs[arm], command_line=self.command_line(seed),
+            seed=seed, output=output, console=self.console(boot),
+            layout=layouts[seed % len(layouts)] if layouts else None,
         )  # fmt: skip
         command = [
             "nice", "-n", str(NICENESS), "prlimit", f"--fsize={OUTPUT_BYTES}", "--core=0",

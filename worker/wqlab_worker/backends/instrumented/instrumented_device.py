@@ -10,7 +10,7 @@ from concurrent.futures import Future
 
 import structlog
 
-from wqlab_contracts.enums import Arm, ArtifactKind, DeviceStep, FindingKind
+from wqlab_contracts.enums import ArtifactKind, DeviceStep, FindingKind
 from wqlab_contracts.instrument import file_name
 from wqlab_contracts.messages import BlockPlan, BootKey, Kernel, RunJob
 
@@ -57,7 +57,7 @@ class InstrumentedDevice:
         self._tap = ConsoleTap(None, emit, wakeup)
         self._replay: Replay | None = None
         self._output: BootOutput | None = None
-        self._arm = Arm.BASELINE
+        self._key: BootKey | None = None
         self._boots.plan([(key.arm, key.block) for plan in remaining for key in _keys(plan)])
 
     # --- Device interface ---------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class InstrumentedDevice:
         replay = Replay(self._job, key.block, output.results, self._tap, f"the boot with seed {key.block}")
         read_back = replay.conditions()
         self._keep_profile(key, output)
-        self._replay, self._output, self._arm = replay, output, key.arm
+        self._replay, self._output, self._key = replay, output, key
         return VerifiedBoot(
             kernel_boot_id=seen.boot_id,
             token=token,
@@ -105,7 +105,7 @@ class InstrumentedDevice:
             stderr=result.stderr,
             status=result.status,
             seconds=result.seconds,
-            counts=None if window is None else self._profiler.counts(self._arm, window),
+            counts=None if window is None or self._key is None else self._profiler.counts(self._key, window),
         )
 
     def restore(self) -> dict[str, str]:

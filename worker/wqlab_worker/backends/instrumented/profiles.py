@@ -12,7 +12,6 @@ from wqlab_bench.instrument import build_plugin, qemu_arguments
 from wqlab_bench.instrument.stream import Moved, Window
 from wqlab_bench.qemu import describe_version
 from wqlab_contracts import instrument
-from wqlab_contracts.enums import Arm
 from wqlab_contracts.instrument import (
     LINE_LIMIT,
     PAIR_LIMIT,
@@ -46,7 +45,7 @@ class Profiler:
         self, job: RunJob, fetch: Callable[[Artifact], Path], guest: qemu_arguments.Guest, plugin: Path
     ) -> None:
         self._job = job
-        self._code = {arm: CountedCode(kernel, fetch) for arm, kernel in job.kernels.items()}
+        self._code = {arm: [CountedCode(each, fetch) for each in job.kernels_of(arm)] for arm in job.kernels}
         self._emulator = describe_version(job.device.arch)
         self._plugin = build_plugin.sha256(plugin)
         self._touched = set(job.touched)
@@ -55,10 +54,10 @@ class Profiler:
         places = dict(zip(self._cpus, qemu_arguments.places(guest.topology), strict=True))
         self._places = [CpuPlace(core=core, l3=l3, node=node) for _, (core, l3, node) in sorted(places.items())]
 
-    def counts(self, arm: Arm, window: Window) -> dict[str, int]:
+    def counts(self, key: BootKey, window: Window) -> dict[str, int]:
         """Return the count of each instrumented metric, without the ending `_per_op`."""
         levels = levels_of(window.moved)
-        code = self._code[arm]
+        code = self._code_of(key)
         touched = {address for address, function in code.functions.items() if function.name in self._touched}
         found = {
             "instructions": window.instructions,
@@ -79,7 +78,7 @@ class Profiler:
         """Return the boot's profile as a file; None if nothing was counted."""
         if not output.windows:
             return None
-        code = self._code[key.arm]
+        code = self._code_of(key)
         self._look_up(code, output)
         found = InstrumentProfile(
             seed=key.block,
@@ -89,6 +88,10 @@ class Profiler:
             windows=list(self._windows(key, output, code)),
         )
         return instrument.write(found)
+
+    def _code_of(self, key: BootKey) -> CountedCode:
+        layouts = self._code[key.arm]
+        return layouts[key.block % len(layouts)]
 
     def _look_up(self, code: CountedCode, output: BootOutput) -> None:
         windows = output.windows.values()

@@ -48,9 +48,9 @@ def make_boot(
     layout.write_text(job.layout)
     emulator = Emulator(
         guest=guest_of(job.device),
-        kernels={job.arm: kernel},
+        kernels={job.arm: [kernel]},
         initramfs={job.arm: initramfs},
-        layouts={job.arm: layout} if job.layout else {},
+        layouts={job.arm: [layout]} if job.layout else {},
         command_line=partial(command_line, job.device),
         plugin=build_plugin.plugin(cache, job.device.arch),
         firmware=Firmware(cache / "firmware"),

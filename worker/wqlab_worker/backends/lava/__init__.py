@@ -26,6 +26,14 @@ log = structlog.get_logger()
 __all__ = ["LavaBackend"]
 
 
+def _layouts_refused(job: RunJob) -> Failure:
+    return Failure(
+        kind=ErrorKind.USER,
+        summary=f"{job.device.name} is in a LAVA lab, which boots one kernel of each arm: layouts are not possible",
+        advice="Submit without layouts, or with a backend other than LAVA.",
+    )
+
+
 class LavaBackend:
     """Backend for the devices of one LAVA server.
 
@@ -56,6 +64,8 @@ class LavaBackend:
         self._golden = golden
 
     def execute(self, job: RunJob, remaining: Sequence[BlockPlan], emit: EventSink, cancel: Cancel) -> RunResult:
+        if job.layouts:
+            return RunResult(outcome=Outcome.FAILED, failure=_layouts_refused(job))
         lava = Lava(self._url, self._token)
         try:
             version = lava.version()

@@ -96,6 +96,7 @@ export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string):
     tree: draft.tree || defaultTree,
     targets: selectedTargets(draft).map(pair => targetOf(draft, pair)),
     ...sizeOf(draft.blocks),
+    ...(draft.layouts.trim() === "" ? {} : { layouts: asTyped(draft.layouts) }),
     priority: draft.priority.trim() === "" ? DEFAULT_PRIORITY : asTyped(draft.priority),
     ...(draft.recipe ? { recipe: draft.recipe } : {}),
     // Pass on an unknown backend from the URL; the server reports the error.

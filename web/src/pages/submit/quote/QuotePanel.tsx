@@ -89,6 +89,7 @@ function Note({ text }: { text: string }) {
 
 function Sums({ quote }: { quote: Quote }) {
   const kernels = quote.builds.reduce((sum, build) => sum + build.kernels, 0);
+  const links = quote.builds.reduce((sum, build) => sum + (build.links ?? 0), 0);
   return (
     <dl className={classes.sums}>
       <div>
@@ -117,6 +118,7 @@ function Sums({ quote }: { quote: Quote }) {
           ) : (
             `≤ ${roughDuration(quote.build_s)}`
           )}
+          {links > 0 && <span className="muted"> with {count(links, "link")} for layouts</span>}
         </dd>
       </div>
     </dl>

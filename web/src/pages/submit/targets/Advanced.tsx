@@ -15,19 +15,22 @@ interface AdvancedProps {
   change: ChangeDraft;
 }
 
-/** Advanced options: blocks, priority, kernel recipe, backend, and each plan's scenarios, settings and parameters. */
+/** Advanced options: blocks, layouts, priority, kernel recipe, backend, and each plan's scenarios, settings and parameters. */
 export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps) {
   const used = countChanges(draft);
   const [open, setOpen] = useState(used > 0);
   // Open if the URL sets an option or an option has an error.
   const blocksError = useFieldError("blocks");
+  const layoutsError = useFieldError("layouts");
   const priorityError = useFieldError("priority");
   const recipeError = useFieldError("recipe");
   const backendError = useFieldError("backend");
   const walkError = useFieldError("walk");
   const mustShow =
     used > 0 ||
-    [blocksError, priorityError, recipeError, backendError, walkError].some(error => error !== undefined);
+    [blocksError, layoutsError, priorityError, recipeError, backendError, walkError].some(
+      error => error !== undefined,
+    );
   useEffect(() => {
     if (mustShow) setOpen(true);
   }, [mustShow]);
@@ -45,7 +48,7 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
         <h2>Advanced</h2>
         <span className="muted">
           {used === 0
-            ? "Scenarios, settings, blocks, parameters, priority, kernel recipe, backend"
+            ? "Scenarios, settings, blocks, layouts, parameters, priority, kernel recipe, backend"
             : `${used} changed`}
         </span>
       </summary>
@@ -60,6 +63,16 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
             value={draft.blocks}
             onChange={event => change({ blocks: event.currentTarget.value })}
             error={blocksError}
+          />
+          <TextInput
+            id={fieldId("layouts")}
+            label="Layouts"
+            description="1 to 8. Both kernels are linked in so many layouts, and each block boots another one, so that the effect of alignment is averaged."
+            placeholder="1"
+            inputMode="numeric"
+            value={draft.layouts}
+            onChange={event => change({ layouts: event.currentTarget.value })}
+            error={layoutsError}
           />
           <TextInput
             id={fieldId("priority")}
@@ -160,7 +173,7 @@ function countChanges(draft: Draft): number {
       draft[option].map(each => `${option}:${each.slice(0, each.indexOf(":"))}`),
     ),
   );
-  const typed = [draft.blocks, draft.priority, draft.recipe, draft.backend].filter(
+  const typed = [draft.blocks, draft.layouts, draft.priority, draft.recipe, draft.backend].filter(
     value => value.trim() !== "",
   );
   return (
