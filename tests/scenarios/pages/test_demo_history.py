@@ -52,7 +52,7 @@ def test_newcomer_sees_a_full_history_that_is_said_to_be_simulated(
     line = page.get_by_role("table", name="Metrics over heads").get_by_role("row", name=re.compile(f"{METRIC}.*{TYPE}"))
     line.get_by_role("link").click()
     expect(page.get_by_role("heading", level=1, name=f"{METRIC} on {TYPE}")).to_be_visible()
-    expect(page.get_by_role("heading", name=re.compile(f"{story.HEADS} heads"))).to_be_visible()
+    expect(page.get_by_text(f"{METRIC}, {story.HEADS} heads of for-next")).to_be_visible()
     expect(page.locator("[data-cut]").first).to_be_attached()
     expect(page.get_by_text("compiler gcc 12.2.0 -> gcc 13.1.0")).to_be_visible()
     types = page.get_by_role("region", name="On other device types")

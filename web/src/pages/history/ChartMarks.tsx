@@ -5,6 +5,7 @@ import { markOf } from "@/figures/marks";
 import { fixed, MINUS } from "@/lib/numbers";
 import { date } from "@/lib/time";
 import classes from "./chart.module.css";
+import { type Floor, floorBand } from "./floor";
 import {
   BAND_SPREADS,
   type Box,
@@ -85,16 +86,18 @@ export const Axes = memo(function Axes({ points, names, range, domain, scales, b
 
 interface LevelsProps {
   levels: readonly HistoryLevel[];
+  floor: Floor | null;
   range: Range;
   scales: Scales;
 }
 
-/** A line for each level, in a band of two spreads on both sides. */
-export const Levels = memo(function Levels({ levels, range, scales }: LevelsProps) {
+/** A line for each level, in a band of two spreads on both sides; dotted: two noise floors on both sides. */
+export const Levels = memo(function Levels({ levels, floor, range, scales }: LevelsProps) {
   return levelsIn(levels, range).map(({ start, end, middle, spread }) => {
     const x1 = scales.x(Math.max(start, range.start) - 0.5);
     const x2 = scales.x(Math.min(end, range.end) - 0.5);
     const top = scales.y(middle + BAND_SPREADS * spread);
+    const noise = floor ? floorBand(floor, middle) : 0;
     return (
       <g key={start}>
         {spread > 0 && (
@@ -104,6 +107,13 @@ export const Levels = memo(function Levels({ levels, range, scales }: LevelsProp
             y={top}
             width={Math.max(0, x2 - x1)}
             height={scales.y(middle - BAND_SPREADS * spread) - top}
+          />
+        )}
+        {noise > 0 && (
+          <path
+            className={classes.floor}
+            data-floor={noise}
+            d={[middle - noise, middle + noise].map(value => `M${x1} ${scales.y(value)}H${x2}`).join("")}
           />
         )}
         <line className={classes.level} x1={x1} x2={x2} y1={scales.y(middle)} y2={scales.y(middle)} />

@@ -4,6 +4,7 @@ import type { HistoryLineData } from "@/api/types";
 import { useWidth } from "@/figures/useWidth";
 import { Axes, Events, Levels, Points } from "./ChartMarks";
 import classes from "./chart.module.css";
+import { type Floor, floorBand } from "./floor";
 import { type Box, scalesOf, valueDomain } from "./geometry";
 import { headText } from "./labels";
 import { pointText } from "./points";
@@ -16,13 +17,14 @@ const DRAG_PX = 6;
 
 interface LineChartProps {
   line: HistoryLineData;
+  floor: Floor | null;
   shown: Shown;
   /** Index of the first point after each shift; -1 if it is not on the line. */
   places: readonly number[];
   onShown(shown: Shown): void;
 }
 
-export function LineChart({ line, shown, places, onShown }: LineChartProps) {
+export function LineChart({ line, floor, shown, places, onShown }: LineChartProps) {
   const id = useId();
   const [container, width] = useWidth<HTMLDivElement>();
   const [hovered, setHovered] = useState<number | null>(null);
@@ -32,7 +34,10 @@ export function LineChart({ line, shown, places, onShown }: LineChartProps) {
   const { start, end } = shown.range;
   const range = useMemo((): Range => ({ start, end }), [start, end]);
   const names = useMemo(() => series.map(({ head }) => headText(head, line)), [series, line]);
-  const domain = useMemo(() => valueDomain(series, levels, range), [series, levels, range]);
+  const domain = useMemo(
+    () => valueDomain(series, levels, range, level => (floor ? floorBand(floor, level.middle) : 0)),
+    [series, levels, range, floor],
+  );
   const box = useMemo(
     (): Box => ({
       left: MARGIN.left,
@@ -113,7 +118,7 @@ export function LineChart({ line, shown, places, onShown }: LineChartProps) {
               box={box}
               label={line.unit ? `${line.metric} (${line.unit})` : line.metric}
             />
-            <Levels levels={levels} range={range} scales={scales} />
+            <Levels levels={levels} floor={floor} range={range} scales={scales} />
             <Points points={series} range={range} scales={scales} />
             <Events points={series} shifts={shifts} places={places} range={range} scales={scales} box={box} />
             {visible(at) && (

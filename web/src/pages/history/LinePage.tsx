@@ -14,6 +14,7 @@ import { type Column, DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Figure } from "@/parts/Figure";
 import { Page, Section } from "@/parts/Page";
+import { type Floor, floorText, useFloor } from "./floor";
 import { cutsIn, MARKED, markedAs, markPath } from "./geometry";
 import classes from "./history.module.css";
 import { LineChart } from "./LineChart";
@@ -42,6 +43,7 @@ function Line({ line }: { line: HistoryLineData }) {
     changed => void navigate({ search: changed, replace: true, resetScroll: false }),
   );
   const { series, shifts } = line;
+  const floor = useFloor(line);
   const heads = useMemo(() => series.map(point => point.head.id), [series]);
   const shown = useMemo(() => shownOf(heads, view), [heads, view]);
   const { start, end } = shown.range;
@@ -92,10 +94,10 @@ function Line({ line }: { line: HistoryLineData }) {
             title={`${line.metric}, ${count(series.length, "head")} of ${line.ref}`}
             interactive
             controls={<Controls shown={shown} total={series.length} onShown={onShown} />}
-            description={<Description line={line} />}
+            description={<Description line={line} floor={floor} />}
             table={table}
           >
-            <LineChart line={line} shown={shown} places={places} onShown={onShown} />
+            <LineChart line={line} floor={floor} shown={shown} places={places} onShown={onShown} />
           </Figure>
           <Section
             id="point"
@@ -193,7 +195,13 @@ function Controls({ shown, total, onShown }: ControlsProps) {
   );
 }
 
-const Description = memo(function Description({ line }: { line: HistoryLineData }) {
+const Description = memo(function Description({
+  line,
+  floor,
+}: {
+  line: HistoryLineData;
+  floor: Floor | null;
+}) {
   const present = new Set(line.series.map(point => markedAs(point.verdict)));
   return (
     <>
@@ -218,6 +226,7 @@ const Description = memo(function Description({ line }: { line: HistoryLineData 
       One mark for each head, with equal distances: its verdict against the head before; vertical line:
       standard deviation between boots. Horizontal lines: levels; grey: two spreads around them, where 95 % of
       heads are if nothing changes.{" "}
+      {floor ? `Dotted: two noise floors around them; the floor is ${floorText(floor)}. ` : ""}
       {cutsIn(line.series).length > 0 &&
         "Dashed with ◆: the environment changed; levels are not compared across it. "}
       {line.shifts.length > 0 && "Flag: a shift of the level. "}

@@ -36,11 +36,12 @@ export function scalesOf({ start, end }: Range, [low, high]: readonly [number, n
   };
 }
 
-/** Return the domain of the values, deviations and bands in a range. */
+/** Return the domain of the values, deviations and bands in a range; `least` is half of the least band of a level. */
 export function valueDomain(
   points: readonly HistoryPoint[],
   levels: readonly HistoryLevel[],
   range: Range,
+  least: (level: HistoryLevel) => number = () => 0,
 ): [number, number] {
   let low = Number.POSITIVE_INFINITY;
   let high = Number.NEGATIVE_INFINITY;
@@ -52,7 +53,8 @@ export function valueDomain(
     const point = points[index];
     if (point) include(point.value, deviationOf(point) ?? 0);
   }
-  for (const level of levelsIn(levels, range)) include(level.middle, BAND_SPREADS * level.spread);
+  for (const level of levelsIn(levels, range))
+    include(level.middle, Math.max(BAND_SPREADS * level.spread, least(level)));
   return low <= high ? domainOf([low, high]) : [0, 1];
 }
 

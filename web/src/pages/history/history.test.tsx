@@ -1,8 +1,10 @@
-import { fireEvent, screen } from "@testing-library/react";
+import { fireEvent, render, screen } from "@testing-library/react";
 import { useState } from "react";
 import { expect, test, vi } from "vitest";
 import type { HistoryShift } from "@/api/types";
 import { renderPart } from "@/testing/render";
+import { Levels } from "./ChartMarks";
+import { scalesOf } from "./geometry";
 import { groupShifts, summaryOf } from "./groups";
 import { LineChart } from "./LineChart";
 import { changeOf, headText, measuredText, suspectedText } from "./labels";
@@ -108,6 +110,7 @@ function Chart({ size, onShown }: { size: number; onShown(shown: Shown): void })
   return (
     <LineChart
       line={line}
+      floor={null}
       shown={shown}
       places={[]}
       onShown={next => {
@@ -199,4 +202,26 @@ test("a refused change shows the server's message at its field and keeps what wa
   expect((screen.getByLabelText("Owner") as HTMLInputElement).value).toBe("nobody");
   fireEvent.click(screen.getByRole("button", { name: "Take it over" }));
   expect((screen.getByLabelText("Owner") as HTMLInputElement).value).toBe("dev");
+});
+
+test("a measured noise floor is drawn around each level", () => {
+  const { levels } = makeLineData(20);
+  const range = { start: 0, end: 20 };
+  const scales = scalesOf(range, [30, 45], { left: 0, right: 200, top: 0, bottom: 150 });
+  const floor = { deviation: 1, unit: "%", device: "xeon-1", canaries: 12 };
+  const { container, rerender } = render(
+    <svg aria-hidden="true">
+      <Levels levels={levels} floor={floor} range={range} scales={scales} />
+    </svg>,
+  );
+  const drawn = [...container.querySelectorAll("[data-floor]")];
+  expect(drawn.map(each => each.getAttribute("data-floor"))).toEqual(["0.68", "0.8"]);
+  // Two lines, at 34 - 0.68 and 34 + 0.68.
+  expect(drawn[0]?.getAttribute("d")).toMatch(/^M0 116\.\d+H100M0 103\.\d+H100$/);
+  rerender(
+    <svg aria-hidden="true">
+      <Levels levels={levels} floor={null} range={range} scales={scales} />
+    </svg>,
+  );
+  expect(container.querySelectorAll("[data-floor]")).toHaveLength(0);
 });
