@@ -43,7 +43,7 @@ export function BisectionPage() {
   });
   return (
     <Page
-      title={`${subjectOf(of)} on ${of.request.device_type}`}
+      title={`Bisection of ${subjectOf(of)} on ${of.request.device_type}`}
       trail={
         <>
           <Link to="/bisections">Bisections</Link> / {of.id}
@@ -65,7 +65,7 @@ export function BisectionPage() {
           }
           lead={
             level.measured
-              ? `Oldest first. Each was measured against ${shortCommit(level.good)}.`
+              ? `Oldest first. Those with figures were measured against ${shortCommit(level.good)}, side by side.`
               : "Oldest first. All are equally probable until the ends have been measured."
           }
         >
@@ -75,7 +75,6 @@ export function BisectionPage() {
             columns={commitColumns(of)}
             rows={rowsOf(level.commits)}
             rowKey={row => row.position}
-            mark={row => (row.commit?.commit === of.culprit?.commit ? "culprit" : undefined)}
             fixedOrder
             narrow="stack"
           />

@@ -41,7 +41,7 @@ export function commitColumns(of: BisectionData): readonly Column<CommitRow>[] {
       wrap: true,
       value: row => (row.commit ? measuredText(of, row.commit) : ""),
       cell: row =>
-        row.commit && measuredText(of, row.commit) ? (
+        !row.commit ? null : measuredText(of, row.commit) ? (
           <span className={classes.measured} data-unusable={row.commit.unusable !== "" || undefined}>
             {measuredText(of, row.commit)}
           </span>

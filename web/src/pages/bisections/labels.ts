@@ -9,7 +9,7 @@ export const STATE_MEANING: Record<BisectionState, string> = {
   ends: "Good and bad are measured side by side.",
   searching: "Commits between good and bad are measured.",
   confirming: "The suspect is measured against its parent.",
-  found: "The suspect differs from its parent in a run with all blocks.",
+  found: "The commit differs from its parent in a run with all blocks.",
   range: "One of neighbouring commits is the culprit; those before the last cannot be measured.",
   no_difference: "There is nothing to search.",
   not_confirmed: "No suspect differs from its parent.",
