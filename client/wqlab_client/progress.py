@@ -21,8 +21,8 @@ LEGEND = "A baseline, B candidate, C and on: after patch 1 and on; lower case: n
 
 
 def boots_per_block(view: SubmissionView) -> int:
-    """Return the number of boots of a block: 1 for a settings study, which has no candidate; 2 for a series, and more if
-    it is walked patch by patch."""
+    """Return the number of boots of a block: 1 for a settings study, which has no candidate; 2 for a series, and more
+    if it is walked patch by patch."""
     if view.request.series is None:
         return 1
     if not view.request.walk:
