@@ -78,6 +78,7 @@ def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) ->
         "looks": None,
         "priority": 60,
         "force": True,
+        "walk": False,
         "sweep": None,
         "recipe": "debug",
         "backend": "lava",
@@ -109,6 +110,10 @@ def test_values_that_look_like_options_are_values(wqlab: Wqlab) -> None:
             "device": None,
         }
     ]
+
+
+def test_walk_is_asked_for_with_one_option(wqlab: Wqlab, lab: FakeLab) -> None:
+    assert request(wqlab, *GIT, "--target", "xfs-fsync@xeon-2s", "--walk")["walk"] is True
 
 
 def test_sweep_needs_no_device_type(wqlab: Wqlab, lab: FakeLab) -> None:

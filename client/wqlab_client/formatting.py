@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from wqlab_contracts.api.submissions import Eta, SubmissionSummary
-from wqlab_contracts.enums import VERDICT_ORDER, Arm, ErrorKind, Outcome, Verdict
+from wqlab_contracts.enums import BETWEEN, PAIR, VERDICT_ORDER, ErrorKind, Outcome, Verdict
 from wqlab_contracts.messages import Failure
 
 STYLES = {
@@ -26,7 +26,8 @@ STYLES = {
 }
 """Colours of states, outcomes and verdicts. Colour never adds information, and `no_evidence` has none."""
 
-ARM_LETTER = {Arm.BASELINE: "A", Arm.CANDIDATE: "B"}
+ARM_LETTER = dict(zip((*PAIR, *BETWEEN), "ABCDEFGHIJKLMNOPQ", strict=True))
+"""A is the baseline and B the candidate; in a walk C is the kernel after the first patch, and so on."""
 
 # C0 and C1 controls except tab and newline, and the characters that reorder text on a screen.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

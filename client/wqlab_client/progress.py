@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from math import ceil
 
 from rich.text import Text
 
@@ -16,12 +17,18 @@ from wqlab_contracts.messages.looks import why_stopped
 
 from .formatting import ARM_LETTER, duration, eta_line, failure_line, one_line, outcome_text, status_text
 
-LEGEND = "A baseline, B candidate; lower case: now, x: failed, .: to do"
+LEGEND = "A baseline, B candidate, C and on: after patch 1 and on; lower case: now, x: failed, .: to do"
 
 
 def boots_per_block(view: SubmissionView) -> int:
-    """Return the number of boots of a block: 1 for a settings study, which has no candidate, else 2."""
-    return 1 if view.request.series is None else 2
+    """Return the number of boots of a block: 1 for a settings study, which has no candidate; 2 for a series, and more
+    if it is walked patch by patch."""
+    if view.request.series is None:
+        return 1
+    if not view.request.walk:
+        return 2
+    blocks = {run.id: run.blocks_planned for run in view.runs}
+    return max((ceil(each.total_boots / (blocks.get(each.run_id) or 1)) for each in view.targets), default=2)
 
 
 def block_strip(run: RunView, per_block: int, width: int) -> Text:

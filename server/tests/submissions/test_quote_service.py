@@ -35,3 +35,18 @@ def test_build_time_of_one_arm_is_used_for_the_other(scene: Scene) -> None:
         quote = make_quote(session, scene.data.current(), scene.settings, request, "ada")
     (build,) = quote.builds
     assert (build.kernels, build.build_s, build.measured_builds) == (len(PAIR), 120.0, 2)
+
+
+def test_walk_has_a_boot_for_the_base_and_for_each_patch(scene: Scene) -> None:
+    scene.devices()
+    patch = "From 0123 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] x\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n"
+    by_mail = REQUEST | {"series": {"mbox": {"text": "\n".join([patch] * 5)}}, "walk": True, "blocks": 4}
+    by_branch = REQUEST | {"walk": True, "blocks": 4}
+    with transaction(scene.sessions) as session:
+        mailed, branch = (
+            make_quote(session, scene.data.current(), scene.settings, SubmissionRequest.model_validate(each), "ada")
+            for each in (by_mail, by_branch)
+        )
+    assert (mailed.errors, mailed.targets[0].boots, mailed.builds[0].kernels) == ([], 4 * 6, 6)
+    assert not any("number of patches" in note for note in mailed.targets[0].notes)
+    assert any("number of patches is known once" in note for note in branch.targets[0].notes)

@@ -175,3 +175,42 @@ def test_backend_needs_a_device_with_that_backend() -> None:
     assert mistake["pointer"] == "/backend"
     assert "tiny has no device with backend lava, only with labgrid" in mistake["detail"]
     assert mistakes(request.model_copy(update={"backend": "labgrid"}), DATA) == []
+
+
+# --- walks ------------------------------------------------------------------------------------------------------
+
+
+def walk_mistakes_of(series: Any, **more: Any) -> dict[str, str]:
+    target = {"plan": "dm-crypt", "device_type": "tiny"}
+    request = SubmissionRequest.model_validate(
+        {"series": series, "tree": "stable", "targets": [target], "walk": True} | more
+    )
+    return {each["pointer"]: each["detail"] for each in mistakes(request, DATA, ["/srv/git/linux"])}
+
+
+def patches(number: int) -> dict[str, Any]:
+    return {"mbox": {"text": MBOX.replace("From 0123 Mon Sep 17", "From 0123 Mon Sep 17 00:00:00 2001") * number}}
+
+
+@pytest.mark.parametrize("number", [2, 16])
+def test_series_of_2_to_16_patches_can_be_walked(number: int) -> None:
+    assert walk_mistakes_of(patches(number)) == {}
+
+
+def test_branch_can_be_walked_before_its_commits_are_known() -> None:
+    assert walk_mistakes_of({"git": {"url": "/srv/git/linux", "ref": "HEAD"}}) == {}
+
+
+@pytest.mark.parametrize(
+    ("series", "more", "pointer", "words"),
+    [
+        (None, {}, "/walk", "give a series, or leave walk out"),
+        (patches(1), {}, "/walk", "the series has one patch"),
+        (patches(17), {}, "/walk", "the series has 17 patches; a walk has at most 16"),
+        (patches(3), {"looks": [6, 10]}, "/walk", "either walk or looks"),
+        (patches(3), {"backend": "lava"}, "/targets/0/device_type", "not supported on devices of a LAVA lab"),
+        ({"commits": {"baseline": "a" * 40, "candidate": "b" * 40, "ref": "m"}}, {}, "/walk", "as a branch"),
+    ],
+)
+def test_mistake_of_a_walk_names_its_fix(series: Any, more: dict[str, Any], pointer: str, words: str) -> None:
+    assert words in walk_mistakes_of(series, **more)[pointer]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -34,7 +35,7 @@ def test_each_arm_has_each_position_equally_often() -> None:
 
 def test_neighbours_are_next_to_each_other_except_in_one_rotation() -> None:
     plan = walk_plan(2 * len(ARMS), ARMS, 3)
-    cycle = [*zip(ARMS, ARMS[1:], strict=False), (ARMS[-1], ARMS[0])]
+    cycle = [*pairwise(ARMS), (ARMS[-1], ARMS[0])]
     for one, other in cycle:
         apart = sum(abs(order.index(one) - order.index(other)) != 1 for order in plan)
         assert apart == 2, "once in each direction"

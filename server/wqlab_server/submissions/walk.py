@@ -56,7 +56,7 @@ def walk_mistakes(request: SubmissionRequest, data: DataFolder) -> Iterator[tupl
             "before, or leave walk out",
         )
     for index, target in enumerate(request.targets):
-        if not data.has_device_type(target.device_type):
+        if not target.device_type or not data.has_device_type(target.device_type):
             continue
         backends = {unit.backend for unit in data.device_type(target.device_type).units}
         if request.backend == "lava" or backends == {"lava"}:

@@ -140,6 +140,8 @@ test("cells show the last attempt's boots in boot order", () => {
 
 test("boots and attempts have the same names as in the report", () => {
   expect(bootName({ block: 2, arm: "candidate", attempt: 0 })).toBe("3B");
+  expect(bootName({ block: 2, arm: "patch-1", attempt: 0 })).toBe("3C");
+  expect(bootName({ block: 2, arm: "patch-15", attempt: 0 })).toBe("3Q");
   expect(bootName({ block: 0, arm: "baseline", attempt: 1 })).toBe("1A, attempt 2");
   const attempt = {
     what: "run",

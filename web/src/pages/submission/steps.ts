@@ -4,17 +4,16 @@ import { count } from "@/lib/numbers";
 import { duration } from "@/lib/time";
 import { oneLine } from "@/lib/words";
 
-/** Short name of an arm: A is the baseline, B the candidate, and a number the kernel after that patch of a walk. */
+/** Short name of an arm: A is the baseline, B the candidate; in a walk C is the kernel after patch 1, and so on. */
 export function letter(arm: Arm): string {
   if (arm === "baseline") return "A";
-  return arm === "candidate" ? "B" : arm.replace("patch-", "");
+  return arm === "candidate" ? "B" : String.fromCharCode(66 + Number(arm.replace("patch-", "")));
 }
 
-/** Name of a boot, counted from one: `3B`, `3B, attempt 2`; `3.2` is the kernel after patch 2. */
+/** Name of a boot, counted from one: `3B`, `3B, attempt 2`. */
 export function bootName(boot: Pick<BootStep, "block" | "arm" | "attempt">): string {
   const again = boot.attempt > 0 ? `, attempt ${boot.attempt + 1}` : "";
-  const between = boot.arm.startsWith("patch-") ? "." : "";
-  return `${boot.block + 1}${between}${letter(boot.arm)}${again}`;
+  return `${boot.block + 1}${letter(boot.arm)}${again}`;
 }
 
 /** Return true if the submission tests a series, and false for a settings study of the tree's kernel. */

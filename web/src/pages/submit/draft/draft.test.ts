@@ -84,6 +84,11 @@ test("only the selected kind of series is sent", () => {
   expect(requestOf({ ...git, source: "settings" }, mbox, "linux").series).toBeNull();
 });
 
+test("a walk is asked for only if its box is ticked", () => {
+  expect(requestOf({ ...both, walk: "patch" }, null, "linux").walk).toBe(true);
+  expect(requestOf(both, null, "linux")).not.toHaveProperty("walk");
+});
+
 test("a sweep replaces the device types; what is not entered has the lab's default", () => {
   const swept: Draft = { ...both, vary: "l3", values: "1, 2,4 8", cpus: " 32 ", l3: "9" };
   expect(requestOf(swept, null, "linux")).toMatchObject({

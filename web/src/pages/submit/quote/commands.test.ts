@@ -92,6 +92,10 @@ test("a settings study omits the series and default options", () => {
   );
 });
 
+test("a walk is one option", () => {
+  expect(command("wqlab", { ...request, walk: true })).toContain("--walk --wait");
+});
+
 test("a sweep is one line, and its targets are plans alone", () => {
   const swept: SubmissionRequest = {
     series: null,
