@@ -15,6 +15,7 @@ from ..units import effect_unit
 from .base import ComputedResource
 from .canaries import CanaryRecord
 from .curves import MetricCurve
+from .explanations import Explanation
 from .instrument import InstrumentCell, NoiseFloor
 from .runs import FindingView
 from .submissions import SubmissionView
@@ -206,6 +207,8 @@ class TargetReport(Message):
     canaries: list[CanaryRecord] = Field(default_factory=list)
     """What A/A comparisons of this plan had shown of the devices that were used, when the report was made."""
     """Noise floors of the judged metrics on an instrumented device; those that were not measured are absent."""
+    explanation: Explanation | None = None
+    """What differs beside the primary metrics that differ; null if none does, and in older reports."""
     references: list[Reference]
     unsupported: list[UnsupportedView]
     findings: list[FindingView]

@@ -51,6 +51,9 @@ class RequestOptions(Message):
     """Backend of the devices; null: the pool of the type with the shortest queue."""
     force: JsonBool = False
     """Measure even if the two kernels are byte-identical."""
+    trace: JsonBool = True
+    """If a primary metric differs, boot both kernels a few times more with tracing, and report what else differs.
+    Traced boots never enter the verdict."""
     sweep: SweepRequest | None = None
     """Instrumented topologies on which to measure the targets without a device type; each becomes a target for each
     topology."""

@@ -105,6 +105,7 @@ export function makeReport({
         recipe: null,
         backend: null,
         force: false,
+        trace: true,
         sweep: null,
       },
       apply: {
@@ -202,6 +203,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
   }
   return {
     run_id: run,
+    explanation: null,
     plan: {
       name: "affinity",
       summary: "Does work run where it was queued",

@@ -15,7 +15,7 @@ from wqlab_contracts.enums import VERDICT_ORDER, Outcome, SubmissionState, Verdi
 from wqlab_contracts.excerpts import shorten_lines
 from wqlab_contracts.messages import TakenThread
 
-from . import failures, instrument_tables, shared_text, sweep_tables, text_table, thread_text
+from . import explanation_text, failures, instrument_tables, shared_text, sweep_tables, text_table, thread_text
 from .fitting import Part, fit, listed, part, wrapped
 from .shell import shell_lines
 
@@ -175,8 +175,14 @@ def _target(target: TargetReport, report: Report, rank: int, table_lines: int) -
         part(rank + 4, [line for each in _canaries(target, compared) for line in wrapped(each, 3, indent="  ")]),
         part(rank + 4, [line for curve in target.curves for each in curve.says for line in wrapped(each, 2, "* ")]),
         part(rank + 5, ["", *counted] if (counted := instrument_tables.text_lines(target) if compared else []) else []),
+        part(rank + 4, _explanation(target) if compared else []),
         *_findings(failures.other_findings(report, target), rank + 2),
     ]
+
+
+def _explanation(target: TargetReport) -> list[str]:
+    lines = explanation_text.text_lines(target)
+    return ["", *lines] if lines else []
 
 
 def _caveat(target: TargetReport) -> list[str]:

@@ -164,6 +164,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare Anything
+         * @description Compare two arms of submissions, heads of watched trees, settings or devices: in pairs if both are of the same
+         *     blocks, else with a wider interval, and without one if their environments differ. There is never a verdict.
+         */
+        get: operations["compare_anything"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deliveries": {
         parameters: {
             query?: never;
@@ -2288,6 +2309,22 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AnyComparison
+         * @description Two sides with the figures that both have.
+         */
+        AnyComparison: {
+            /** Differences */
+            differences: components["schemas"]["EnvironmentDifference"][];
+            /** Figures */
+            figures: components["schemas"]["ComparedFigure"][];
+            left: components["schemas"]["ComparedSide"];
+            paired_run: components["schemas"]["PairedRun"] | null;
+            pairing: components["schemas"]["Pairing"];
+            right: components["schemas"]["ComparedSide"];
+            /** Says */
+            says: string;
+        };
+        /**
          * ApplyStep
          * @description State of applying the series.
          */
@@ -2416,7 +2453,7 @@ export interface components {
          * @description Kind of an artifact.
          * @enum {string}
          */
-        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "sources" | "workqueue_layout" | "workqueue_series" | "instrument_profile" | "boot_file";
+        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "sources" | "workqueue_layout" | "workqueue_series" | "instrument_profile" | "traced_counts" | "boot_file";
         /**
          * AttemptOutcome
          * @description Outcome of one attempt at a delivery.
@@ -3001,6 +3038,75 @@ export interface components {
             ahead: number;
             /** Behind */
             behind: number;
+        };
+        /**
+         * ComparedFigure
+         * @description One metric in one scenario on both sides.
+         */
+        ComparedFigure: {
+            /** Ci95 */
+            ci95: [
+                number,
+                number
+            ] | null;
+            /** Device Types */
+            device_types: [
+                string,
+                string
+            ];
+            direction: components["schemas"]["Direction"];
+            /** Effect */
+            effect: number | null;
+            /**
+             * Effect Unit
+             * @description Unit of `effect` and `ci95`.
+             */
+            readonly effect_unit: string;
+            evidence: components["schemas"]["Evidence"];
+            left: components["schemas"]["ArmSummary"];
+            /** Metric */
+            metric: string;
+            /** P */
+            p: number | null;
+            /** Pairs */
+            pairs: number;
+            /** Plan */
+            plan: string;
+            right: components["schemas"]["ArmSummary"];
+            role: components["schemas"]["Role"];
+            scale: components["schemas"]["Scale"];
+            /** Scenario */
+            scenario: string;
+            /** Settings */
+            settings: [
+                string,
+                string
+            ];
+            /** Text */
+            text: string;
+            /** Unit */
+            unit: string;
+        };
+        /**
+         * ComparedSide
+         * @description One side of the comparison.
+         */
+        ComparedSide: {
+            arm: components["schemas"]["Arm"];
+            /** Commit */
+            commit: string;
+            /** Devices */
+            devices: string[];
+            /** Finished At */
+            finished_at: string | null;
+            /** Selector */
+            selector: string;
+            /** Submission Id */
+            submission_id: number;
+            /** Title */
+            title: string;
+            /** Tree */
+            tree: string;
         };
         /**
          * Comparison
@@ -3688,6 +3794,45 @@ export interface components {
          * @enum {string}
          */
         Evidence: "mechanism" | "performance" | "instrumented" | "none";
+        /**
+         * ExplainedComparison
+         * @description What differs beside a primary metric in one scenario.
+         */
+        ExplainedComparison: {
+            /** Boots */
+            boots: number;
+            /** Differences */
+            differences: components["schemas"]["TracedDifference"][];
+            kernel: components["schemas"]["Arm"] | null;
+            /** Metric */
+            metric: string;
+            /** Notes */
+            notes: string[];
+            question: components["schemas"]["Question"];
+            /** Reference */
+            reference: string;
+            /** Scenario */
+            scenario: string;
+            /** Sentences */
+            sentences: string[];
+            /** Setting */
+            setting: string;
+        };
+        /**
+         * Explanation
+         * @description What differs beside the primary metrics of a run.
+         */
+        Explanation: {
+            /** Comparisons */
+            comparisons: components["schemas"]["ExplainedComparison"][];
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+            /** Run Id */
+            run_id: number | null;
+        };
         /**
          * Failure
          * @description Reason of a failure, with advice for the user.
@@ -5191,6 +5336,21 @@ export interface components {
             writer_source: string;
         };
         /**
+         * PairedRun
+         * @description A submission that would measure both sides in the same blocks.
+         */
+        PairedRun: {
+            request: components["schemas"]["SubmissionRequest"] | null;
+            /** Why */
+            why: string;
+        };
+        /**
+         * Pairing
+         * @description How the boots of two sides belong together, which decides what can be said.
+         * @enum {string}
+         */
+        Pairing: "paired" | "unpaired" | "environments";
+        /**
          * PasswordChange
          * @description Body of a request to change the own password.
          */
@@ -5848,7 +6008,7 @@ export interface components {
          * @description Purpose of a run.
          * @enum {string}
          */
-        RunPurpose: "measure" | "health_check" | "noise" | "canary";
+        RunPurpose: "measure" | "health_check" | "noise" | "canary" | "trace";
         /**
          * RunsAhead
          * @description Runs of one submission that are running or precede a run in the queue.
@@ -6380,6 +6540,11 @@ export interface components {
             sweep?: components["schemas"]["SweepRequest"] | null;
             /** Targets */
             targets: components["schemas"]["Target"][];
+            /**
+             * Trace
+             * @default true
+             */
+            trace?: boolean;
             /** Tree */
             tree: string;
         };
@@ -6642,6 +6807,11 @@ export interface components {
             sweep: components["schemas"]["SweepRequest"] | null;
             /** Targets */
             targets: components["schemas"]["Target"][];
+            /**
+             * Trace
+             * @default true
+             */
+            trace: boolean;
             /** Tree */
             tree: string;
         };
@@ -7005,6 +7175,7 @@ export interface components {
             /** Emulated */
             emulated: boolean;
             environment: components["schemas"]["Environment"] | null;
+            explanation: components["schemas"]["Explanation"] | null;
             failure: components["schemas"]["Failure"] | null;
             /** Findings */
             findings: components["schemas"]["FindingView"][];
@@ -7331,6 +7502,31 @@ export interface components {
             /** Threads Per Core */
             threads_per_core: number;
         };
+        /**
+         * TracedDifference
+         * @description One count or time that differs between the traced boots of two sides.
+         */
+        TracedDifference: {
+            /** Compared */
+            compared: number[];
+            /** Is Time */
+            is_time: boolean;
+            /** Name */
+            name: string;
+            /** Reference */
+            reference: number[];
+            /** Text */
+            text: string;
+            topic: components["schemas"]["TracedTopic"];
+            /** Unit */
+            unit: string;
+        };
+        /**
+         * TracedTopic
+         * @description What a line counts.
+         * @enum {string}
+         */
+        TracedTopic: "operations" | "queued" | "executed" | "contended" | "contended_at" | "migrated" | "migrated_task" | "switched" | "note";
         /**
          * TraceMode
          * @description Kind of repetition that a metric is measured in. Tracing costs time, so timed metrics are untraced.
@@ -8476,6 +8672,76 @@ export interface operations {
                 };
             };
             /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    compare_anything: {
+        parameters: {
+            query: {
+                /** @description write SUBMISSION, SUBMISSION:baseline, SUBMISSION:candidate or TREE@COMMIT, then any of ;plan=, ;device_type=, ;device= and ;setting= */
+                left: string;
+                /** @description write SUBMISSION, SUBMISSION:baseline, SUBMISSION:candidate or TREE@COMMIT, then any of ;plan=, ;device_type=, ;device= and ;setting= */
+                right: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnyComparison"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: a side is malformed, both are equal or have no common figure */
             422: {
                 headers: {
                     [name: string]: unknown;
