@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .calls.builds import BuildCalls, RunCalls
+from .calls.comparisons import ComparisonCalls
 from .calls.events import EventCalls
 from .calls.forges import ForgeCalls
 from .calls.history import HistoryCalls
@@ -26,6 +27,7 @@ class Client(
     RuleCalls,
     WatchedTreeCalls,
     HistoryCalls,
+    ComparisonCalls,
     ForgeCalls,
     SubscriptionCalls,
 ):

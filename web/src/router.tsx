@@ -6,7 +6,7 @@ import { rootRoute } from "./app/root";
 import { parseSearch, stringifySearch } from "./lib/search";
 import { accountRoute } from "./pages/account/route";
 import { adminLabsRoute, adminUsersRoute, auditRoute } from "./pages/admin/route";
-import { compareRoute } from "./pages/compare/route";
+import { compareAnyRoute, compareRoute } from "./pages/compare/route";
 import { forgesRoute } from "./pages/forges/route";
 import { historyRoute, lineRoute, shiftRoute } from "./pages/history/route";
 import { homeRoute } from "./pages/home/route";
@@ -29,6 +29,7 @@ const routeTree = rootRoute.addChildren([
   submissionRoute,
   reportRoute,
   compareRoute,
+  compareAnyRoute,
   labRoute,
   deviceRoute,
   plansRoute,
