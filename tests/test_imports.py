@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
 PACKAGES = {Path(folder).name for folder in ALLOWED}
 DOMAINS = {
     *("submissions", "builds", "lab", "runs", "comparisons", "reports", "plans", "series", "accounts", "retention"),
-    *("intake", "outbox", "history", "bisections"),
+    *("intake", "outbox", "history", "bisections", "any_comparison"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .calls.bisections import BisectionCalls
 from .calls.builds import BuildCalls, RunCalls
+from .calls.comparisons import ComparisonCalls
 from .calls.events import EventCalls
 from .calls.forges import ForgeCalls
 from .calls.history import HistoryCalls
@@ -28,6 +29,7 @@ class Client(
     WatchedTreeCalls,
     HistoryCalls,
     BisectionCalls,
+    ComparisonCalls,
     ForgeCalls,
     SubscriptionCalls,
 ):

@@ -123,6 +123,8 @@ class RunPurpose(StrEnum):
     """Both arms use the same kernel, to measure the noise of the device."""
     CANARY = "canary"
     """An A/A comparison on an idle device, for its record; it gives way to every other run."""
+    TRACE = "trace"
+    """Traced boots of a run whose primary metric differs, to count what else differs; they have no samples."""
 
 
 class CanaryKind(StrEnum):
@@ -344,6 +346,8 @@ class ArtifactKind(StrEnum):
     INSTRUMENT_PROFILE = "instrument_profile"
     """Of a boot on an instrumented device: exact counts by function and cache line, as written by
     `instrument.write`."""
+    TRACED_COUNTS = "traced_counts"
+    """Of a traced boot: what its histograms counted, as written by `traced_counts.write`."""
     BOOT_FILE = "boot_file"
     """Of a run: file of a shared boot, named by `messages.shared_boots`. It is deleted when the run's attempt ends."""
 

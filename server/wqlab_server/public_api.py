@@ -18,6 +18,7 @@ from wqlab_contracts.messages import Event
 from .accounts import audit_endpoints, permission_endpoints, session_endpoints, token_endpoints, user_endpoints
 from .accounts.oidc import endpoints as oidc_endpoints
 from .accounts.oidc.provider import Provider
+from .any_comparison import endpoints as any_comparison_endpoints
 from .bisections import endpoints as bisection_endpoints
 from .builds import endpoints as build_endpoints
 from .history import endpoints as history_endpoints
@@ -82,6 +83,7 @@ def include_in(router: APIRouter) -> None:
         watched_tree_endpoints,
         history_endpoints,
         bisection_endpoints,
+        any_comparison_endpoints,
         report_endpoints,
         bundle_endpoints,
         build_endpoints,

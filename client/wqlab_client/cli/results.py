@@ -20,6 +20,7 @@ from ..client import Client, ReportFormat
 from ..errors import UsageError
 from ..formatting import clean, one_line, status_text
 from ..progress import apply_text, build_name, build_text, checkpatch_counts
+from . import sides
 from .looks_option import parse_looks
 from .output import Output
 from .session import JsonFlag, SubmissionId, session_of
@@ -223,13 +224,14 @@ def samples(
     session.output.text(session.client.samples_csv(run_id), output)
 
 
-def compare(
+def compare(  # noqa: PLR0917 - the options of a command
     context: typer.Context,
-    files: Annotated[
-        list[Path],
+    what: Annotated[
+        list[str],
         typer.Argument(
-            metavar="FILE.csv...",
-            help="CSV files with one sample per row; all files are one submission",
+            metavar="FILE.csv...|LEFT RIGHT",
+            help="CSV files with one sample per row, all of one submission; or two sides that the lab has measured: "
+            "SUBMISSION[:baseline|:candidate] or TREE@COMMIT, then any of ;plan=, ;device_type=, ;device=, ;setting=",
             show_default=False,
         ),
     ],
@@ -248,15 +250,37 @@ def compare(
             "was fixed",
         ),
     ] = None,
+    submit: Annotated[
+        bool, typer.Option("--submit", help="With LEFT and RIGHT: submit the run that measures both sides in pairs")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare samples from CSV files as the lab would, offline; exit 1 for a regression."""
+    """Compare samples from CSV files as the lab would, offline; exit 1 for a regression.
+
+    Or compare any two sides that the lab has measured: wqlab compare 12:candidate 17:candidate, wqlab compare
+    linux-next@1f2e3d4c5b6a linux-next@9c8b7a6d5e4f, wqlab compare '12:baseline;setting=scope=cache'
+    '12:baseline;setting=scope=cpu'
+    """
+    if sides.are_sides(what):
+        if reference or looks:
+            raise UsageError("--reference and --looks are for CSV files", "omit them, or name CSV files")
+        sides.print_comparison(session_of(context), what[0], what[1], submit=submit, as_json=as_json)
+        return
+    if submit:
+        raise UsageError(
+            "--submit needs two sides", "write for example wqlab compare 12:candidate 17:candidate --submit"
+        )
     from ..compare import compare_files  # numpy and scipy take a second to import, which other commands avoid
 
     out = session_of(context).output
     text = io.StringIO()
     code = compare_files(
-        files, reference or [], looks=parse_looks(looks) or (), as_json=as_json, out=text, err=sys.stderr
+        [Path(name) for name in what],
+        reference or [],
+        looks=parse_looks(looks) or (),
+        as_json=as_json,
+        out=text,
+        err=sys.stderr,
     )
     out.text(text.getvalue())
     raise typer.Exit(code)

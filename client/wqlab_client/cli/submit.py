@@ -312,6 +312,10 @@ def submit(  # noqa: PLR0917 - the options of a command
     ] = 1,
     priority: Annotated[int, typer.Option(min=0, max=100, help="Higher priority runs first")] = 50,
     force: Annotated[bool, typer.Option("--force", help="Measure even if the two kernels are byte-identical")] = False,
+    no_trace: Annotated[
+        bool,
+        typer.Option("--no-trace", help="No traced boots if a primary metric differs; the report then says only that"),
+    ] = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Watch until the submission is finished, then print the report")
     ] = False,
@@ -358,6 +362,7 @@ def submit(  # noqa: PLR0917 - the options of a command
             backend=backend,
             force=force,
             walk=walk,
+            trace=not no_trace,
             sweep=swept,
         )
     except ValidationError as error:

@@ -14,6 +14,7 @@ from ..specs import Reference, TestPlan, Topology
 from .canaries import CanaryRecord
 from .comparison import ArmSummary, Comparison, Mode
 from .curves import MetricCurve
+from .explanations import Explanation
 from .instrument import InstrumentCell, NoiseFloor
 from .ladder import Ladder
 from .runs import FindingView
@@ -131,6 +132,8 @@ class TargetReport(Message):
     canaries: list[CanaryRecord] = Field(default_factory=list)
     """What A/A comparisons of this plan had shown of the devices that were used, when the report was made."""
     """Noise floors of the judged metrics on an instrumented device; those that were not measured are absent."""
+    explanation: Explanation | None = None
+    """What differs beside the primary metrics that differ; null if none does, and in older reports."""
     references: list[Reference]
     unsupported: list[UnsupportedView]
     findings: list[FindingView]

@@ -58,6 +58,9 @@ class RequestOptions(Message):
     walk: JsonBool = False
     """Measure each patch of the series against the one before: the report then has a ladder with a rung for each patch.
     For a series of 2 to 16 patches."""
+    trace: JsonBool = True
+    """If a primary metric differs, boot both kernels a few times more with tracing, and report what else differs.
+    Traced boots never enter the verdict."""
     sweep: SweepRequest | None = None
     """Instrumented topologies on which to measure the targets without a device type; each becomes a target for each
     topology."""

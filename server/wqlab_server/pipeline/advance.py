@@ -23,6 +23,7 @@ from wqlab_contracts.enums import (
     JobState,
     OutboxEvent,
     Outcome,
+    RunPurpose,
     SubmissionState,
     Verdict,
 )
@@ -58,7 +59,7 @@ from ..submissions import service as submissions
 from ..submissions.state import end
 from ..views.conclusion import conclusion_of, kernel_failure
 from ..views.load import run_rows
-from . import health_checks, walks
+from . import health_checks, trace_boots, walks
 
 log = structlog.get_logger(__name__)
 
@@ -130,6 +131,8 @@ def _enter_next_state(session: Session, submission: Submission, runs: Sequence[R
     if all(run.state is JobState.FINISHED for run in runs):
         if submission.cancel_requested_at is not None:
             _finish_submission(session, submission, settings)
+            return
+        if submission.state is SubmissionState.RUNNING and trace_boots.order(session, submission, runs):
             return
         if submission.state is SubmissionState.APPLYING:
             submissions.enter(session, submission, SubmissionState.BUILDING)
@@ -347,7 +350,11 @@ def _record_verdicts(session: Session, submission: Submission, compared: Sequenc
 
     Return the kernel failures of passed runs, found on their consoles.
     """
-    runs = session.scalars(select(Run).where(Run.submission_id == submission.id).order_by(Run.target, Run.id)).all()
+    runs = session.scalars(
+        select(Run)
+        .where(Run.submission_id == submission.id, Run.purpose == RunPurpose.MEASURE)
+        .order_by(Run.target, Run.id)
+    ).all()
     by_run: dict[int, list[api_report.Comparison]] = defaultdict(list)
     for row in compared:
         by_run[row.run_id].append(row.data)
@@ -375,7 +382,7 @@ def _finish_submission(
     session.flush()
     run_failures = session.scalars(
         select(Run.failure)
-        .where(Run.submission_id == submission.id, Run.outcome == Outcome.FAILED)
+        .where(Run.submission_id == submission.id, Run.purpose == RunPurpose.MEASURE, Run.outcome == Outcome.FAILED)
         .order_by(Run.target)
     )
     all_failures = [*failures, *(failure for failure in run_failures if failure is not None)]

@@ -109,7 +109,7 @@ def _read_pool(session: Session, settings: Settings) -> Pool:
             device_type=row.device_type,
             backend=row.wanted_backend,
             wanted_device=row.wanted_device,
-            checks_health=row.purpose is not RunPurpose.MEASURE,
+            checks_health=row.purpose not in {RunPurpose.MEASURE, RunPurpose.TRACE},
             avoid=avoid.get(row.id, frozenset()),
             decisions_per_s=rates.get(row.id, math.inf),
         )

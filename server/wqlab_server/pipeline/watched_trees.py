@@ -17,6 +17,7 @@ from wqlab_contracts.enums import (
     AuditAction,
     ErrorKind,
     Outcome,
+    RunPurpose,
     SubmissionState,
     UserRole,
     Verdict,
@@ -175,7 +176,8 @@ def conclude(session: Session, tree: WatchedTree) -> None:
 def _conclude(session: Session, tree: WatchedTree, head: WatchedHead, submission: Submission) -> None:
     now = clock(session)
     apply = session.scalars(select(Apply).where(Apply.submission_id == submission.id)).one()
-    runs = session.scalars(select(Run).where(Run.submission_id == submission.id).order_by(Run.target)).all()
+    measured = select(Run).where(Run.submission_id == submission.id, Run.purpose == RunPurpose.MEASURE)
+    runs = session.scalars(measured.order_by(Run.target)).all()
     head.related = apply.result.range if apply.result is not None else None
     head.verdicts = sorted({run.verdict for run in runs if run.verdict is not None})
     failure = submission.failure

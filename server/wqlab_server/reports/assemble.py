@@ -14,13 +14,14 @@ from sqlalchemy.orm import Session
 from wqlab_comparison import Stated, curves, summarise
 from wqlab_comparison.reasons import reasons
 from wqlab_comparison.words import count
-from wqlab_contracts import instrument, workqueue_series
+from wqlab_contracts import instrument, traced_counts, workqueue_series
 from wqlab_contracts.api import report as api_report
 from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.instrument import InstrumentCell, NoiseFloor
 from wqlab_contracts.api.workqueues import WorkqueueCell
 from wqlab_contracts.enums import PAIR, Arm, ArtifactKind, ErrorKind, RunPurpose
 from wqlab_contracts.messages import Artifact, BootKey
+from wqlab_contracts.specs import Backend
 
 from ..estimates.canaries import records
 from ..estimates.noise_floors import noise_floors
@@ -32,6 +33,7 @@ from ..models import (
     BootValue,
     Build,
     Comparison,
+    Device,
     Run,
     RunAttempt,
     Submission,
@@ -44,6 +46,7 @@ from ..views.conclusion import conclusion_of, findings_of, ladder_of_rows
 from ..views.load import submission_rows
 from .config_diff import config_difference
 from .environment import environment_of
+from .explanation import TracedRun, explain
 from .instrument_cells import ProfileFile, instrument_cells
 from .render.failures import main_failure
 from .render.shared_text import method_of
@@ -52,7 +55,7 @@ from .workqueue_cells import workqueue_cells
 
 _R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)
 
-_BOOT_FILES = (ArtifactKind.WORKQUEUE_SERIES, ArtifactKind.INSTRUMENT_PROFILE)
+_BOOT_FILES = (ArtifactKind.WORKQUEUE_SERIES, ArtifactKind.INSTRUMENT_PROFILE, ArtifactKind.TRACED_COUNTS)
 
 _KernelKey = tuple[str, str, bool]
 """Recipe, architecture, and True for emulated devices: one kernel of each arm."""
@@ -65,9 +68,12 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
     """Assemble the report from the submission's current rows."""
     rows = submission_rows(session, submission, snapshots=True)
     measured = [each for each in rows.runs if each.run.purpose is RunPurpose.MEASURE]
-    parts = _Parts(session, [each.run.id for each in measured], store)
+    traced = session.scalars(
+        select(Run).where(Run.submission_id == submission.id, Run.purpose == RunPurpose.TRACE).order_by(Run.id)
+    ).all()
+    parts = _Parts(session, [each.run.id for each in measured], store, traced)
     configurations = _configurations(rows, lambda artifact: _text(store, artifact.sha256))
-    targets = [_target(each, parts, configurations) for each in measured]
+    targets = [_target(each, parts, configurations, submission) for each in measured]
     report = api_report.Report(
         submission=submission_view(rows),
         generated_at=clock(session),
@@ -91,12 +97,16 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
 class _Parts:
     """Rows of all runs of the submission by run id, read with one query per table."""
 
-    def __init__(self, session: Session, run_ids: Sequence[int], store: ArtifactStore) -> None:
+    def __init__(
+        self, session: Session, run_ids: Sequence[int], store: ArtifactStore, traced: Sequence[Run] = ()
+    ) -> None:
         self._session, self._store = session, store
+        self._traced = {run.target: run for run in traced}
+        file_runs = [*run_ids, *(run.id for run in traced)]
         self._files = {
             (link.run_id, link.name): link.sha256
             for link in session.scalars(
-                select(ArtifactLink).where(ArtifactLink.run_id.in_(run_ids), ArtifactLink.kind.in_(_BOOT_FILES))
+                select(ArtifactLink).where(ArtifactLink.run_id.in_(file_runs), ArtifactLink.kind.in_(_BOOT_FILES))
             )
         }
         self.comparisons = _grouped(
@@ -157,6 +167,22 @@ class _Parts:
                 files.append(ProfileFile(boot.arm, boot.block, partial(_bytes, self._store, sha256)))
         return instrument_cells(rows.run.plan, rows.run.profile.settings, files)
 
+    def traced_run(self, run: Run) -> TracedRun | None:
+        """Return the traced boots of a target that are in finished blocks, with their tables."""
+        traced = self._traced.get(run.target)
+        if traced is None:
+            return None
+        boots = self._session.scalars(
+            select(Boot).where(Boot.run_id == traced.id, Boot.valid).order_by(Boot.block, Boot.position)
+        ).all()
+        files = [(boot.arm, self._files.get((traced.id, traced_counts.file_name(_key(boot))))) for boot in boots]
+        texts = [(arm, _text(self._store, sha256)) for arm, sha256 in files if sha256 is not None]
+        return TracedRun(traced, [(arm, text) for arm, text in texts if text is not None])
+
+    def backend(self, run: Run) -> Backend | None:
+        """Return the backend of the run's device; None if it had none."""
+        return self._session.scalar(select(Device.backend).where(Device.name == run.device_name))
+
     def noise_floors(self, run: Run) -> list[NoiseFloor]:
         return noise_floors(self._session, run.plan_name, run.device_type, run.profile)
 
@@ -183,12 +209,15 @@ def _grouped(rows: Iterable[_R]) -> dict[int, list[_R]]:
 # --- one target -------------------------------------------------------------------------------------------------
 
 
-def _target(rows: RunRows, parts: _Parts, configurations: _Configurations) -> api_report.TargetReport:
+def _target(
+    rows: RunRows, parts: _Parts, configurations: _Configurations, submission: Submission
+) -> api_report.TargetReport:
     run = rows.run
     comparisons = [row.data for row in parts.comparisons[run.id]]
     conclusion = conclusion_of(rows, comparisons)
     kernel = (run.recipe.name, run.device_spec.arch, run.device_spec.emulated)
     overheads = [boot.overhead_s for boot in rows.boots if boot.valid and boot.overhead_s is not None]
+    counted = parts.instrument(rows)
     return api_report.TargetReport(
         run_id=run.id,
         plan=run.plan,
@@ -206,7 +235,15 @@ def _target(rows: RunRows, parts: _Parts, configurations: _Configurations) -> ap
         environment=environment_of(rows.boots, configurations.differing.get(kernel, ())),
         values=parts.values[run.id],
         workqueues=parts.workqueues(rows),
-        instrument=parts.instrument(rows),
+        instrument=counted,
+        explanation=explain(
+            run,
+            comparisons,
+            submission.request,
+            backend=parts.backend(run),
+            traced=parts.traced_run(run),
+            instrument=counted,
+        ),
         noise_floors=parts.noise_floors(run) if run.plan.is_instrumented else [],
         canaries=parts.canaries(rows),
         curves=curves(run.plan, run.device_spec.emulated, parts.values[run.id]),

@@ -40,6 +40,7 @@ ARTIFACT_BYTES: Mapping[ArtifactKind, int] = {
     ArtifactKind.RAW_OUTPUT: 8 << 20,
     ArtifactKind.WORKQUEUE_SERIES: 32 << 20,
     ArtifactKind.INSTRUMENT_PROFILE: PROFILE_BYTES,
+    ArtifactKind.TRACED_COUNTS: 8 << 20,
 }
 """Kinds of artifacts that a run may have -> bytes. A worker keeps 4 MiB of raw output and 50,000 rows of a series."""
 ARTIFACTS_PER_BOOT = 3

@@ -11,7 +11,7 @@ from wqlab_comparison.looks import taken as looks_taken
 from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
-from wqlab_contracts.enums import EventKind, OutboxEvent, Outcome, SubmissionState, Verdict
+from wqlab_contracts.enums import EventKind, OutboxEvent, Outcome, RunPurpose, SubmissionState, Verdict
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mail import source_of
 from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
@@ -193,7 +193,8 @@ def retry(
 def _continue_looks(session: Session, old: Submission, again: Submission) -> None:
     """Let the runs of `again` use only the shares of the level that the looks at those of `old` have left."""
     session.flush()
-    before = {run.target: run for run in session.scalars(select(Run).where(Run.submission_id == old.id))}
+    measured = select(Run).where(Run.submission_id == old.id, Run.purpose == RunPurpose.MEASURE)
+    before = {run.target: run for run in session.scalars(measured)}
     for run in session.scalars(select(Run).where(Run.submission_id == again.id)):
         earlier = before.get(run.target)
         if earlier is not None and (earlier.looks or earlier.earlier_looks):

@@ -65,7 +65,7 @@ def submission_rows(
             .order_by(SubmissionBuild.id)
         )
     ]
-    query = select(Run).where(Run.submission_id == submission.id).order_by(Run.id)
+    query = select(Run).where(Run.submission_id == submission.id, Run.purpose != RunPurpose.TRACE).order_by(Run.id)
     runs = session.scalars(query if snapshots else query.options(*_SNAPSHOT_COLUMNS)).all()
     rows = run_rows(session, runs, environments=environments)
     verdicts = primary_verdicts(session, [submission.id]).get(submission.id, {})
@@ -145,7 +145,7 @@ def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[
             Run.verdict, Run.headline, Run.boots_done, Run.blocks, Run.looked,
             (type_coerce(Run.device_spec, JSONB)["emulation"].astext.is_not(None)).label("emulated"),
         )
-        .where(Run.submission_id.in_(submission_ids))
+        .where(Run.submission_id.in_(submission_ids), Run.purpose != RunPurpose.TRACE)
         .order_by(Run.target, Run.id)
     )  # fmt: skip
     found: dict[int, list[TargetSummary]] = defaultdict(list)

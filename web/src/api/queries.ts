@@ -6,7 +6,14 @@ import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-que
 import { api, dataOf } from "./client";
 import type { paths } from "./gen/schema";
 import { ApiError } from "./problem";
-import type { GitBranches, Report, SubmissionComparison, SubmissionRequest, ThreadPreview } from "./types";
+import type {
+  AnyComparison,
+  GitBranches,
+  Report,
+  SubmissionComparison,
+  SubmissionRequest,
+  ThreadPreview,
+} from "./types";
 
 /** For resources that change only when an operator edits a file. */
 const RARELY_CHANGES = { staleTime: 5 * 60_000 } as const;
@@ -99,6 +106,17 @@ export const comparisonQuery = (first: number, second: number) =>
         }),
         // openapi-fetch's types turn tuples into arrays.
       ) as Promise<SubmissionComparison>,
+  });
+
+/** Any two measured sides, by their selectors. */
+export const anyComparisonQuery = (left: string, right: string) =>
+  queryOptions({
+    queryKey: ["compare", left, right],
+    queryFn: ({ signal }) =>
+      dataOf(
+        api.GET("/api/v1/compare", { params: { query: { left, right } }, signal }),
+        // openapi-fetch's types turn tuples into arrays.
+      ) as Promise<AnyComparison>,
   });
 
 /** The steps of a submission, with the `event_seq` to follow events from. */

@@ -106,6 +106,7 @@ export function makeReport({
         backend: null,
         force: false,
         walk: false,
+        trace: true,
         sweep: null,
       },
       apply: {
@@ -204,6 +205,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
   return {
     run_id: run,
     ladder: null,
+    explanation: null,
     plan: {
       name: "affinity",
       summary: "Does work run where it was queued",

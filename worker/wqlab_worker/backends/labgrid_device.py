@@ -14,8 +14,8 @@ from wqlab_contracts.enums import STALLS, Arm, DeviceStep, FindingKind
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
-from ..measure import monitor
 from ..measure.device_interface import DeviceFailure, ScriptOutput, VerifiedBoot
+from ..measure.script_calls import observer
 from . import probe
 from .device_conditions import DeviceConditions
 from .kexec import KexecStrategy, Status, VariantImage
@@ -128,7 +128,7 @@ class LabgridDevice:
         assignments = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
         script = shlex.quote(f"{PLAN_FOLDER}/{self._job.plan.script}")
         if monitored:
-            script = f"{shlex.quote(f'{PLAN_FOLDER}/{monitor.SCRIPT}')} {script}"
+            script = f"{shlex.quote(f'{PLAN_FOLDER}/{observer(self._job)}')} {script}"
         started = time.monotonic()
         # Full path: for `sh`, busybox's env would run its own applet, which would use busybox's awk.
         command = f"cd {PLAN_FOLDER} && env {assignments} /bin/sh {script} {action}"

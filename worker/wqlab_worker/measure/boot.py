@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NoReturn
 
-from wqlab_contracts import workqueue_series
-from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind, Outcome, TraceMode
+from wqlab_contracts import traced_counts, workqueue_series
+from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind, Outcome, RunPurpose, TraceMode
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import (
     BootFinished,
@@ -25,10 +25,10 @@ from wqlab_contracts.messages import (
 )
 
 from ..backends.interface import Cancel, EventSink
-from . import monitor
-from .collect import WHOLE_SETTING, Measurement, Records, collect, read_records
+from . import monitor, tracer
+from .collect import WHOLE_SETTING, Measurement, NotMeasured, Operations, Records, collect, read_records
 from .collect import Unsupported as UnsupportedReason
-from .counts import collect_counts
+from .counts import collect_counts, operations
 from .device_interface import Device, DeviceFailure, ScriptOutput, VerifiedBoot
 from .health_check_report import HealthCheckReport
 from .raw_output import RawOutput
@@ -59,6 +59,7 @@ class _Boot:
     commands: dict[str, str] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
     workqueue_rows: list[workqueue_series.Row] = field(default_factory=list)
+    traced_rows: list[traced_counts.Row] = field(default_factory=list)
 
     def overhead_s(self, ended: float) -> float:
         """Return the seconds that were neither golden boot, kexec boot nor workload."""
@@ -217,7 +218,7 @@ class BootRunner:
             and metric.name in measurement.values
             and metric.name not in empty
         ]
-        if samples:
+        if samples and self.job.purpose is not RunPurpose.TRACE:
             self.emit.event(Samples(at=self.now(), boot=boot.key, samples=samples))
 
     def _emit_facts(self, boot: _Boot, cell: Cell, measurement: Measurement) -> None:
@@ -247,7 +248,8 @@ class BootRunner:
         finally:
             boot.workload_s += self.clock() - started
         if monitored and cell and repetition:
-            output = self._take_series(boot, cell, repetition, output)
+            take = self._take_counts if self.job.purpose is RunPurpose.TRACE else self._take_series
+            output = take(boot, cell, repetition, output)
         arguments = " ".join(f"{name}={value}" for name, value in sorted(environment.items()))
         boot.raw.add(f"# {action} {arguments}\n# exit status {output.status}, {output.seconds:.2f} s\n")
         boot.raw.add(output.stdout + "\n")
@@ -266,6 +268,21 @@ class BootRunner:
             phase,
         )
         monitor.truncate_table(boot.workqueue_rows)
+        return replace(output, stdout=stdout)
+
+    def _take_counts(self, boot: _Boot, cell: Cell, _repetition: Repetition, output: ScriptOutput) -> ScriptOutput:
+        """Take what the tracer counted. A boot whose kernel cannot be traced says so in a note and does not fail."""
+        stdout, lines = tracer.split_output(output.stdout)
+        assert boot.booted is not None  # noqa: S101 - a script runs on a booted device
+        place = (cell.scenario.name, cell.setting)
+        boot.traced_rows += tracer.parse_rows(
+            lines or ["note\tnothing is counted: the tracer printed nothing"], *place, boot.booted.topology
+        )
+        try:
+            completed: Operations | NotMeasured = operations(read_records(stdout), self.job.plan)
+        except NotMeasured as error:
+            completed = error
+        boot.traced_rows.append(tracer.operations_row(completed, *place))
         return replace(output, stdout=stdout)
 
     def _run_setup_or_teardown(self, boot: _Boot, action: str) -> Records:
@@ -334,6 +351,9 @@ class BootRunner:
         if boot.workqueue_rows:
             table = workqueue_series.write(boot.workqueue_rows).encode()
             self.emit.artifact(ArtifactKind.WORKQUEUE_SERIES, workqueue_series.file_name(boot.key), table)
+        if boot.traced_rows:
+            table = traced_counts.write(boot.traced_rows).encode()
+            self.emit.artifact(ArtifactKind.TRACED_COUNTS, traced_counts.file_name(boot.key), table)
         if not boot.raw:
             return
         key = boot.key

@@ -82,7 +82,7 @@ class Device(Protocol):
     def script(
         self, action: str, environment: Mapping[str, str], timeout_s: float, *, monitored: bool = False
     ) -> ScriptOutput:
-        """Run the plan's script on the booted variant; if `monitored`, under the plan's `monitor.SCRIPT`."""
+        """Run the plan's script on the booted variant; if `monitored`, under the plan's `script_calls.observer`."""
 
     def restore(self) -> dict[str, str]:
         """Restore the conditions that the boot set on the device; return facts about that, empty if none was set."""

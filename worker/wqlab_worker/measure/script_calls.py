@@ -10,7 +10,7 @@ from wqlab_contracts.enums import RunPurpose
 from wqlab_contracts.messages import RunJob
 from wqlab_contracts.specs import Scenario
 
-from . import monitor
+from . import monitor, tracer
 from .health_check_report import console_marker
 
 SETUP_TIMEOUT_S = 600.0
@@ -47,7 +47,13 @@ def cells(job: RunJob, block: int) -> list[Cell]:
 
 
 def repetitions(job: RunJob) -> Iterator[Repetition]:
-    """Yield a cell's repetitions: warm-ups (untraced), then untraced ones, then traced ones."""
+    """Yield a cell's repetitions: warm-ups (untraced), then untraced ones, then traced ones.
+
+    A traced boot has one, in which the plan's script does not trace by itself.
+    """
+    if job.purpose is RunPurpose.TRACE:
+        yield Repetition(0, warmup=False, traced=False)
+        return
     counts = job.profile.repetitions
     phases = [(True, False)] * counts.warmup + [(False, False)] * counts.untraced + [(False, True)] * counts.traced
     for number, (warmup, traced) in enumerate(phases):
@@ -60,12 +66,20 @@ def checks_health(job: RunJob) -> bool:
 
 
 def is_monitored(job: RunJob, repetition: Repetition) -> bool:
-    """Return True if the monitor runs beside this repetition: warm-up or traced, never timed.
+    """Return True if `observer` runs beside this repetition: in a traced boot, a warm-up or a traced one, never a timed
+    one.
 
     A plan of an earlier release has no monitor among its files.
     """
+    if job.purpose is RunPurpose.TRACE:
+        return True
     measures = job.purpose in {RunPurpose.MEASURE, RunPurpose.CANARY} and monitor.SCRIPT in job.files
     return measures and (repetition.warmup or repetition.traced)
+
+
+def observer(job: RunJob) -> str:
+    """Return the file of the plan that runs the plan's script in monitored repetitions."""
+    return tracer.SCRIPT if job.purpose is RunPurpose.TRACE else monitor.SCRIPT
 
 
 def parameters(job: RunJob, cell: Cell | None = None, traced: bool = False) -> dict[str, str]:

@@ -9,11 +9,21 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from wqlab_comparison import tables, words
+from wqlab_comparison.differences import NOT_CAUSES
 from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api.report import Comparison, Report
 from wqlab_contracts.enums import Question, Role
 
-from . import curve_tables, failures, instrument_tables, ladder_tables, shared_text, sweep_tables, thread_text
+from . import (
+    curve_tables,
+    explanation_text,
+    failures,
+    instrument_tables,
+    ladder_tables,
+    shared_text,
+    sweep_tables,
+    thread_text,
+)
 from .figures import figures
 from .instrument_figures import instrument_figures
 from .shell import shell_lines
@@ -45,6 +55,8 @@ def _template(name: str) -> Template:
         figures=figures,
         workqueue_figures=workqueue_figures,
         curve_tables=curve_tables,
+        explanation_text=explanation_text,
+        NOT_CAUSES=NOT_CAUSES,
         instrument_tables=instrument_tables,
         instrument_figures=instrument_figures,
         sweep_tables=sweep_tables,

@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 
 from wqlab_comparison import words
+from wqlab_comparison.differences import NOT_CAUSES
 from wqlab_comparison.reasons import reasons
 from wqlab_comparison.tables import NOTHING, printable
 from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Question, Role, SubmissionState
 from wqlab_contracts.excerpts import shorten_lines
 
-from . import curve_tables, failures, instrument_tables, ladder_tables, shared_text, sweep_tables, thread_text
+from . import (
+    curve_tables,
+    explanation_text,
+    failures,
+    instrument_tables,
+    ladder_tables,
+    shared_text,
+    sweep_tables,
+    thread_text,
+)
 from .shell import shell_lines
 
 EXCERPT_LINES = 20
@@ -112,6 +122,7 @@ def _target(target: TargetReport, report: Report) -> list[str]:
             ]
             lines += [_judged_row(target, cell) for cell in cells]
     lines += _instrument(target) if comparisons else []
+    lines += _explanation(target) if comparisons else []
     lines += _curves(target)
     values = [cell for cell in comparisons if not words.is_evidence(cell)]
     if values:
@@ -139,6 +150,21 @@ def _target(target: TargetReport, report: Report) -> list[str]:
     for title, cmdline in shared_text.cmdlines(target).items():
         lines += ["", f"{title}:", "", *_fenced(cmdline)]
     return lines
+
+
+def _explanation(target: TargetReport) -> list[str]:
+    explanation = target.explanation
+    if explanation is None or target.plan.is_instrumented:
+        return []
+    if not explanation.comparisons:
+        return ["", f"{explanation_text.HEADING}: not recorded: {_safe(explanation.reason)}"]
+    lines: list[str] = []
+    for each in explanation.comparisons:
+        title = f"{explanation_text.HEADING}: {explanation_text.where(each)} ({explanation_text.basis(each)})"
+        lines += ["", f"**{_safe(title)}**", ""]
+        lines += [f"- {_safe(sentence)}" for sentence in explanation_text.sentences(each)]
+        lines += [f"- {_safe(note)}" for note in each.notes]
+    return [*lines, "", f"_{NOT_CAUSES}_"]
 
 
 def _instrument(target: TargetReport) -> list[str]:

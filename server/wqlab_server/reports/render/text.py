@@ -15,7 +15,16 @@ from wqlab_contracts.enums import VERDICT_ORDER, Outcome, SubmissionState, Verdi
 from wqlab_contracts.excerpts import shorten_lines
 from wqlab_contracts.messages import TakenThread
 
-from . import failures, instrument_tables, ladder_tables, shared_text, sweep_tables, text_table, thread_text
+from . import (
+    explanation_text,
+    failures,
+    instrument_tables,
+    ladder_tables,
+    shared_text,
+    sweep_tables,
+    text_table,
+    thread_text,
+)
 from .fitting import Part, fit, listed, part, wrapped
 from .shell import shell_lines
 
@@ -181,6 +190,7 @@ def _target(target: TargetReport, report: Report, rank: int, table_lines: int) -
         part(rank + 4, [line for each in _canaries(target, compared) for line in wrapped(each, 3, indent="  ")]),
         part(rank + 4, [line for curve in target.curves for each in curve.says for line in wrapped(each, 2, "* ")]),
         part(rank + 5, ["", *counted] if (counted := instrument_tables.text_lines(target) if compared else []) else []),
+        part(rank + 4, _explanation(target) if compared else []),
         *_findings(failures.other_findings(report, target), rank + 2),
     ]
 
@@ -197,6 +207,11 @@ def _ladder(target: TargetReport, rank: int) -> list[Part]:
             part(rank + 2, *(["", *title, *lines] for lines in _excerpts(excerpt, SHORT_EXCERPT_LINES)), title)
         )
     return [*parts, part(rank + 3, wrapped(ladder_tables.FAMILY, 3))]
+
+
+def _explanation(target: TargetReport) -> list[str]:
+    lines = explanation_text.text_lines(target)
+    return ["", *lines] if lines else []
 
 
 def _caveat(target: TargetReport) -> list[str]:

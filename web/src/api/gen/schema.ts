@@ -63,71 +63,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/bisections": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Bisections
-         * @description List bisections, newest first.
-         */
-        get: operations["list_bisections"];
-        put?: never;
-        /**
-         * Create Bisection
-         * @description Search the commit that has changed a metric, or from which on the kernel fails. Its submissions are the caller's,
-         *     and count against the caller's quotas.
-         */
-        post: operations["create_bisection"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/bisections/{bisection_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Bisection
-         * @description One bisection with its commits, their probabilities, and every submission that it has made.
-         */
-        get: operations["get_bisection"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/bisections/{bisection_id}/cancel": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Cancel Bisection
-         * @description Cancel a bisection, and the submission that it waits for. Canceling it again changes nothing.
-         */
-        post: operations["cancel_bisection"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/builds/{build_id}": {
         parameters: {
             query?: never;
@@ -221,6 +156,27 @@ export interface paths {
          *     rate, and the smallest effects that are found.
          */
         get: operations["list_canaries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare Anything
+         * @description Compare two arms of submissions, heads of watched trees, settings or devices: in pairs if both are of the same
+         *     blocks, else with a wider interval, and without one if their environments differ. There is never a verdict.
+         */
+        get: operations["compare_anything"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2353,6 +2309,22 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AnyComparison
+         * @description Two sides with the figures that both have.
+         */
+        AnyComparison: {
+            /** Differences */
+            differences: components["schemas"]["EnvironmentDifference"][];
+            /** Figures */
+            figures: components["schemas"]["ComparedFigure"][];
+            left: components["schemas"]["ComparedSide"];
+            paired_run: components["schemas"]["PairedRun"] | null;
+            pairing: components["schemas"]["Pairing"];
+            right: components["schemas"]["ComparedSide"];
+            /** Says */
+            says: string;
+        };
+        /**
          * ApplyStep
          * @description State of applying the series.
          */
@@ -2442,10 +2414,10 @@ export interface components {
         };
         /**
          * Arm
-         * @description Arm of a comparison. In a walk, `patch-K` is the kernel after patch K of a series that has more patches.
+         * @description Arm of a comparison.
          * @enum {string}
          */
-        Arm: "baseline" | "candidate" | "patch-1" | "patch-2" | "patch-3" | "patch-4" | "patch-5" | "patch-6" | "patch-7" | "patch-8" | "patch-9" | "patch-10" | "patch-11" | "patch-12" | "patch-13" | "patch-14" | "patch-15";
+        Arm: "baseline" | "candidate";
         /**
          * ArmSummary
          * @description Mean and deviation over boots; the value of a boot is the median of its repetitions.
@@ -2481,7 +2453,7 @@ export interface components {
          * @description Kind of an artifact.
          * @enum {string}
          */
-        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "sources" | "workqueue_layout" | "workqueue_series" | "instrument_profile" | "boot_file";
+        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "sources" | "workqueue_layout" | "workqueue_series" | "instrument_profile" | "traced_counts" | "boot_file";
         /**
          * AttemptOutcome
          * @description Outcome of one attempt at a delivery.
@@ -2523,7 +2495,7 @@ export interface components {
          * @description Action in the audit log: what was changed, and how.
          * @enum {string}
          */
-        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "mail_address.ask" | "mail_address.confirm" | "mail_address.remove" | "subscription.create" | "subscription.remove" | "subscription.unsubscribe" | "forge.event" | "forge.poll" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "shift.change" | "bisection.create" | "bisection.cancel" | "request";
+        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "mail_address.ask" | "mail_address.confirm" | "mail_address.remove" | "subscription.create" | "subscription.remove" | "subscription.unsubscribe" | "forge.event" | "forge.poll" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "shift.change" | "request";
         /**
          * AuditEntry
          * @description One entry of the audit log: who did what to which resource, when and from where. It contains no secrets.
@@ -2577,305 +2549,6 @@ export interface components {
          * @enum {string}
          */
         Batch: "all" | "newest" | "range";
-        /**
-         * Bisection
-         * @description A bisection.
-         */
-        Bisection: {
-            /** Bad */
-            bad: string | null;
-            /** Boots */
-            boots: number;
-            /** Ci95 */
-            ci95: [
-                number,
-                number
-            ] | null;
-            /** Commits */
-            commits: number | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            culprit: components["schemas"]["CommitRef"] | null;
-            /** Culprit Ci95 */
-            culprit_ci95: [
-                number,
-                number
-            ] | null;
-            /** Culprit Effect */
-            culprit_effect: number | null;
-            /** Device */
-            device: string | null;
-            /** Effect */
-            effect: number | null;
-            /**
-             * Effect Unit
-             * @description Unit of the effects.
-             */
-            readonly effect_unit: string;
-            /** Ended At */
-            ended_at: string | null;
-            /** Failure Rate */
-            failure_rate: number | null;
-            /** Failure Title */
-            failure_title: string;
-            /** First */
-            first: string | null;
-            /** Good */
-            good: string | null;
-            /** Id */
-            id: number;
-            /** Owner */
-            owner: string;
-            /** Plain Boots */
-            plain_boots: number;
-            /** Probability */
-            probability: number | null;
-            /** Reason */
-            reason: string;
-            request: components["schemas"]["BisectionRequest"];
-            scale: components["schemas"]["Scale"] | null;
-            /** Shift Id */
-            shift_id: number | null;
-            state: components["schemas"]["BisectionState"];
-            /** Unit */
-            unit: string;
-            /** Watched Tree */
-            watched_tree: string | null;
-        };
-        /**
-         * BisectionCommit
-         * @description A commit of a level, with what is known about it.
-         */
-        BisectionCommit: {
-            /** Author */
-            author: string;
-            /** Blocks */
-            blocks: number;
-            /** Ci95 */
-            ci95: [
-                number,
-                number
-            ] | null;
-            /** Commit */
-            commit: string;
-            /** Effect */
-            effect: number | null;
-            /** Failed */
-            failed: number;
-            /** Is Merge */
-            is_merge: boolean;
-            /** Passed */
-            passed: number;
-            /** Position */
-            position: number;
-            /** Probability */
-            probability: number;
-            /** Subject */
-            subject: string;
-            /** Submissions */
-            submissions: number[];
-            /** Unusable */
-            unusable: string;
-        };
-        /**
-         * BisectionData
-         * @description A bisection with its commits and steps.
-         */
-        BisectionData: {
-            /** Bad */
-            bad: string | null;
-            /** Boots */
-            boots: number;
-            /** Ci95 */
-            ci95: [
-                number,
-                number
-            ] | null;
-            /** Commits */
-            commits: number | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            culprit: components["schemas"]["CommitRef"] | null;
-            /** Culprit Ci95 */
-            culprit_ci95: [
-                number,
-                number
-            ] | null;
-            /** Culprit Effect */
-            culprit_effect: number | null;
-            /** Device */
-            device: string | null;
-            /** Effect */
-            effect: number | null;
-            /**
-             * Effect Unit
-             * @description Unit of the effects.
-             */
-            readonly effect_unit: string;
-            /** Ended At */
-            ended_at: string | null;
-            /** Failure Rate */
-            failure_rate: number | null;
-            /** Failure Title */
-            failure_title: string;
-            /** First */
-            first: string | null;
-            /** Good */
-            good: string | null;
-            /** Id */
-            id: number;
-            /** Levels */
-            levels: components["schemas"]["BisectionLevel"][];
-            /** Owner */
-            owner: string;
-            /** Plain Boots */
-            plain_boots: number;
-            /** Probability */
-            probability: number | null;
-            /** Reason */
-            reason: string;
-            request: components["schemas"]["BisectionRequest"];
-            scale: components["schemas"]["Scale"] | null;
-            /** Shift Id */
-            shift_id: number | null;
-            state: components["schemas"]["BisectionState"];
-            /** Steps */
-            steps: components["schemas"]["BisectionStep"][];
-            /** Unit */
-            unit: string;
-            /** Watched Tree */
-            watched_tree: string | null;
-        };
-        /**
-         * BisectionLevel
-         * @description The commits of one first-parent line: from good to bad, or in the side branch of a merge.
-         */
-        BisectionLevel: {
-            /** Bad */
-            bad: string;
-            /** Commits */
-            commits: components["schemas"]["BisectionCommit"][];
-            /** Good */
-            good: string;
-            /** Measured */
-            measured: boolean;
-            /** Merge */
-            merge: string | null;
-        };
-        /**
-         * BisectionRequest
-         * @description Body of POST /bisections.
-         */
-        BisectionRequest: {
-            /** Bad */
-            bad: string;
-            /** Blocks */
-            blocks?: number | null;
-            /** Device Type */
-            device_type: string;
-            /**
-             * Failure
-             * @default false
-             */
-            failure?: boolean;
-            /** Good */
-            good: string;
-            /**
-             * Into Merges
-             * @default true
-             */
-            into_merges?: boolean;
-            /** Metric */
-            metric?: string | null;
-            /** Parameters */
-            parameters?: {
-                [key: string]: string | number;
-            };
-            /** Plan */
-            plan: string;
-            /**
-             * Priority
-             * @default 50
-             */
-            priority?: number;
-            /** Recipe */
-            recipe?: string | null;
-            /** Ref */
-            ref?: string | null;
-            /** Scenario */
-            scenario?: string | null;
-            /** Setting */
-            setting?: string | null;
-            /** Step Blocks */
-            step_blocks?: number | null;
-            /** Tree */
-            tree: string;
-        };
-        /**
-         * BisectionState
-         * @description State of a bisection: the search for the commit that changed a metric or brought a kernel failure.
-         * @enum {string}
-         */
-        BisectionState: "listing" | "ends" | "searching" | "confirming" | "found" | "range" | "no_difference" | "not_confirmed" | "failed" | "canceled";
-        /**
-         * BisectionStep
-         * @description One measurement of a bisection: a submission of two commits.
-         */
-        BisectionStep: {
-            /** Baseline */
-            baseline: string;
-            /** Boots */
-            boots: number;
-            /** Candidate */
-            candidate: string;
-            /** Ci95 */
-            ci95: [
-                number,
-                number
-            ] | null;
-            /** Effect */
-            effect: number | null;
-            /** Ended At */
-            ended_at: string | null;
-            /** Failed */
-            failed: number;
-            /** Id */
-            id: number;
-            kind: components["schemas"]["BisectionStepKind"];
-            /** Level */
-            level: number;
-            /** Passed */
-            passed: number;
-            /** Reason */
-            reason: string;
-            state: components["schemas"]["BisectionStepState"];
-            /** Submission Id */
-            submission_id: number;
-            /**
-             * Submitted At
-             * Format: date-time
-             */
-            submitted_at: string;
-            verdict: components["schemas"]["Verdict"] | null;
-        };
-        /**
-         * BisectionStepKind
-         * @description What a submission of a bisection is for.
-         * @enum {string}
-         */
-        BisectionStepKind: "ends" | "probe" | "confirm";
-        /**
-         * BisectionStepState
-         * @description State of a step of a bisection.
-         * @enum {string}
-         */
-        BisectionStepState: "running" | "measured" | "unusable" | "repeated" | "canceled";
         /**
          * BlockState
          * @description State of a block.
@@ -3081,11 +2754,6 @@ export interface components {
             build_s: number | null;
             /** Kernels */
             kernels: number;
-            /**
-             * Links
-             * @default 0
-             */
-            links: number;
             /** Measured Builds */
             measured_builds: number;
             /** Recipe */
@@ -3171,8 +2839,6 @@ export interface components {
             id: number;
             /** Key */
             key: string;
-            /** Layout Build Ids */
-            layout_build_ids: string[];
             /** New Warnings */
             new_warnings: components["schemas"]["CompilerWarning"][];
             /**
@@ -3205,7 +2871,7 @@ export interface components {
          * @description How the arms of a canary, which have the same source, differ.
          * @enum {string}
          */
-        CanaryKind: "same_kernel" | "nops" | "other_layout";
+        CanaryKind: "same_kernel" | "nops";
         /**
          * CanaryMetric
          * @description Noise of one metric of a plan on a device.
@@ -3374,18 +3040,73 @@ export interface components {
             behind: number;
         };
         /**
-         * CommitRef
-         * @description A commit with its subject.
+         * ComparedFigure
+         * @description One metric in one scenario on both sides.
          */
-        CommitRef: {
-            /** Author */
-            author: string;
+        ComparedFigure: {
+            /** Ci95 */
+            ci95: [
+                number,
+                number
+            ] | null;
+            /** Device Types */
+            device_types: [
+                string,
+                string
+            ];
+            direction: components["schemas"]["Direction"];
+            /** Effect */
+            effect: number | null;
+            /**
+             * Effect Unit
+             * @description Unit of `effect` and `ci95`.
+             */
+            readonly effect_unit: string;
+            evidence: components["schemas"]["Evidence"];
+            left: components["schemas"]["ArmSummary"];
+            /** Metric */
+            metric: string;
+            /** P */
+            p: number | null;
+            /** Pairs */
+            pairs: number;
+            /** Plan */
+            plan: string;
+            right: components["schemas"]["ArmSummary"];
+            role: components["schemas"]["Role"];
+            scale: components["schemas"]["Scale"];
+            /** Scenario */
+            scenario: string;
+            /** Settings */
+            settings: [
+                string,
+                string
+            ];
+            /** Text */
+            text: string;
+            /** Unit */
+            unit: string;
+        };
+        /**
+         * ComparedSide
+         * @description One side of the comparison.
+         */
+        ComparedSide: {
+            arm: components["schemas"]["Arm"];
             /** Commit */
             commit: string;
-            /** Is Merge */
-            is_merge: boolean;
-            /** Subject */
-            subject: string;
+            /** Devices */
+            devices: string[];
+            /** Finished At */
+            finished_at: string | null;
+            /** Selector */
+            selector: string;
+            /** Submission Id */
+            submission_id: number;
+            /** Title */
+            title: string;
+            /** Tree */
+            tree: string;
         };
         /**
          * Comparison
@@ -3436,8 +3157,6 @@ export interface components {
             p_signflip: number | null;
             /** P Student */
             p_student: number | null;
-            /** Patch */
-            patch: number | null;
             /** Plan */
             plan: string;
             question: components["schemas"]["Question"];
@@ -4076,6 +3795,45 @@ export interface components {
          */
         Evidence: "mechanism" | "performance" | "instrumented" | "none";
         /**
+         * ExplainedComparison
+         * @description What differs beside a primary metric in one scenario.
+         */
+        ExplainedComparison: {
+            /** Boots */
+            boots: number;
+            /** Differences */
+            differences: components["schemas"]["TracedDifference"][];
+            kernel: components["schemas"]["Arm"] | null;
+            /** Metric */
+            metric: string;
+            /** Notes */
+            notes: string[];
+            question: components["schemas"]["Question"];
+            /** Reference */
+            reference: string;
+            /** Scenario */
+            scenario: string;
+            /** Sentences */
+            sentences: string[];
+            /** Setting */
+            setting: string;
+        };
+        /**
+         * Explanation
+         * @description What differs beside the primary metrics of a run.
+         */
+        Explanation: {
+            /** Comparisons */
+            comparisons: components["schemas"]["ExplainedComparison"][];
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+            /** Run Id */
+            run_id: number | null;
+        };
+        /**
          * Failure
          * @description Reason of a failure, with advice for the user.
          */
@@ -4691,7 +4449,6 @@ export interface components {
         HistoryShift: {
             after: components["schemas"]["HeadRef"];
             before: components["schemas"]["HeadRef"];
-            bisection: components["schemas"]["ShiftBisection"] | null;
             /**
              * Changed At
              * Format: date-time
@@ -4925,42 +4682,6 @@ export interface components {
             problem: string;
             /** Removed At */
             removed_at: string | null;
-        };
-        /**
-         * Ladder
-         * @description The patches of a series, in order.
-         */
-        Ladder: {
-            /** Boots Per Block */
-            boots_per_block: number;
-            /** Rungs */
-            rungs: components["schemas"]["LadderRung"][];
-            /** Sentence */
-            sentence: string;
-        };
-        /**
-         * LadderRung
-         * @description One patch of a series, measured against the last kernel before it that was measured.
-         */
-        LadderRung: {
-            arm: components["schemas"]["Arm"];
-            /** Build Id */
-            build_id: number | null;
-            /** Commit */
-            commit: string;
-            /** Comparisons */
-            comparisons: components["schemas"]["Comparison"][];
-            failure: components["schemas"]["Failure"] | null;
-            /** Headline */
-            headline: string;
-            /** Patch */
-            patch: number;
-            /** Reference */
-            reference: number;
-            state: components["schemas"]["StepState"];
-            /** Subject */
-            subject: string;
-            verdict: components["schemas"]["Verdict"] | null;
         };
         /**
          * LavaDevice
@@ -5414,20 +5135,6 @@ export interface components {
             /** Total */
             total: number;
         };
-        /** Page[Bisection] */
-        Page_Bisection_: {
-            /**
-             * At Least
-             * @default false
-             */
-            at_least: boolean;
-            /** Items */
-            items: components["schemas"]["Bisection"][];
-            /** Next */
-            next: string | null;
-            /** Total */
-            total: number;
-        };
         /** Page[DeliveryView] */
         Page_DeliveryView_: {
             /**
@@ -5628,6 +5335,21 @@ export interface components {
             /** Writer Source */
             writer_source: string;
         };
+        /**
+         * PairedRun
+         * @description A submission that would measure both sides in the same blocks.
+         */
+        PairedRun: {
+            request: components["schemas"]["SubmissionRequest"] | null;
+            /** Why */
+            why: string;
+        };
+        /**
+         * Pairing
+         * @description How the boots of two sides belong together, which decides what can be said.
+         * @enum {string}
+         */
+        Pairing: "paired" | "unpaired" | "environments";
         /**
          * PasswordChange
          * @description Body of a request to change the own password.
@@ -5960,12 +5682,12 @@ export interface components {
         QuietHours: {
             /**
              * Begins
-             * @example 22:00
+             * Format: time
              */
             begins: string;
             /**
              * Ends
-             * @example 22:00
+             * Format: time
              */
             ends: string;
         };
@@ -6286,7 +6008,7 @@ export interface components {
          * @description Purpose of a run.
          * @enum {string}
          */
-        RunPurpose: "measure" | "health_check" | "noise" | "canary";
+        RunPurpose: "measure" | "health_check" | "noise" | "canary" | "trace";
         /**
          * RunsAhead
          * @description Runs of one submission that are running or precede a run in the queue.
@@ -6581,31 +6303,11 @@ export interface components {
             csrf_token: string | null;
             /** Expires At */
             expires_at: string | null;
-            /**
-             * Notice
-             * @default
-             */
-            notice: string;
             /** Provider */
             provider: string | null;
             /** Public Reading */
             public_reading: boolean;
             user: components["schemas"]["SessionUser"] | null;
-        };
-        /**
-         * ShiftBisection
-         * @description What the bisection of a shift has found so far.
-         */
-        ShiftBisection: {
-            /** Culprit */
-            culprit: string | null;
-            /** First */
-            first: string | null;
-            /** Id */
-            id: number;
-            state: components["schemas"]["BisectionState"];
-            /** Subject */
-            subject: string;
         };
         /**
          * ShiftChange
@@ -6727,12 +6429,6 @@ export interface components {
          */
         StepOutcome: "ok" | "failed" | "skipped";
         /**
-         * StepState
-         * @description What became of the kernel after a patch.
-         * @enum {string}
-         */
-        StepState: "planned" | "measured" | "identical" | "not_built" | "kernel_failed";
-        /**
          * StorageArea
          * @description One kind of stored data, its limits, and when retention deletes from it.
          */
@@ -6829,11 +6525,6 @@ export interface components {
              * @default false
              */
             force?: boolean;
-            /**
-             * Layouts
-             * @default 1
-             */
-            layouts?: number;
             /** Looks */
             looks?: number[] | null;
             /**
@@ -6849,13 +6540,13 @@ export interface components {
             sweep?: components["schemas"]["SweepRequest"] | null;
             /** Targets */
             targets: components["schemas"]["Target"][];
+            /**
+             * Trace
+             * @default true
+             */
+            trace?: boolean;
             /** Tree */
             tree: string;
-            /**
-             * Walk
-             * @default false
-             */
-            walk?: boolean;
         };
         /**
          * SubmissionState
@@ -7101,11 +6792,6 @@ export interface components {
              * @default false
              */
             force: boolean;
-            /**
-             * Layouts
-             * @default 1
-             */
-            layouts: number;
             /** Looks */
             looks: number[] | null;
             /**
@@ -7121,13 +6807,13 @@ export interface components {
             sweep: components["schemas"]["SweepRequest"] | null;
             /** Targets */
             targets: components["schemas"]["Target"][];
+            /**
+             * Trace
+             * @default true
+             */
+            trace: boolean;
             /** Tree */
             tree: string;
-            /**
-             * Walk
-             * @default false
-             */
-            walk: boolean;
         };
         /**
          * SubmittedSeries
@@ -7489,6 +7175,7 @@ export interface components {
             /** Emulated */
             emulated: boolean;
             environment: components["schemas"]["Environment"] | null;
+            explanation: components["schemas"]["Explanation"] | null;
             failure: components["schemas"]["Failure"] | null;
             /** Findings */
             findings: components["schemas"]["FindingView"][];
@@ -7496,12 +7183,6 @@ export interface components {
             headline: string;
             /** Instrument */
             instrument: components["schemas"]["InstrumentCell"][];
-            ladder: components["schemas"]["Ladder"] | null;
-            /**
-             * Layouts
-             * @default 1
-             */
-            layouts: number;
             /** Looked */
             looked: components["schemas"]["LookRecord"][];
             /** Looks */
@@ -7821,6 +7502,31 @@ export interface components {
             /** Threads Per Core */
             threads_per_core: number;
         };
+        /**
+         * TracedDifference
+         * @description One count or time that differs between the traced boots of two sides.
+         */
+        TracedDifference: {
+            /** Compared */
+            compared: number[];
+            /** Is Time */
+            is_time: boolean;
+            /** Name */
+            name: string;
+            /** Reference */
+            reference: number[];
+            /** Text */
+            text: string;
+            topic: components["schemas"]["TracedTopic"];
+            /** Unit */
+            unit: string;
+        };
+        /**
+         * TracedTopic
+         * @description What a line counts.
+         * @enum {string}
+         */
+        TracedTopic: "operations" | "queued" | "executed" | "contended" | "contended_at" | "migrated" | "migrated_task" | "switched" | "note";
         /**
          * TraceMode
          * @description Kind of repetition that a metric is measured in. Tracing costs time, so timed metrics are untraced.
@@ -8586,284 +8292,6 @@ export interface operations {
             };
         };
     };
-    list_bisections: {
-        parameters: {
-            query?: {
-                /** @description true: still going on; false: ended */
-                active?: boolean | null;
-                /** @description `next` of the previous page */
-                cursor?: string | null;
-                /** @description Maximum number of items on the page */
-                limit?: number;
-                owner?: string | null;
-                state?: components["schemas"]["BisectionState"] | null;
-                watched_tree?: string | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_Bisection_"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    create_bisection: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["BisectionRequest"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Bisection"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Violates the schema, or: the lab has no such tree, plan, device type, scenario, setting, metric or recipe; the metric is no evidence on the device type; neither or both of `metric` and `failure` are given; good and bad are the same */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_bisection: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                bisection_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BisectionData"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    cancel_bisection: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                bisection_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Bisection"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     get_build: {
         parameters: {
             query?: never;
@@ -9244,6 +8672,76 @@ export interface operations {
                 };
             };
             /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    compare_anything: {
+        parameters: {
+            query: {
+                /** @description write SUBMISSION, SUBMISSION:baseline, SUBMISSION:candidate or TREE@COMMIT, then any of ;plan=, ;device_type=, ;device= and ;setting= */
+                left: string;
+                /** @description write SUBMISSION, SUBMISSION:baseline, SUBMISSION:candidate or TREE@COMMIT, then any of ;plan=, ;device_type=, ;device= and ;setting= */
+                right: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnyComparison"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: a side is malformed, both are equal or have no common figure */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10868,13 +10366,6 @@ export interface operations {
                     "application/json": components["schemas"]["HistoryLineData"];
                     "text/csv": string;
                 };
-            };
-            /** @description The line still has the ETag in `If-None-Match` */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             /** @description Unauthorized */
             401: {

@@ -24,7 +24,13 @@ export function ComparePage() {
     <Page
       title={first && second ? `Compare ${first} with ${second}` : "Compare two submissions"}
       trail={<Link to="/submissions">Submissions</Link>}
-      lead="Each submission's results against its own baseline. Usually used for two versions of one series."
+      lead={
+        <>
+          Each submission's results against its own baseline. Usually used for two versions of one series.
+          Kernels, heads, settings and devices are compared directly under{" "}
+          <Link to="/compare/any">Compare anything</Link>.
+        </>
+      }
     >
       <VersionPicker key={`${first} ${second}`} first={first} second={second} />
       {first !== null && second !== null && first !== second && (

@@ -1,8 +1,8 @@
 import { createRoute } from "@tanstack/react-router";
-import { comparisonQuery } from "@/api/queries";
+import { anyComparisonQuery, comparisonQuery } from "@/api/queries";
 import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
-import { compareSearch } from "./search";
+import { anySearch, compareSearch } from "./search";
 
 export const compareRoute = createRoute({
   getParentRoute: () => rootRoute,
@@ -14,4 +14,14 @@ export const compareRoute = createRoute({
       ? void context.client.prefetchQuery(comparisonQuery(first, second))
       : undefined,
   component: lazyPage(() => import("./ComparePage"), "ComparePage"),
+});
+
+export const compareAnyRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/compare/any",
+  ...anySearch,
+  loaderDeps: ({ search: { left, right } }) => ({ left, right }),
+  loader: ({ context, deps: { left, right } }) =>
+    left && right ? void context.client.prefetchQuery(anyComparisonQuery(left, right)) : undefined,
+  component: lazyPage(() => import("./AnyPage"), "AnyPage"),
 });

@@ -16,3 +16,6 @@ export const compareSearch = searchParams({
 });
 
 export type CompareSearch = typeof compareSearch.defaults;
+
+/** Search parameters of the comparison of any two sides: their selectors. */
+export const anySearch = searchParams({ left: text(500), right: text(500) });

@@ -11,6 +11,7 @@ import { Counts } from "./Counts";
 import { Curves } from "./Curves";
 import { Differences } from "./Differences";
 import { Environment } from "./Environment";
+import { Explanation } from "./Explanation";
 import { Findings } from "./Findings";
 import { failedTarget, otherFindings, shownComparisons } from "./failures";
 import { Ladder } from "./Ladder";
@@ -78,6 +79,7 @@ export const TargetSection = memo(function TargetSection({
         <Differences target={target} />
         <Studies target={target} cells={cells} />
         <Curves target={target} />
+        {compared && <Explanation target={target} />}
         <Counts target={target} />
         <Workqueues target={target} />
         {(compared || !mainFailure) && <Reasons reasons={target.reasons} />}

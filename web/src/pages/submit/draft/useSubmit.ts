@@ -6,6 +6,7 @@ import { ApiError } from "@/api/problem";
 import { submissionQuery } from "@/api/queries";
 import type { SubmissionRequest } from "@/api/types";
 import { toast } from "@/app/toasts";
+import { randomKey } from "@/lib/keys";
 import { isRequestError } from "../quote/useQuote";
 import { clearDraft } from "./draftStorage";
 import type { RequestError } from "./fieldErrors";
@@ -51,11 +52,4 @@ export function useSubmit(request: SubmissionRequest, key: string): Submission {
     error,
     fieldErrors: fieldErrors && fieldErrors.length > 0 ? fieldErrors : null,
   };
-}
-
-/** Create a random key. `crypto.randomUUID` is not available without TLS. */
-function randomKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte =>
-    byte.toString(16).padStart(2, "0"),
-  ).join("");
 }
