@@ -63,6 +63,71 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/bisections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Bisections
+         * @description List bisections, newest first.
+         */
+        get: operations["list_bisections"];
+        put?: never;
+        /**
+         * Create Bisection
+         * @description Search the commit that has changed a metric, or from which on the kernel fails. Its submissions are the caller's,
+         *     and count against the caller's quotas.
+         */
+        post: operations["create_bisection"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bisections/{bisection_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Bisection
+         * @description One bisection with its commits, their probabilities, and every submission that it has made.
+         */
+        get: operations["get_bisection"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bisections/{bisection_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Bisection
+         * @description Cancel a bisection, and the submission that it waits for. Canceling it again changes nothing.
+         */
+        post: operations["cancel_bisection"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/builds/{build_id}": {
         parameters: {
             query?: never;
@@ -2414,10 +2479,10 @@ export interface components {
         };
         /**
          * Arm
-         * @description Arm of a comparison.
+         * @description Arm of a comparison. In a walk, `patch-K` is the kernel after patch K of a series that has more patches.
          * @enum {string}
          */
-        Arm: "baseline" | "candidate";
+        Arm: "baseline" | "candidate" | "patch-1" | "patch-2" | "patch-3" | "patch-4" | "patch-5" | "patch-6" | "patch-7" | "patch-8" | "patch-9" | "patch-10" | "patch-11" | "patch-12" | "patch-13" | "patch-14" | "patch-15";
         /**
          * ArmSummary
          * @description Mean and deviation over boots; the value of a boot is the median of its repetitions.
@@ -2495,7 +2560,7 @@ export interface components {
          * @description Action in the audit log: what was changed, and how.
          * @enum {string}
          */
-        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "mail_address.ask" | "mail_address.confirm" | "mail_address.remove" | "subscription.create" | "subscription.remove" | "subscription.unsubscribe" | "forge.event" | "forge.poll" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "shift.change" | "request";
+        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "mail_address.ask" | "mail_address.confirm" | "mail_address.remove" | "subscription.create" | "subscription.remove" | "subscription.unsubscribe" | "forge.event" | "forge.poll" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "shift.change" | "bisection.create" | "bisection.cancel" | "request";
         /**
          * AuditEntry
          * @description One entry of the audit log: who did what to which resource, when and from where. It contains no secrets.
@@ -2549,6 +2614,305 @@ export interface components {
          * @enum {string}
          */
         Batch: "all" | "newest" | "range";
+        /**
+         * Bisection
+         * @description A bisection.
+         */
+        Bisection: {
+            /** Bad */
+            bad: string | null;
+            /** Boots */
+            boots: number;
+            /** Ci95 */
+            ci95: [
+                number,
+                number
+            ] | null;
+            /** Commits */
+            commits: number | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            culprit: components["schemas"]["CommitRef"] | null;
+            /** Culprit Ci95 */
+            culprit_ci95: [
+                number,
+                number
+            ] | null;
+            /** Culprit Effect */
+            culprit_effect: number | null;
+            /** Device */
+            device: string | null;
+            /** Effect */
+            effect: number | null;
+            /**
+             * Effect Unit
+             * @description Unit of the effects.
+             */
+            readonly effect_unit: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Failure Rate */
+            failure_rate: number | null;
+            /** Failure Title */
+            failure_title: string;
+            /** First */
+            first: string | null;
+            /** Good */
+            good: string | null;
+            /** Id */
+            id: number;
+            /** Owner */
+            owner: string;
+            /** Plain Boots */
+            plain_boots: number;
+            /** Probability */
+            probability: number | null;
+            /** Reason */
+            reason: string;
+            request: components["schemas"]["BisectionRequest"];
+            scale: components["schemas"]["Scale"] | null;
+            /** Shift Id */
+            shift_id: number | null;
+            state: components["schemas"]["BisectionState"];
+            /** Unit */
+            unit: string;
+            /** Watched Tree */
+            watched_tree: string | null;
+        };
+        /**
+         * BisectionCommit
+         * @description A commit of a level, with what is known about it.
+         */
+        BisectionCommit: {
+            /** Author */
+            author: string;
+            /** Blocks */
+            blocks: number;
+            /** Ci95 */
+            ci95: [
+                number,
+                number
+            ] | null;
+            /** Commit */
+            commit: string;
+            /** Effect */
+            effect: number | null;
+            /** Failed */
+            failed: number;
+            /** Is Merge */
+            is_merge: boolean;
+            /** Passed */
+            passed: number;
+            /** Position */
+            position: number;
+            /** Probability */
+            probability: number;
+            /** Subject */
+            subject: string;
+            /** Submissions */
+            submissions: number[];
+            /** Unusable */
+            unusable: string;
+        };
+        /**
+         * BisectionData
+         * @description A bisection with its commits and steps.
+         */
+        BisectionData: {
+            /** Bad */
+            bad: string | null;
+            /** Boots */
+            boots: number;
+            /** Ci95 */
+            ci95: [
+                number,
+                number
+            ] | null;
+            /** Commits */
+            commits: number | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            culprit: components["schemas"]["CommitRef"] | null;
+            /** Culprit Ci95 */
+            culprit_ci95: [
+                number,
+                number
+            ] | null;
+            /** Culprit Effect */
+            culprit_effect: number | null;
+            /** Device */
+            device: string | null;
+            /** Effect */
+            effect: number | null;
+            /**
+             * Effect Unit
+             * @description Unit of the effects.
+             */
+            readonly effect_unit: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Failure Rate */
+            failure_rate: number | null;
+            /** Failure Title */
+            failure_title: string;
+            /** First */
+            first: string | null;
+            /** Good */
+            good: string | null;
+            /** Id */
+            id: number;
+            /** Levels */
+            levels: components["schemas"]["BisectionLevel"][];
+            /** Owner */
+            owner: string;
+            /** Plain Boots */
+            plain_boots: number;
+            /** Probability */
+            probability: number | null;
+            /** Reason */
+            reason: string;
+            request: components["schemas"]["BisectionRequest"];
+            scale: components["schemas"]["Scale"] | null;
+            /** Shift Id */
+            shift_id: number | null;
+            state: components["schemas"]["BisectionState"];
+            /** Steps */
+            steps: components["schemas"]["BisectionStep"][];
+            /** Unit */
+            unit: string;
+            /** Watched Tree */
+            watched_tree: string | null;
+        };
+        /**
+         * BisectionLevel
+         * @description The commits of one first-parent line: from good to bad, or in the side branch of a merge.
+         */
+        BisectionLevel: {
+            /** Bad */
+            bad: string;
+            /** Commits */
+            commits: components["schemas"]["BisectionCommit"][];
+            /** Good */
+            good: string;
+            /** Measured */
+            measured: boolean;
+            /** Merge */
+            merge: string | null;
+        };
+        /**
+         * BisectionRequest
+         * @description Body of POST /bisections.
+         */
+        BisectionRequest: {
+            /** Bad */
+            bad: string;
+            /** Blocks */
+            blocks?: number | null;
+            /** Device Type */
+            device_type: string;
+            /**
+             * Failure
+             * @default false
+             */
+            failure?: boolean;
+            /** Good */
+            good: string;
+            /**
+             * Into Merges
+             * @default true
+             */
+            into_merges?: boolean;
+            /** Metric */
+            metric?: string | null;
+            /** Parameters */
+            parameters?: {
+                [key: string]: string | number;
+            };
+            /** Plan */
+            plan: string;
+            /**
+             * Priority
+             * @default 50
+             */
+            priority?: number;
+            /** Recipe */
+            recipe?: string | null;
+            /** Ref */
+            ref?: string | null;
+            /** Scenario */
+            scenario?: string | null;
+            /** Setting */
+            setting?: string | null;
+            /** Step Blocks */
+            step_blocks?: number | null;
+            /** Tree */
+            tree: string;
+        };
+        /**
+         * BisectionState
+         * @description State of a bisection: the search for the commit that changed a metric or brought a kernel failure.
+         * @enum {string}
+         */
+        BisectionState: "listing" | "ends" | "searching" | "confirming" | "found" | "range" | "no_difference" | "not_confirmed" | "failed" | "canceled";
+        /**
+         * BisectionStep
+         * @description One measurement of a bisection: a submission of two commits.
+         */
+        BisectionStep: {
+            /** Baseline */
+            baseline: string;
+            /** Boots */
+            boots: number;
+            /** Candidate */
+            candidate: string;
+            /** Ci95 */
+            ci95: [
+                number,
+                number
+            ] | null;
+            /** Effect */
+            effect: number | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Failed */
+            failed: number;
+            /** Id */
+            id: number;
+            kind: components["schemas"]["BisectionStepKind"];
+            /** Level */
+            level: number;
+            /** Passed */
+            passed: number;
+            /** Reason */
+            reason: string;
+            state: components["schemas"]["BisectionStepState"];
+            /** Submission Id */
+            submission_id: number;
+            /**
+             * Submitted At
+             * Format: date-time
+             */
+            submitted_at: string;
+            verdict: components["schemas"]["Verdict"] | null;
+        };
+        /**
+         * BisectionStepKind
+         * @description What a submission of a bisection is for.
+         * @enum {string}
+         */
+        BisectionStepKind: "ends" | "probe" | "confirm";
+        /**
+         * BisectionStepState
+         * @description State of a step of a bisection.
+         * @enum {string}
+         */
+        BisectionStepState: "running" | "measured" | "unusable" | "repeated" | "canceled";
         /**
          * BlockState
          * @description State of a block.
@@ -2754,6 +3118,11 @@ export interface components {
             build_s: number | null;
             /** Kernels */
             kernels: number;
+            /**
+             * Links
+             * @default 0
+             */
+            links: number;
             /** Measured Builds */
             measured_builds: number;
             /** Recipe */
@@ -2839,6 +3208,8 @@ export interface components {
             id: number;
             /** Key */
             key: string;
+            /** Layout Build Ids */
+            layout_build_ids: string[];
             /** New Warnings */
             new_warnings: components["schemas"]["CompilerWarning"][];
             /**
@@ -2871,7 +3242,7 @@ export interface components {
          * @description How the arms of a canary, which have the same source, differ.
          * @enum {string}
          */
-        CanaryKind: "same_kernel" | "nops";
+        CanaryKind: "same_kernel" | "nops" | "other_layout";
         /**
          * CanaryMetric
          * @description Noise of one metric of a plan on a device.
@@ -3040,6 +3411,20 @@ export interface components {
             behind: number;
         };
         /**
+         * CommitRef
+         * @description A commit with its subject.
+         */
+        CommitRef: {
+            /** Author */
+            author: string;
+            /** Commit */
+            commit: string;
+            /** Is Merge */
+            is_merge: boolean;
+            /** Subject */
+            subject: string;
+        };
+        /**
          * ComparedFigure
          * @description One metric in one scenario on both sides.
          */
@@ -3157,6 +3542,8 @@ export interface components {
             p_signflip: number | null;
             /** P Student */
             p_student: number | null;
+            /** Patch */
+            patch: number | null;
             /** Plan */
             plan: string;
             question: components["schemas"]["Question"];
@@ -4449,6 +4836,7 @@ export interface components {
         HistoryShift: {
             after: components["schemas"]["HeadRef"];
             before: components["schemas"]["HeadRef"];
+            bisection: components["schemas"]["ShiftBisection"] | null;
             /**
              * Changed At
              * Format: date-time
@@ -4682,6 +5070,42 @@ export interface components {
             problem: string;
             /** Removed At */
             removed_at: string | null;
+        };
+        /**
+         * Ladder
+         * @description The patches of a series, in order.
+         */
+        Ladder: {
+            /** Boots Per Block */
+            boots_per_block: number;
+            /** Rungs */
+            rungs: components["schemas"]["LadderRung"][];
+            /** Sentence */
+            sentence: string;
+        };
+        /**
+         * LadderRung
+         * @description One patch of a series, measured against the last kernel before it that was measured.
+         */
+        LadderRung: {
+            arm: components["schemas"]["Arm"];
+            /** Build Id */
+            build_id: number | null;
+            /** Commit */
+            commit: string;
+            /** Comparisons */
+            comparisons: components["schemas"]["Comparison"][];
+            failure: components["schemas"]["Failure"] | null;
+            /** Headline */
+            headline: string;
+            /** Patch */
+            patch: number;
+            /** Reference */
+            reference: number;
+            state: components["schemas"]["StepState"];
+            /** Subject */
+            subject: string;
+            verdict: components["schemas"]["Verdict"] | null;
         };
         /**
          * LavaDevice
@@ -5130,6 +5554,20 @@ export interface components {
             at_least: boolean;
             /** Items */
             items: components["schemas"]["AuditEntry"][];
+            /** Next */
+            next: string | null;
+            /** Total */
+            total: number;
+        };
+        /** Page[Bisection] */
+        Page_Bisection_: {
+            /**
+             * At Least
+             * @default false
+             */
+            at_least: boolean;
+            /** Items */
+            items: components["schemas"]["Bisection"][];
             /** Next */
             next: string | null;
             /** Total */
@@ -5682,12 +6120,12 @@ export interface components {
         QuietHours: {
             /**
              * Begins
-             * Format: time
+             * @example 22:00
              */
             begins: string;
             /**
              * Ends
-             * Format: time
+             * @example 22:00
              */
             ends: string;
         };
@@ -6303,11 +6741,31 @@ export interface components {
             csrf_token: string | null;
             /** Expires At */
             expires_at: string | null;
+            /**
+             * Notice
+             * @default
+             */
+            notice: string;
             /** Provider */
             provider: string | null;
             /** Public Reading */
             public_reading: boolean;
             user: components["schemas"]["SessionUser"] | null;
+        };
+        /**
+         * ShiftBisection
+         * @description What the bisection of a shift has found so far.
+         */
+        ShiftBisection: {
+            /** Culprit */
+            culprit: string | null;
+            /** First */
+            first: string | null;
+            /** Id */
+            id: number;
+            state: components["schemas"]["BisectionState"];
+            /** Subject */
+            subject: string;
         };
         /**
          * ShiftChange
@@ -6429,6 +6887,12 @@ export interface components {
          */
         StepOutcome: "ok" | "failed" | "skipped";
         /**
+         * StepState
+         * @description What became of the kernel after a patch.
+         * @enum {string}
+         */
+        StepState: "planned" | "measured" | "identical" | "not_built" | "kernel_failed";
+        /**
          * StorageArea
          * @description One kind of stored data, its limits, and when retention deletes from it.
          */
@@ -6525,6 +6989,11 @@ export interface components {
              * @default false
              */
             force?: boolean;
+            /**
+             * Layouts
+             * @default 1
+             */
+            layouts?: number;
             /** Looks */
             looks?: number[] | null;
             /**
@@ -6547,6 +7016,11 @@ export interface components {
             trace?: boolean;
             /** Tree */
             tree: string;
+            /**
+             * Walk
+             * @default false
+             */
+            walk?: boolean;
         };
         /**
          * SubmissionState
@@ -6792,6 +7266,11 @@ export interface components {
              * @default false
              */
             force: boolean;
+            /**
+             * Layouts
+             * @default 1
+             */
+            layouts: number;
             /** Looks */
             looks: number[] | null;
             /**
@@ -6814,6 +7293,11 @@ export interface components {
             trace: boolean;
             /** Tree */
             tree: string;
+            /**
+             * Walk
+             * @default false
+             */
+            walk: boolean;
         };
         /**
          * SubmittedSeries
@@ -7183,6 +7667,12 @@ export interface components {
             headline: string;
             /** Instrument */
             instrument: components["schemas"]["InstrumentCell"][];
+            ladder: components["schemas"]["Ladder"] | null;
+            /**
+             * Layouts
+             * @default 1
+             */
+            layouts: number;
             /** Looked */
             looked: components["schemas"]["LookRecord"][];
             /** Looks */
@@ -8265,6 +8755,284 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_bisections: {
+        parameters: {
+            query?: {
+                /** @description true: still going on; false: ended */
+                active?: boolean | null;
+                /** @description `next` of the previous page */
+                cursor?: string | null;
+                /** @description Maximum number of items on the page */
+                limit?: number;
+                owner?: string | null;
+                state?: components["schemas"]["BisectionState"] | null;
+                watched_tree?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Bisection_"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_bisection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BisectionRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Bisection"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: the lab has no such tree, plan, device type, scenario, setting, metric or recipe; the metric is no evidence on the device type; neither or both of `metric` and `failure` are given; good and bad are the same */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_bisection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bisection_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BisectionData"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_bisection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bisection_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Bisection"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10366,6 +11134,13 @@ export interface operations {
                     "application/json": components["schemas"]["HistoryLineData"];
                     "text/csv": string;
                 };
+            };
+            /** @description The line still has the ETag in `If-None-Match` */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Unauthorized */
             401: {
