@@ -125,6 +125,7 @@ def _request(row: Bisection, action: plan.Measure, data: DataFolder) -> Submissi
         blocks=action.blocks,
         recipe=wanted.recipe,
         priority=wanted.priority,
+        trace=False,  # a step asks only whether the metric differs
     )
 
 
