@@ -197,6 +197,9 @@ def _print_shift(output: Output, shift: HistoryShift) -> None:
     if shift.effect is not None:
         where = f" in submission {shift.submission_id}" if shift.submission_id is not None else ""
         output.line(f"    measured again{where}: {_effect(line, shift.effect, shift.ci95)}")
+    if (search := shift.bisection) is not None:
+        found = f": {search.culprit[:12]} {one_line(search.subject)}" if search.culprit is not None else ""
+        output.line(f"    bisection {search.id}: {search.state.value.replace('_', ' ')}{found}")
     for text in (shift.reason, f"owner {shift.owner}" if shift.owner else "", shift.notes):
         if text:
             output.line(f"    {one_line(text)}")

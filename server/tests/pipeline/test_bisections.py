@@ -206,6 +206,28 @@ def test_lab_failure_is_repeated_three_times(watching: WatchingLab, upstream: Up
     assert (found.state, found.culprit) == (State.FOUND, commits[2]), found.reason
 
 
+@pytest.mark.parametrize("watched", [True, False])
+def test_branch_is_rewritten_in_the_middle(watching: WatchingLab, upstream: Upstream, watched: bool) -> None:
+    """Commits before a head that the lab has seen stay usable; others nobody vouches for any more."""
+    if not watched:
+        watching.configure("watched_trees: []\n")
+    start = upstream.git("rev-parse", "HEAD")
+    commits = grow(upstream, 3)
+    Planted(watching, from_on(commits, commits[2]))
+    number = begin(watching, commits[0], commits[-1], ref="for-next")
+    while bisection(watching, number).state is not State.ENDS:
+        watching.tick()
+        watching.work()
+    upstream.git("reset", "--quiet", "--hard", start)
+    upstream.git("commit", "--quiet", "--allow-empty", "-m", "another history")
+    found = to_end(watching, number)
+    if watched:
+        assert (found.state, found.culprit) == (State.FOUND, commits[2])
+    else:
+        assert found.state is State.FAILED
+        assert "is neither on for-next nor on master of tree lab-tree" in found.reason
+
+
 def test_cancel_in_the_middle_cancels_what_is_measured(watching: WatchingLab, upstream: Upstream) -> None:
     commits = grow(upstream, 8)
     Planted(watching, from_on(commits, commits[5]))

@@ -236,7 +236,7 @@ def _probe(line: Line, request: BisectionRequest, chances: np.ndarray) -> Action
     most = 10 + 8 * math.ceil(math.log2(len(chances)))
     if sum(each.kind is Kind.PROBE and each.state in _ENDED for each in line.steps) >= most:
         return GivenUp(
-            line, f"{most} measurements did not tell the commits apart; more blocks for each may: step_blocks"
+            line, f"{most} measurements did not tell the commits apart; --step-blocks measures each one longer"
         )
     position = search.next_commit(chances, line.unusable)
     if position is None:

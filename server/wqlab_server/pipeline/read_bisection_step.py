@@ -17,6 +17,7 @@ from wqlab_contracts.enums import BisectionStepState as State
 from wqlab_contracts.messages import Failure
 
 from ..models import (
+    Apply,
     Bisection,
     BisectionStep,
     Boot,
@@ -52,8 +53,9 @@ def read_step(session: Session, bisection: Bisection, step: BisectionStep, submi
         step.effect = None if bisection.request.failure else 0.0
         step.reason = "the kernels are byte-identical"
         return ""
-    if (problem := _failed_build(session, step, submission)) is not None:
-        return problem
+    for failed in (_failed_apply, _failed_build):
+        if (problem := failed(session, step, submission)) is not None:
+            return problem
     if bisection.request.failure:
         return _read_boots(session, step, submission, run)
     return _read_metric(session, bisection, step, submission, run)
@@ -62,6 +64,17 @@ def read_step(session: Session, bisection: Bisection, step: BisectionStep, submi
 def _cancel(step: BisectionStep, reason: str) -> str:
     step.state, step.reason = State.CANCELED, reason
     return reason
+
+
+def _failed_apply(session: Session, step: BisectionStep, submission: Submission) -> str | None:
+    """Take commits that could not be fetched. Returns None if they were, else why the bisection cannot go on, or an
+    empty string."""
+    apply = session.scalars(select(Apply).where(Apply.submission_id == submission.id)).one()
+    if apply.outcome is not Outcome.FAILED or apply.failure is None:
+        return None
+    if apply.failure.kind is ErrorKind.INFRASTRUCTURE:
+        return _repeat(step, submission, apply.failure)
+    return _unusable(step, apply.failure.summary, fatal=True)
 
 
 def _failed_build(session: Session, step: BisectionStep, submission: Submission) -> str | None:
