@@ -105,7 +105,7 @@ export function makeReport({
         recipe: null,
         backend: null,
         force: false,
-      walk: false,
+        walk: false,
         sweep: null,
       },
       apply: {

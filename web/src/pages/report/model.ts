@@ -361,7 +361,11 @@ export function publishedOf(target: TargetReport): PublishedRow[] {
 }
 
 /** Return the measured values of a setting on a kernel. */
-function armOf(cells: readonly Comparison[], kernel: "baseline" | "candidate", setting: string): ArmSummary | null {
+function armOf(
+  cells: readonly Comparison[],
+  kernel: "baseline" | "candidate",
+  setting: string,
+): ArmSummary | null {
   for (const of of cells) {
     if (of.question === "kernel") {
       if (of.setting === setting && of[kernel]) return of[kernel];
