@@ -19,7 +19,7 @@ _BREAKS = {
     StepState.NOT_BUILT: "does not build",
     StepState.KERNEL_FAILED: "has a kernel that fails",
 }
-_OF_PATCHES: Mapping[Verdict, tuple[str, str]] = {
+_OF_PATCHES: dict[Verdict, tuple[str, str]] = {
     Verdict.FAILED: ("fails", "fail"),
     Verdict.REGRESSION: ("regresses", "regress"),
     Verdict.IMPROVEMENT: ("improves", "improve"),

@@ -108,10 +108,10 @@ def questions(
             yield Asked(cell, Question.KERNEL, BASELINE, None, facts, block_pairs(boots), unpaired, cuts.get(where, ()))
         for rung in known[where].rungs if where in known else ():
             pair = (rung.reference_arm, rung.arm)
-            unpaired = Pairs(*(_of_arm(boots, arm) for arm in pair))
-            pairs, reference = block_pairs(boots, pair), patch_name(rung.reference)
+            unpaired = Pairs(_of_arm(boots, rung.reference_arm), _of_arm(boots, rung.arm))
+            pairs, before = block_pairs(boots, pair), patch_name(rung.reference)
             yield Asked(
-                cell, Question.KERNEL, reference, None, facts, pairs, unpaired, cuts.get(where, ()), pair, rung.patch
+                cell, Question.KERNEL, before, None, facts, pairs, unpaired, cuts.get(where, ()), pair, rung.patch
             )
         reference = references.get(cell.plan)
         if reference is None or cell.setting == reference or reference not in settings[where]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from wqlab_comparison import tables, words
 from wqlab_contracts.api.report import Comparison, EnvironmentDifference, Report, TargetReport
-from wqlab_contracts.enums import VERDICT_ORDER, Outcome, SubmissionState, Verdict
+from wqlab_contracts.enums import BETWEEN, VERDICT_ORDER, Outcome, SubmissionState, Verdict
 from wqlab_contracts.excerpts import shorten_lines
 from wqlab_contracts.messages import TakenThread
 
@@ -269,6 +269,8 @@ def _builds(report: Report) -> list[Part]:
     """Return the builds' failures that are not the submission's, and their new warnings."""
     main, parts = report.submission.failure, []
     for build in shared_text.kernels(report):
+        if build.arm in BETWEEN:  # the ladder has it
+            continue
         name = f"{build.arm or 'kernel'} ({build.recipe}, {build.arch})"
         if build.failure and not (main and failures.is_same(build.failure, main)):
             title = wrapped(f"BUILD FAILED: {name}: {build.failure.kind}: {build.failure.summary}", 3, indent="  ")
