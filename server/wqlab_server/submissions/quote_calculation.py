@@ -37,6 +37,8 @@ class RequestedTarget:
     expected_blocks: float | None = None
     """Mean number of blocks of a run with looks, if there is no difference."""
     canaries: Sequence[CanaryRecord] = ()
+    traced_boots: int = 0
+    """Boots that are added if a primary metric differs."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,11 @@ def quote(request: Request, state: LabSnapshot) -> Quote:
                 device_counts=devices,
                 starts_at=starts_at,
                 ends_at=starts_at + timedelta(seconds=device_s) if starts_at else None,
-                notes=[*_seed_notes(target), *_notes(devices, ready_s, [*ahead, *running])],
+                notes=[
+                    *_seed_notes(target),
+                    *_notes(devices, ready_s, [*ahead, *running]),
+                    *_trace_notes(target, boot_s),
+                ],
             )
         )
     bases = [*(each.basis for each in builds), *(each.basis for each in targets)]
@@ -213,6 +219,17 @@ def _builds(kernels: Sequence[RequestedKernel]) -> list[BuildQuote]:
 
 def _seed_notes(target: RequestedTarget) -> list[str]:
     return [f"{target.profile.blocks} seeds: {target.why_seeds}"] if target.why_seeds else []
+
+
+def _trace_notes(target: RequestedTarget, boot_s: float) -> list[str]:
+    """Return what traced boots add, which the times leave out because most runs need none."""
+    if not target.traced_boots:
+        return []
+    minutes = max(1, round(target.traced_boots * boot_s / 60))
+    return [
+        f"if a primary metric differs, {target.traced_boots} traced boots more (at most {minutes} min) count what else "
+        "differs"
+    ]
 
 
 def _notes(devices: DeviceCounts, ready_s: float | None, ahead: Sequence[UnfinishedRun]) -> list[str]:

@@ -6,7 +6,14 @@ import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-que
 import { api, dataOf } from "./client";
 import type { paths } from "./gen/schema";
 import { ApiError } from "./problem";
-import type { AnyComparison,  GitBranches, Report, SubmissionComparison, SubmissionRequest, ThreadPreview } from "./types";
+import type {
+  AnyComparison,
+  GitBranches,
+  Report,
+  SubmissionComparison,
+  SubmissionRequest,
+  ThreadPreview,
+} from "./types";
 
 /** For resources that change only when an operator edits a file. */
 const RARELY_CHANGES = { staleTime: 5 * 60_000 } as const;
