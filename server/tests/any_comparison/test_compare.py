@@ -125,6 +125,7 @@ def test_values_that_are_no_evidence_have_means_only(lab: LabUnderTest) -> None:
     [
         ("1;speed=2", "1", 422, "is no side"),
         ("yesterday", "1", 422, "is no side"),
+        ("1;setting=\0", "1", 422, "is no side"),
         ("99", "1", 404, "no submission 99"),
         ("1", "1:candidate", 422, "both sides are the same"),
         ("1;plan=affinity", "1:baseline", 422, "no figure in common"),

@@ -174,3 +174,10 @@ def test_quote_lists_the_mistakes_of_the_request() -> None:
     found = quote(request(errors=[{"pointer": "/tree", "detail": "no tree"}]), lab_state(GOOD))
     assert [(error.pointer, error.detail) for error in found.errors] == [("/tree", "no tree")]
     assert (found.targets, found.device_s, found.ends_at) == ([], None, None)
+
+
+def test_note_tells_of_traced_boots_that_may_follow() -> None:
+    (target,) = quote(request(replace(target_of(), traced_boots=4), kernels=()), lab_state(GOOD)).targets
+    assert "if a primary metric differs, 4 traced boots more" in target.notes[-1]
+    (without,) = quote(request(target_of(), kernels=()), lab_state(GOOD)).targets
+    assert not any("traced boots" in note for note in without.notes)

@@ -68,7 +68,7 @@ def parse(text: str, parameter: str) -> Selector:
     """Parse a selector. Raises ApiProblem 422, which names the query parameter."""
     name, *parts = text.split(";")
     filters = [tuple(part.split("=", 1)) for part in parts]
-    if all(len(each) == 2 and each[0] in FILTERS for each in filters):
+    if text.isprintable() and all(len(each) == 2 and each[0] in FILTERS for each in filters):
         chosen = tuple((each[0], each[1]) for each in filters)
         if found := _SUBMISSION.fullmatch(name):
             return Selector(text, int(found[1]), Arm(found[2]) if found[2] else None, filters=chosen)

@@ -40,6 +40,8 @@ class RequestedTarget:
     canaries: Sequence[CanaryRecord] = ()
     patches_unknown: bool = False
     """True for a walk whose number of patches is not known yet."""
+    traced_boots: int = 0
+    """Boots that are added if a primary metric differs."""
 
 
 LINK_S = 50.0
@@ -127,7 +129,11 @@ def quote(request: Request, state: LabSnapshot) -> Quote:
                 device_counts=devices,
                 starts_at=starts_at,
                 ends_at=starts_at + timedelta(seconds=device_s) if starts_at else None,
-                notes=[*_target_notes(target), *_notes(devices, ready_s, [*ahead, *running])],
+                notes=[
+                    *_target_notes(target),
+                    *_notes(devices, ready_s, [*ahead, *running]),
+                    *_trace_notes(target, boot_s),
+                ],
             )
         )
     bases = [*(each.basis for each in builds), *(each.basis for each in targets)]
@@ -228,6 +234,17 @@ def _builds(kernels: Sequence[RequestedKernel]) -> list[BuildQuote]:
 def _target_notes(target: RequestedTarget) -> list[str]:
     seeds = [f"{target.profile.blocks} seeds: {target.why_seeds}"] if target.why_seeds else []
     return [*seeds, *([UNKNOWN_PATCHES] if target.patches_unknown else [])]
+
+
+def _trace_notes(target: RequestedTarget, boot_s: float) -> list[str]:
+    """Return what traced boots add, which the times leave out because most runs need none."""
+    if not target.traced_boots:
+        return []
+    minutes = max(1, round(target.traced_boots * boot_s / 60))
+    return [
+        f"if a primary metric differs, {target.traced_boots} traced boots more (at most {minutes} min) count what else "
+        "differs"
+    ]
 
 
 def _notes(devices: DeviceCounts, ready_s: float | None, ahead: Sequence[UnfinishedRun]) -> list[str]:

@@ -15,10 +15,11 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import BETWEEN, PAIR, Arm, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
-from wqlab_contracts.specs import GeneratedTopology
+from wqlab_contracts.specs import DeviceType, GeneratedTopology
 
 from ..estimates import canaries, lab_snapshot, timings
 from ..models import Apply, Boot, BootValue, Build, Run
+from ..reports.explanation import TRACED_BLOCKS, why_not_traced
 from ..settings import Settings
 from . import detectable_effect
 from .plan_targets import plan_target
@@ -51,6 +52,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
             expected = detectable_effect.expected_blocks(
                 plan, metric, emulated=device_type.emulated, series=series, looks=profile.looks, past=past
             )
+        traced_blocks = _traced_blocks(request, data, plan.name, device_type, planned.recipe.figures)
         targets.append(
             RequestedTarget(
                 index=index,
@@ -59,6 +61,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
                 profile=profile,
                 boots_per_block=boots_per_block(request),
                 patches_unknown=request.walk and patch_count(request.series) is None,
+                traced_boots=traced_blocks * (2 if series else 1),
                 measured=boot_times.get((target.plan, target.device_type)),
                 detectable=effect,
                 why_seeds=planned.why_seeds,
@@ -101,6 +104,16 @@ def _is_valid(index: int, errors: Sequence[Mistake]) -> bool:
 
 
 _BuildTimes = dict[tuple[str, str, Arm], timings.MeanTime]
+
+
+def _traced_blocks(
+    request: SubmissionRequest, data: DataFolder, plan: str, device_type: DeviceType, figures: bool
+) -> int:
+    """Return the number of traced blocks that follow if a primary metric differs."""
+    backend = "labgrid" if any(unit.backend == "labgrid" for unit in device_type.units) else None
+    if device_type.instrumented or why_not_traced(request, data.plan_files(plan), backend, figures=figures):
+        return 0
+    return TRACED_BLOCKS
 
 
 def _kernels(

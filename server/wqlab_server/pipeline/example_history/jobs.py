@@ -34,6 +34,8 @@ def finish_jobs(
 ) -> None:
     """Finish a submission that compares two heads (indexes), and date it back. `again`: it confirms a shift."""
     with transaction(factory) as session:
+        submission = session.get_one(Submission, number)
+        submission.request = submission.request.model_copy(update={"trace": False})  # nothing is booted
         _apply(session, number, seed=seed, heads=heads, at=at, again=again)
     advance(factory, settings, number)
     with transaction(factory) as session:
