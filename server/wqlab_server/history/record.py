@@ -24,7 +24,7 @@ from ..models import (
     WatchedHead,
 )
 from ..storage.db import clock
-from . import environment
+from ..views import environment
 from .shifts import open_shifts
 
 RECENT = 40

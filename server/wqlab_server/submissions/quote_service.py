@@ -19,8 +19,8 @@ from wqlab_contracts.specs import DeviceType, GeneratedTopology
 
 from ..estimates import canaries, lab_snapshot, timings
 from ..models import Apply, Boot, BootValue, Build, Run
-from ..reports.explanation import TRACED_BLOCKS, why_not_traced
 from ..settings import Settings
+from ..views.traced_boots import TRACED_BLOCKS, why_not_traced
 from . import detectable_effect
 from .plan_targets import plan_target
 from .quote_calculation import Request, RequestedKernel, RequestedTarget, quote
