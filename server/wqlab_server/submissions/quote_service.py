@@ -15,7 +15,7 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
-from wqlab_contracts.specs import DeviceType, GeneratedTopology
+from wqlab_contracts.specs import Backend, DeviceType, GeneratedTopology
 
 from ..estimates import canaries, lab_snapshot, timings
 from ..models import Apply, Boot, BootValue, Build, Run
@@ -109,7 +109,7 @@ def _traced_blocks(
     request: SubmissionRequest, data: DataFolder, plan: str, device_type: DeviceType, figures: bool
 ) -> int:
     """Return the number of traced blocks that follow if a primary metric differs."""
-    backend = "labgrid" if any(unit.backend == "labgrid" for unit in device_type.units) else None
+    backend: Backend | None = "labgrid" if any(unit.backend == "labgrid" for unit in device_type.units) else None
     if device_type.instrumented or why_not_traced(request, data.plan_files(plan), backend, figures=figures):
         return 0
     return TRACED_BLOCKS
