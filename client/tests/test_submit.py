@@ -79,6 +79,7 @@ def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) ->
         "priority": 60,
         "force": True,
         "walk": False,
+        "trace": True,
         "sweep": None,
         "recipe": "debug",
         "backend": "lava",
@@ -288,3 +289,7 @@ def test_looks_are_numbers_in_ascending_order(wqlab: Wqlab, lab: FakeLab) -> Non
         ended = wqlab(*GIT, *target, "--looks", wrong)
         assert ended.code == 2
         assert "ascending" in ended.err
+
+
+def test_a_submission_can_do_without_traced_boots(wqlab: Wqlab) -> None:
+    assert request(wqlab, *GIT, "--target", "xfs-fsync@tiny", "--no-trace")["trace"] is False

@@ -99,9 +99,11 @@ reading='
 	function add(topic, name) {
 		if (name == "") return
 		key = topic "\t" name
-		# Two CPUs may disagree on the time, so that an item starts before it is queued: that is 0 us, not 2^64.
-		e = exponent()
-		if (e > 40) e = 0; else total[key] += sum()
+		# Two CPUs may disagree on the time, so that an item starts before it is queued: that is 0 us, not 2^64, whose
+		# bucket the kernel calls 2^0 or 2^64.
+		e = exponent(); s = sum()
+		if (e > 40 || s > 1e15) e = s = 0
+		total[key] += s
 		count[key] += hits()
 		buckets[key] = buckets[key] (buckets[key] == "" ? "" : ",") e ":" hits()
 	}

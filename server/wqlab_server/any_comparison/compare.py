@@ -26,9 +26,9 @@ from wqlab_contracts.messages import CommitPair, Series, Target
 from wqlab_contracts.specs import Metric
 from wqlab_contracts.units import effect_unit
 
-from ..history.environment import facts_of
 from ..http.problems import ApiProblem
 from ..models import Boot, Build, Run, Submission
+from ..views.environment import facts_of
 from . import sides
 
 SAYS = {

@@ -25,7 +25,7 @@ from ..models import (
     WatchedHead,
 )
 from ..storage.db import clock
-from . import environment
+from ..views import environment
 from .chunks import add_to_chunk
 from .shifts import open_shifts
 

@@ -21,9 +21,9 @@ from wqlab_contracts.specs import Repetitions
 from ..comparisons import service as comparisons
 from ..jobs.state import change_state
 from ..models import Device, Run, Submission
-from ..reports.explanation import TRACED_BLOCKS, differing, why_not_traced
 from ..storage.events import emit_run_state
 from ..submissions.plan_runs import block_plan
+from ..views.traced_boots import TRACED_BLOCKS, differing, why_not_traced
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ The explanation never enters a verdict, and it names differences, not causes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wqlab_comparison.differences import TracedBoot, by_cell, differences, sentences
@@ -14,42 +14,12 @@ from wqlab_contracts.api.explanations import ExplainedComparison, Explanation
 from wqlab_contracts.api.instrument import InstrumentCell
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.api.submissions import RequestOptions
-from wqlab_contracts.enums import Arm, Question, Role, Verdict
+from wqlab_contracts.enums import Arm, Question
 from wqlab_contracts.specs import Backend
 from wqlab_contracts.traced_counts import Row, TracedTopic
 
 from ..models import Run
-
-TRACER = "tracer.sh"
-"""File of a plan that counts while the plan's script runs; plans of earlier releases lack it."""
-TRACED_BLOCKS = 2
-"""Blocks of traced boots: with one boot a side nothing shows how far boots agree."""
-MOST_COMPARISONS = 3
-"""Primary comparisons of a run that are explained."""
-_DIFFERS = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION})
-
-
-def differing(comparisons: Iterable[Comparison]) -> list[Comparison]:
-    """Return the primary comparisons that found a difference, in the report's order, at most MOST_COMPARISONS."""
-    found = [each for each in comparisons if each.role is Role.PRIMARY and each.verdict in _DIFFERS]
-    return found[:MOST_COMPARISONS]
-
-
-def why_not_traced(
-    request: RequestOptions, files: Collection[str], backend: Backend | None, *, figures: bool = True
-) -> str:
-    """Return why a run that finds a difference gets no traced boots; empty if it gets them."""
-    if not figures:
-        return "the recipe gives no figures"
-    if backend == "instrumented":
-        return "an instrumented device counts in each boot"
-    if not request.trace:
-        return "the submission asks for no traced boots"
-    if backend != "labgrid":
-        return f"traced boots are made on labgrid devices, not on {backend or 'an unknown device'}"
-    if TRACER not in files:
-        return f"the plan has no {TRACER}: it is of an earlier release"
-    return ""
+from ..views.traced_boots import differing, why_not_traced
 
 
 @dataclass(frozen=True)

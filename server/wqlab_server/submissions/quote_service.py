@@ -15,12 +15,12 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import BETWEEN, PAIR, Arm, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
-from wqlab_contracts.specs import DeviceType, GeneratedTopology
+from wqlab_contracts.specs import Backend, DeviceType, GeneratedTopology
 
 from ..estimates import canaries, lab_snapshot, timings
 from ..models import Apply, Boot, BootValue, Build, Run
-from ..reports.explanation import TRACED_BLOCKS, why_not_traced
 from ..settings import Settings
+from ..views.traced_boots import TRACED_BLOCKS, why_not_traced
 from . import detectable_effect
 from .plan_targets import plan_target
 from .quote_calculation import LINK_S, Request, RequestedKernel, RequestedTarget, quote
@@ -110,7 +110,7 @@ def _traced_blocks(
     request: SubmissionRequest, data: DataFolder, plan: str, device_type: DeviceType, figures: bool
 ) -> int:
     """Return the number of traced blocks that follow if a primary metric differs."""
-    backend = "labgrid" if any(unit.backend == "labgrid" for unit in device_type.units) else None
+    backend: Backend | None = "labgrid" if any(unit.backend == "labgrid" for unit in device_type.units) else None
     if device_type.instrumented or why_not_traced(request, data.plan_files(plan), backend, figures=figures):
         return 0
     return TRACED_BLOCKS

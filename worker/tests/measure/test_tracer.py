@@ -131,7 +131,7 @@ HISTOGRAMS = {
 { function: [ffffffff81234567] xfs_end_io           , us: ~ 2^4  } hitcount:        100  us:       1500
 { function: [ffffffff81234567] xfs_end_io           , us: ~ 2^10 } hitcount:         20  us:      18000
 { function: [ffffffffc0000000] flush [null_blk]     , us: ~ 2^0  } hitcount:          3  us:          2
-{ function: [ffffffff81234567] xfs_end_io            , us: ~ 2^64 } hitcount:          1  us: 18446744073709551609
+{ function: [ffffffff81234567] xfs_end_io            , us: ~ 2^0  } hitcount:          1  us: 18446744073709551609
 
 Totals:
     Hits: 123

@@ -10,13 +10,14 @@ depends_on = None
 PURPOSES = ['measure', 'health_check', 'noise', 'canary']
 KINDS = [
     'series', 'bundle', 'kernel', 'vmlinux', 'system_map', 'config', 'modules', 'module', 'build_log', 'metadata',
-    'console', 'raw_output', 'sources', 'workqueue_layout', 'workqueue_series', 'instrument_profile', 'boot_file',
+    'console', 'raw_output', 'sources', 'workqueue_layout', 'workqueue_series', 'instrument_profile', 'traced_counts',
+    'boot_file',
 ]
 
 
 def upgrade() -> None:
     _allow('runs', 'run_purpose', 'purpose', [*PURPOSES, 'trace'])
-    _allow('artifact_links', 'artifact_kind', 'kind', [*KINDS, 'traced_counts'])
+    _allow('artifact_links', 'artifact_kind', 'kind', KINDS)
 
 
 def downgrade() -> None:

@@ -10,7 +10,7 @@ from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages.base import cut
 
 from ..models import Boot, Run
-from ..views.environment_facts import LAB_ARGUMENT_PREFIX, NOT_COMPARED, TUNABLE_PREFIXES
+from .environment_facts import LAB_ARGUMENT_PREFIX, NOT_COMPARED, TUNABLE_PREFIXES
 
 _MEASURED = frozenset({"lock_entries", "encoded"})
 """Further facts that depend on the kernel's functions or on its output."""
