@@ -86,7 +86,8 @@ def test_visitors_can_only_read_with_public_reading(live: Live, number: int, sce
     run_id = scene.run_id(number)
     with live.client(None) as visitor:
         assert visitor.get("/api/v1/session").json() == {
-            "user": None, "csrf_token": None, "expires_at": None, "public_reading": True, "provider": None, "notice": "",
+            "user": None, "csrf_token": None, "expires_at": None, "public_reading": True, "provider": None,
+            "notice": "",
         }  # fmt: skip
         for suffix in FORMATS:
             expect(visitor.get(f"/r/{number}{suffix}"))
