@@ -12,8 +12,7 @@ from wqlab_contracts.enums import BETWEEN, PAIR, Arm, ErrorKind
 from wqlab_contracts.messages import Failure, PatchSummary
 from wqlab_contracts.messages.walk import StepState, WalkStep
 
-from .report_examples import XEON, xeon
-from .report_parts import FIO, XFS, build, report, samples, target
+from .report_parts import FIO, XEON, XFS, build, report, samples, target, xeon
 
 SUBJECTS = (
     "workqueue: Name what a buffer is protected by",

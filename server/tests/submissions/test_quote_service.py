@@ -41,7 +41,8 @@ def test_walk_has_a_boot_for_the_base_and_for_each_patch(scene: Scene) -> None:
     scene.devices()
     patch = "From 0123 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] x\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n"
     by_mail = REQUEST | {"series": {"mbox": {"text": "\n".join([patch] * 5)}}, "walk": True, "blocks": 4}
-    by_branch = REQUEST | {"walk": True, "blocks": 4}
+    git = {"git": {"url": "https://git.example.org/linux.git", "ref": "wq"}}
+    by_branch = REQUEST | {"series": git, "walk": True, "blocks": 4}
     with transaction(scene.sessions) as session:
         mailed, branch = (
             make_quote(session, scene.data.current(), scene.settings, SubmissionRequest.model_validate(each), "ada")

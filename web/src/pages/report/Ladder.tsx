@@ -33,7 +33,9 @@ export function Ladder({ target }: { target: TargetReport }) {
           <span className={classes.number} aria-hidden="true" />
           <span className={classes.subject}>Whole series</span>
           <Figure comparison={whole} instead={target.byte_identical ? "the same kernel" : undefined} />
-          <VerdictBadge verdict={target.verdict} />
+          <span>
+            <VerdictBadge verdict={target.verdict} />
+          </span>
         </li>
       </ol>
       <p className="muted">
@@ -69,7 +71,9 @@ function Rung({ rung }: { rung: LadderRung }) {
         )}
       </span>
       <Figure comparison={shown} instead={INSTEAD[rung.state]} />
-      <VerdictBadge verdict={rung.verdict} />
+      <span>
+        <VerdictBadge verdict={rung.verdict} />
+      </span>
       {rung.failure && (
         <details className={classes.failure}>
           <summary>What happened</summary>
