@@ -215,6 +215,8 @@ def _read_boots(session: Session, step: BisectionStep, submission: Submission, r
     reports = _reports(session, run, boots)
     good = {title for boot in boots if boot.arm is Arm.BASELINE for title in reports[boot.id]}
     wanted = _titles_of_bad(session, step)
+    if wanted is not None and (same := sorted(good & wanted)):
+        return _baseline_fails(step, same[0], len(boots))
     other: set[str] = set()
     titles: set[str] = set()
     for boot in boots:
@@ -235,6 +237,14 @@ def _read_boots(session: Session, step: BisectionStep, submission: Submission, r
     if step.failed + step.passed == 0:
         return _uncounted(step, submission, run, other)
     step.state, step.differs = State.MEASURED, step.failed > 0
+    return ""
+
+
+def _baseline_fails(step: BisectionStep, title: str, boots: int) -> str:
+    """Take a baseline that fails as the bad commit does: the suspect's parent has the defect, or the good commit."""
+    if step.kind is Kind.PROBE:
+        return _unusable(step, f"the good commit fails too: {title}", fatal=True)
+    step.state, step.passed, step.reason = State.MEASURED, boots, f"its parent fails too: {title}"
     return ""
 
 
