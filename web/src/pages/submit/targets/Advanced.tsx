@@ -26,7 +26,8 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
   const recipeError = useFieldError("recipe");
   const backendError = useFieldError("backend");
   const mustShow =
-    used > 0 || [blocksError, layoutsError, priorityError, recipeError, backendError].some(error => error !== undefined);
+    used > 0 ||
+    [blocksError, layoutsError, priorityError, recipeError, backendError].some(error => error !== undefined);
   useEffect(() => {
     if (mustShow) setOpen(true);
   }, [mustShow]);
