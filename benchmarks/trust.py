@@ -129,7 +129,8 @@ def equal(samples: list[Samples], blocks: int) -> None:
                     )
         groups += of_file
         boots += 2 * blocks * of_file
-    print(f"{groups} independent group{"" if groups == 1 else "s"} of {blocks} pairs of boots, {boots} boots\n")
+    noun = "group" if groups == 1 else "groups"
+    print(f"{groups} independent {noun} of {blocks} pairs of boots, {boots} boots\n")
     print("| plan and metric | comparisons | constant besides | called different | 95 % interval | floor |")
     print("|---|---|---|---|---|---|")
     for name, canaries in [*sorted(by_metric.items()), ("all", [each for of in by_metric.values() for each in of])]:
