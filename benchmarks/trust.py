@@ -21,12 +21,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "comparison/tests"))
 
 from noise_shapes import SHAPES
-from sequential_runs import LOOKS, rates, run
+from sequential_runs import rates, run
 
 from wqlab_comparison import significance
 from wqlab_comparison.boots import MetricFacts, boot_table, setting_pairs
 from wqlab_comparison.canaries import Canary, false_positives, floor, wilson
 from wqlab_comparison.csvfile import read_csv
+from wqlab_comparison.looks import LOOKS
 from wqlab_comparison.samples import Samples
 from wqlab_contracts.enums import Arm, Direction, Evidence, Role, Scale
 
