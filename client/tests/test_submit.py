@@ -75,6 +75,7 @@ def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) ->
         ],
         "blocks": 8,
         "repetitions": 3,
+        "layouts": 1,
         "looks": None,
         "priority": 60,
         "force": True,
@@ -280,6 +281,13 @@ def test_refused_request_prints_every_mistake(wqlab: Wqlab, lab: FakeLab) -> Non
 def test_series_is_named_by_message_id(wqlab: Wqlab, options: tuple[str, ...], thread: dict[str, Any]) -> None:
     sent = request(wqlab, "submit", *options, "--tree", "linux-6.12", "--target", "a@x", "--dry-run")
     assert sent["series"] == {"git": None, "mbox": None, "thread": thread, "commits": None}
+
+
+def test_layouts_are_a_number_up_to_eight(wqlab: Wqlab, lab: FakeLab) -> None:
+    target = ("--target", "xfs-fsync@xeon-2s")
+    assert request(wqlab, *GIT, *target)["layouts"] == 1
+    assert request(wqlab, *GIT, *target, "--layouts", "4")["layouts"] == 4
+    assert wqlab(*GIT, *target, "--layouts", "9").code == 2
 
 
 def test_looks_are_numbers_in_ascending_order(wqlab: Wqlab, lab: FakeLab) -> None:

@@ -23,7 +23,7 @@ from wqlab_contracts.enums import (
 )
 from wqlab_contracts.loading import NOISE_CONTROL
 from wqlab_contracts.messages import MboxSeries, RunResult, Series
-from wqlab_server.models import Run, RunAttempt, Submission
+from wqlab_server.models import Build, Run, RunAttempt, Submission
 from wqlab_server.settings import Settings
 
 from ..support.lab import LabUnderTest, RunSession, failed, passing_run
@@ -122,6 +122,18 @@ class TestWhenTheyRun:
         assert [sorted(each.arms) for each in job.blocks] == [[Arm.BASELINE, Arm.CANDIDATE]] * 6
         assert idle.worker.builds[-1].recipe.name == "measure"
         assert len(idle.worker.builds) == 1, "only the golden kernel was built"
+
+    def test_golden_kernel_is_compared_with_another_layout_of_itself(self, idle: LabUnderTest) -> None:
+        run_canaries(idle, 1)
+        with idle.transaction() as session:
+            [build_id] = session.scalars(select(Build.id).where(Build.layouts > 1))
+        idle.worker.build(build_id)
+        run_canaries(idle, 1)  # was offered before the kernel was linked
+        job = claim(idle).job
+        assert canaries(idle)[-1].canary is CanaryKind.OTHER_LAYOUT
+        [ordinary], [other] = job.layouts[Arm.BASELINE], job.layouts[Arm.CANDIDATE]
+        assert ordinary.build_id_gnu == job.kernels[Arm.BASELINE].build_id_gnu != other.build_id_gnu
+        assert job.kernel(Arm.CANDIDATE, 0) == job.kernel(Arm.CANDIDATE, 5) == other, "one layout in all blocks"
 
     def test_they_are_off_by_default(self, settings: Settings, engine: Engine) -> None:
         assert settings.canaries == 0

@@ -177,6 +177,16 @@ def test_backend_needs_a_device_with_that_backend() -> None:
     assert mistakes(request.model_copy(update={"backend": "labgrid"}), DATA) == []
 
 
+def test_layouts_need_a_backend_that_can_boot_them() -> None:
+    request = SubmissionRequest.model_validate(
+        {"series": None, "tree": "stable", "targets": [{"plan": "dm-crypt", "device_type": "tiny"}], "layouts": 4}
+    )
+    assert mistakes(request, DATA) == []
+    found = mistakes(request.model_copy(update={"backend": "lava"}), DATA)
+    assert [each["pointer"] for each in found] == ["/layouts", "/backend"]
+    assert "leave layouts out" in found[0]["detail"]
+
+
 # --- walks ------------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from wqlab_contracts.messages import (
     Source,
     protocol,
 )
+from wqlab_contracts.messages.build import LinkedLayout
 
 from .send_run_events import RunSession, passing_run
 
@@ -56,9 +57,16 @@ def build_id_of(job: BuildJob) -> str:
 
 def passing_build(job: BuildJob, worker: ScriptedWorker) -> BuildResult:
     kernel = worker.upload(ArtifactKind.KERNEL, "bzImage", f"kernel {job.key}".encode())
+    layouts = []
+    for layout in range(1, job.layouts):
+        content = f"kernel {job.key} {layout}".encode()
+        linked = worker.upload(ArtifactKind.KERNEL, f"bzImage-{layout}", content)
+        build_id = hashlib.sha1(content).hexdigest()
+        layouts.append(LinkedLayout(layout=layout, build_id_gnu=build_id, duration_s=20.0, artifacts=[linked]))
     return BuildResult(
-        outcome=Outcome.PASSED, build_id_gnu=build_id_of(job), release="6.12.0-wqlab", artifacts=[kernel]
-    )
+        outcome=Outcome.PASSED, build_id_gnu=build_id_of(job), release="6.12.0-wqlab", layouts=layouts,
+        artifacts=[kernel],
+    )  # fmt: skip
 
 
 def locks(arm: Arm, setting: str, metric: str, block: int) -> float:

@@ -67,7 +67,7 @@ class RunSession:
         return self.worker.post(f"runs/{self.job.run_id}/events", body, expect)
 
     def boot_events(self, key: BootKey) -> list[Any]:
-        kernel = self.job.kernels[key.arm]
+        kernel = self.job.kernel(key.arm, key.block)
         plan, repetitions = self.job.plan, self.job.profile.repetitions
         samples = [
             Sample(
