@@ -106,6 +106,7 @@ export function makeReport({
         backend: null,
         force: false,
         walk: false,
+        layouts: 1,
         trace: true,
         sweep: null,
       },
@@ -205,6 +206,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
   return {
     run_id: run,
     ladder: null,
+    layouts: 1,
     explanation: null,
     plan: {
       name: "affinity",
