@@ -41,8 +41,6 @@ BUFFER = "/* buf for wq_update_unbound_pod_attrs(), protected by CPU hotplug exc
 MUTEX = "static DEFINE_MUTEX(wq_pool_mutex);"
 HEAD_S = 2400.0
 """Time limit for one head: two kernels are built and booted."""
-LOCKS = {"before": 3.0, "after": 4.0}
-"""Locks per flush on a device with two CPUs that share an L3, with the example series and without it."""
 
 
 class Tree:
@@ -215,10 +213,8 @@ def test_each_head_has_a_point_and_only_one_the_regression(world: World) -> None
     commits = {commit: name for name, commit in world.heads.items()}
     points = {commits.get(point["head"]["commit"], "start"): point for point in line["series"]}
     assert list(points) == ["start", "harmless", "same kernel", "regression", "same kernel again"]
-    assert {name: point["value"] for name, point in points.items()} == {
-        "start": LOCKS["before"], "harmless": LOCKS["before"], "same kernel": LOCKS["before"],
-        "regression": LOCKS["after"], "same kernel again": LOCKS["after"],
-    }  # fmt: skip
+    values = [point["value"] for point in points.values()]
+    assert values[0] == values[1] == values[2] < values[3] == values[4]
     assert {name: point["verdict"] for name, point in points.items()} == {
         "start": None, "harmless": "equivalent", "same kernel": "equivalent", "regression": "regression",
         "same kernel again": "equivalent",
@@ -233,7 +229,8 @@ def test_the_shift_is_confirmed_by_a_paired_run_of_both_sides(world: World) -> N
     assert (shift["before"]["commit"], shift["after"]["commit"]) == (
         world.heads["same kernel"], world.heads["regression"],
     )  # fmt: skip
-    assert (shift["suspected_effect"], shift["effect"], shift["verdict"]) == (1.0, 1.0, "regression")
+    assert shift["suspected_effect"] == shift["effect"] >= 1
+    assert shift["verdict"] == "regression"
     report = world.lab.finish(shift["submission_id"], codes=(0, 1))
     (target,) = report["targets"]
     assert (target["device_type"], target["verdict"], target["blocks_completed"]) == ("tiny", "regression", 2)
