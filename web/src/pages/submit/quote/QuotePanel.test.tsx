@@ -34,7 +34,17 @@ const target: TargetQuote = {
 const quote: Quote = {
   at: "2126-01-01T00:00:00Z",
   errors: [],
-  builds: [{ recipe: "measure", kernels: 2, reused: 0, build_s: null, basis: "unknown", measured_builds: 0 }],
+  builds: [
+    {
+      recipe: "measure",
+      kernels: 2,
+      reused: 0,
+      build_s: null,
+      basis: "unknown",
+      measured_builds: 0,
+      links: 0,
+    },
+  ],
   build_s: null,
   targets: [target],
   device_s: 240,
