@@ -182,10 +182,10 @@ def simulate_run(
     the slowest boots fail. The lab interrupts a block with probability `lab_fails`; such a discard counts for no arm.
     """
     values: dict[Arm, list[float]] = {arm: [] for arm in PAIR}
-    lost = dict.fromkeys(Arm, 0)
+    lost = dict.fromkeys(PAIR, 0)
     while len(values[Arm.BASELINE]) < blocks:
-        drawn = dict(zip(Arm, rng.normal(size=2).tolist(), strict=True))
-        chance = dict(zip(Arm, rng.random(2).tolist(), strict=True))
+        drawn = dict(zip(PAIR, rng.normal(size=2).tolist(), strict=True))
+        chance = dict(zip(PAIR, rng.random(2).tolist(), strict=True))
         if rng.random() < lab_fails:
             continue
         order = list(PAIR) if rng.random() < 0.5 else list(PAIR)[::-1]
@@ -226,7 +226,7 @@ def test_candidate_that_loses_its_slow_boots_is_no_improvement() -> None:
 def test_chance_withholds_few_verdicts(fails: float, expected: float) -> None:
     """Runs of 10 blocks whose arms fail equally often; docs/comparison.md gives the exact shares."""
     rng = np.random.default_rng(32)
-    runs = [simulate_run(rng, 10, dict.fromkeys(Arm, fails)) for _ in range(3000)]
+    runs = [simulate_run(rng, 10, dict.fromkeys(PAIR, fails)) for _ in range(3000)]
     share = sum(is_imbalanced(lost[Arm.CANDIDATE], lost[Arm.BASELINE]) for _, lost in runs) / len(runs)
     assert share == pytest.approx(expected, abs=0.013)
 
@@ -244,5 +244,5 @@ def test_fault_of_one_arm_is_detected_also_in_a_failing_lab(lab_fails: float) ->
 def test_failures_of_the_lab_withhold_no_verdict() -> None:
     """The lab interrupts a third of the blocks; the verdicts are those of the same figures without interruptions."""
     rng = np.random.default_rng(34)
-    runs = [simulate_run(rng, 8, dict.fromkeys(Arm, 0.0), lab_fails=1 / 3) for _ in range(60)]
+    runs = [simulate_run(rng, 8, dict.fromkeys(PAIR, 0.0), lab_fails=1 / 3) for _ in range(60)]
     assert [verdict_of(samples, lost) for samples, lost in runs] == [verdict_of(samples, {}) for samples, _ in runs]

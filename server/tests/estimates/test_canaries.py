@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wqlab_comparison import LEAST_BLOCKS
-from wqlab_contracts.enums import PAIR, Arm, CanaryKind, DeviceHealth, JobState, Outcome, RunPurpose
+from wqlab_contracts.enums import PAIR, CanaryKind, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_server.models import Boot, BootValue, Device, Run
 from wqlab_server.storage.db import clock
 from wqlab_server.submissions import plan_runs
@@ -38,7 +38,7 @@ def add_canary(lab: LabUnderTest, baseline: Sequence[float], candidate: Sequence
         )  # fmt: skip
         session.add(run)
         session.flush()
-        for arm, values in zip(Arm, (baseline, candidate), strict=True):
+        for arm, values in zip(PAIR, (baseline, candidate), strict=True):
             for block, value in enumerate(values):
                 boot = Boot(
                     run_id=run.id, block=block, position=0, arm=arm, attempt=0, device_name="single-1", fence=1,

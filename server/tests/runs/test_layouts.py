@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.enums import Arm, Outcome
+from wqlab_contracts.enums import PAIR, Arm, Outcome
 from wqlab_contracts.messages import RunResult
 from wqlab_server.models import Boot, Build
 
@@ -28,8 +28,8 @@ def test_each_block_boots_another_layout_of_both_kernels(lab: LabUnderTest) -> N
         assert len(known) == 2
         run = lab.runs(submission_id)[0]
         boots = session.scalars(select(Boot).where(Boot.valid, Boot.run_id == run.id)).all()
-        booted = {arm: {boot.block: boot.build_id_gnu for boot in boots if boot.arm is arm} for arm in Arm}
-    layouts = {arm: next(ids for ids in known if booted[arm][0] in ids) for arm in Arm}
+        booted = {arm: {boot.block: boot.build_id_gnu for boot in boots if boot.arm is arm} for arm in PAIR}
+    layouts = {arm: next(ids for ids in known if booted[arm][0] in ids) for arm in PAIR}
     assert layouts[Arm.BASELINE] != layouts[Arm.CANDIDATE]
     for arm, ids in layouts.items():
         assert booted[arm] == {0: ids[0], 1: ids[1], 2: ids[0]}

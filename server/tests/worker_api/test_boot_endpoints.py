@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
-from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, JobState, Outcome, Scope
+from wqlab_contracts.enums import PAIR, Arm, ArtifactKind, ErrorKind, JobState, Outcome, Scope
 from wqlab_contracts.messages import Artifact, RunResult
 from wqlab_contracts.messages.shared_boots import (
     BootFiles,
@@ -127,7 +127,7 @@ class Shared:
         body = ShareBoots(
             fence=self.run.fence, host=host, emulator=QEMU, limit_s=60.0,
             boots=[{"arm": arm, "seed": seed} for arm, seed in boots],
-            initramfs=dict.fromkeys(Arm, self.initramfs.sha256) if uploaded else {},
+            initramfs=dict.fromkeys(PAIR, self.initramfs.sha256) if uploaded else {},
         ).model_copy(update=more)  # fmt: skip
         answer = self.run.worker.post(self.path, body.model_dump(mode="json"), expect)
         return ShareAnswer.model_validate_json(answer.content) if expect == 200 else ShareAnswer(hosts=0, boots=[])
