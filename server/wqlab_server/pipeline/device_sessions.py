@@ -96,7 +96,7 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         run.purpose,
         runs.baseline_failures(session, run.id),
         has_candidate=run.candidate_build_id is not None,
-        attempts=runs.attempts_without_progress(session, run.id),
+        attempts=max(1, runs.attempts_without_progress(session, run.id) - walks.failed_kernels(run)),
         bound=bound,
         cancel_requested=run.cancel_requested_at is not None,
     )

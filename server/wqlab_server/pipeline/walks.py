@@ -103,6 +103,11 @@ def final_failure(run: Run) -> Failure | None:
     return last.failure.model_copy(update={"summary": f"candidate kernel: {last.failure.summary}"})
 
 
+def failed_kernels(run: Run) -> int:
+    """Return the number of kernels that a walk has left out; each ended an attempt, which was no fault of the lab."""
+    return len({step.arm for step in run.walk if step.state is StepState.KERNEL_FAILED})
+
+
 def after_attempt(session: Session, run: Run, result: RunResult, ended: Retry | Ended) -> Retry | Ended:
     """Return how an attempt at a walk ends: a kernel that fails is left out, and the run goes on with the others.
 

@@ -8,8 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import func, select, type_coerce, update
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, defer
 
 from wqlab_contracts.enums import Arm, ArtifactKind, BootState, ErrorKind, JobState, Outcome
@@ -269,8 +268,6 @@ def attempts_without_progress(session: Session, run_id: int) -> int:
             .where(RunAttempt.run_id == run_id)
             .where(RunAttempt.finished_at > func.coalesce(last_block, RunAttempt.started_at))
             .where(RunAttempt.outcome != Outcome.PASSED)  # one that ended at a look
-            # One that ended with the kernel of a patch of a walk, whose other kernels are measured on.
-            .where(type_coerce(RunAttempt.failure, JSONB)["kind"].astext.is_distinct_from(ErrorKind.KERNEL.value))
         )
         or 0
     )
