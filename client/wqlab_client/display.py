@@ -19,12 +19,12 @@ from wqlab_contracts.enums import JobState, Outcome, SubmissionState
 
 from .formatting import align_columns, duration, eta_line, one_line, outcome_text, status_text
 from .progress import (
-    LEGEND,
     activity_line,
     apply_text,
     block_strip,
     boots_per_block,
     build_text,
+    legend,
     milestones,
     run_text,
 )
@@ -150,7 +150,7 @@ def render_progress(view: SubmissionView, now: datetime, width: int, notice: str
     else:
         lines += _remaining_lines(view, now, width)
         if any(run.boots for run in view.runs):
-            lines.append(Text(LEGEND, style="dim"))
+            lines.append(Text(legend(view), style="dim"))
         if notice:
             lines.append(Text(one_line(notice), style="yellow"))
     return lines

@@ -17,7 +17,12 @@ from wqlab_contracts.messages.looks import why_stopped
 
 from .formatting import ARM_LETTER, duration, eta_line, failure_line, one_line, outcome_text, status_text
 
-LEGEND = "A baseline, B candidate, C and on: after patch 1 and on; lower case: now, x: failed, .: to do"
+
+def legend(view: SubmissionView) -> str:
+    """Explain the letters of a run's boots."""
+    between = "C and on: after patch 1 and on" if view.request.walk else ""
+    arms = ", ".join(filter(None, ("A baseline", "B candidate", between)))
+    return f"{arms}; lower case: now, x: failed, .: to do"
 
 
 def boots_per_block(view: SubmissionView) -> int:

@@ -16,12 +16,12 @@ from wqlab_contracts.messages import TakenThread
 from ..display import utc_now
 from ..formatting import clean, duration, eta_line, one_line, outcome_text, rough_duration, status_text, verdict_counts
 from ..progress import (
-    LEGEND,
     apply_text,
     block_strip,
     boots_per_block,
     build_name,
     build_text,
+    legend,
     run_name,
     run_text,
 )
@@ -120,7 +120,7 @@ def format_submission(view: SubmissionView, now: datetime) -> list[Text]:
     for run in view.runs:
         lines += _run_lines(run, boots_per_block(view))
     if any(run.boots for run in view.runs):
-        lines.append(Text(f"  {LEGEND}", style="dim"))
+        lines.append(Text(f"  {legend(view)}", style="dim"))
     return lines
 
 

@@ -12,11 +12,13 @@ from ..http.auth import Reader
 from ..http.deps import Db
 from ..http.problems import documented
 from .compare import compare
-from .sides import SYNTAX
+from .sides import SELECTOR_PATTERN, SYNTAX
 
 router = APIRouter(tags=["comparisons"], responses=documented(401, 403, 404, 422, 429))
 
-_Side = Annotated[str, Query(min_length=1, max_length=500, description=SYNTAX)]
+_Side = Annotated[
+    str, Query(min_length=1, max_length=500, description=SYNTAX, json_schema_extra={"pattern": SELECTOR_PATTERN})
+]
 
 
 @router.get("/compare", responses=documented(rules="a side is malformed, both are equal or have no common figure"))

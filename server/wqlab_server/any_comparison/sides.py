@@ -22,6 +22,11 @@ SYNTAX = (
     "write SUBMISSION, SUBMISSION:baseline, SUBMISSION:candidate or TREE@COMMIT, then any of ;plan=, ;device_type=, "
     ";device= and ;setting="
 )
+SELECTOR_PATTERN = (
+    r"^([1-9][0-9]{0,8}(:(baseline|candidate))?|[A-Za-z0-9][A-Za-z0-9_.-]{0,63}@[0-9a-f]{7,64})"
+    r"(;(plan|device_type|device|setting)=[ -:<-~]*)*$"
+)
+"""The syntax for the API's description; `parse` has the better messages."""
 _SUBMISSION = re.compile(r"([1-9][0-9]{0,8})(?::(baseline|candidate))?")
 _HEAD = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,63})@([0-9a-f]{7,64})")
 

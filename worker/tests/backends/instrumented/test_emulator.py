@@ -30,7 +30,7 @@ A, B = Arm.BASELINE, Arm.CANDIDATE
 def emulator(golden: Golden, kernel: Kernel, tmp_path: Path) -> Emulator:
     return Emulator(
         guest=guest_of(job_of(kernel, [[A, B]]).device),
-        kernels={A: golden.kernel, B: golden.kernel},
+        kernels={A: [golden.kernel], B: [golden.kernel]},
         initramfs={A: golden.rootfs, B: golden.rootfs},
         command_line=lambda seed: f"console=ttyS0 panic=-1 wqlab.seed={seed}",
         layouts={},
@@ -49,7 +49,7 @@ def test_boot_that_does_not_end_is_killed(emulator: Emulator) -> None:
 
 
 def test_emulator_that_does_not_start_says_why(emulator: Emulator, tmp_path: Path) -> None:
-    broken = replace(emulator, kernels={A: tmp_path / "none"}, limit_s=60.0)
+    broken = replace(emulator, kernels={A: [tmp_path / "none"]}, limit_s=60.0)
     ended = broken.run((A, 0), threading.Event())
     assert ended.status > 0
     assert "none" in ended.stderr
