@@ -1,4 +1,4 @@
-"""Compare boots that are not in the same blocks: what can be said without pairs, or with pairs outside a verdict. Pure.
+"""Compare the means of two groups of boots. Boots of the same blocks are paired; others get a wider interval. Pure.
 
 Two runs on one device at two times may differ by an offset that no number of boots shows. The interval of unpaired
 boots therefore allows for an offset of each run as large as the deviation between its boots: to the squared standard

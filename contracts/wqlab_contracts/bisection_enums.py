@@ -39,12 +39,12 @@ class BisectionStepKind(StrEnum):
 
 
 class BisectionStepState(StrEnum):
-    """State of a step of a bisection."""
+    """State of one measurement in a bisection."""
 
     RUNNING = "running"
     MEASURED = "measured"
     UNUSABLE = "unusable"
     """The commit cannot be measured: its kernel does not build, or fails before it gives a figure."""
     REPEATED = "repeated"
-    """The lab failed; the step is repeated."""
+    """The lab failed during the measurement, which is made again."""
     CANCELED = "canceled"

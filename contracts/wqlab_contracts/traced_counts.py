@@ -1,4 +1,4 @@
-"""Write and read what the histograms of a traced boot counted: work items, lock contention, migrations.
+"""Write and read the event counts of a traced boot: work items, contended locks, task migrations.
 
 The worker writes the file and the server compares the files of both arms. It is a CSV table with one line per scenario,
 setting, topic and name. Times are sums over all events of a line, in microseconds.

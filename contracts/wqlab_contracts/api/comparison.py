@@ -64,8 +64,8 @@ class Comparison(ComputedResource):
     p_adjusted: float | None = None
     """`p`, adjusted over the family of tests; the verdict depends on it."""
     p_student: float | None = None
-    """P of Student's t or its approximation of `p`, without steps of 2/2**n: adjusted instead of `p` if the family has
-    several tests."""
+    """p of Student's t test. The exact test has only steps of 2/2**n, too coarse for an adjustment over several tests;
+    there, this value is adjusted instead of `p`."""
     p_signflip: float | None = None
     """Deprecated: the same as `p`. In older reports `p` is that of the t test."""
     delta: float | None = None

@@ -118,7 +118,7 @@ class HistoryShift(ComputedResource):
     submission_id: int | None
     """Submission that measures both sides again."""
     bisection: ShiftBisection | None = None
-    """The search for its commit; null while it is not confirmed, and if none was begun."""
+    """The bisection that searches the commit with the change; null if the shift is not confirmed or not bisected."""
     effect: float | None
     """Change in that submission; null while there is none, or if it was not measured."""
     ci95: tuple[float, float] | None

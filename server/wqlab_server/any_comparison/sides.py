@@ -70,7 +70,7 @@ class Value:
 
 
 def parse(text: str, parameter: str) -> Selector:
-    """Parse a selector. Raises ApiProblem 422, which names the query parameter."""
+    """Parse one side of a comparison, such as `12:candidate`. Raises ApiProblem 422 with the name of the parameter."""
     name, *parts = text.split(";")
     filters = [tuple(part.split("=", 1)) for part in parts]
     if text.isprintable() and all(len(each) == 2 and each[0] in FILTERS for each in filters):

@@ -147,7 +147,7 @@ def _comparison(session: Session, bisection: Bisection, run: Run) -> ComparisonD
 
 
 def _differences(session: Session, bisection: Bisection, run: Run) -> list[float]:
-    """Return the difference of each block in which both kernels were measured, in the order of the blocks."""
+    """Return candidate minus baseline (or the log ratio) of each block that has a value of both, by block number."""
     request = bisection.request
     rows = session.execute(
         select(Boot.block, Boot.arm, BootValue.value)

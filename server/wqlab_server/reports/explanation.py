@@ -112,7 +112,7 @@ def _explained(comparison: Comparison, **of: object) -> ExplainedComparison:
 
 
 def _from_instrument(found: Sequence[Comparison], cells: Sequence[InstrumentCell]) -> Explanation:
-    """Return the functions whose instructions changed most, of the measured boots themselves."""
+    """Return the sentences about an instrumented device, from the profiles of the measured boots. No boot is added."""
     by_cell_name = {(cell.scenario, cell.setting): cell for cell in cells}
     explained = []
     for comparison in found:

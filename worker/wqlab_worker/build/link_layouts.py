@@ -37,7 +37,7 @@ _TUXMAKE_FLAGS = f"-ffile-prefix-map={BUILD}/="
 
 @dataclass(frozen=True)
 class LayoutLinker:
-    """Linker of one finished build."""
+    """Links the objects of a finished build again, with text and data at other addresses."""
 
     job: BuildJob
     sandbox: Sandbox

@@ -91,7 +91,7 @@ def _build(session: Session, number: int, *, seed: int, heads: tuple[int, int], 
 
 
 def _run(session: Session, run: Run, *, seed: int, heads: tuple[int, int], at: datetime, again: bool) -> None:
-    """Write the boots of a run, two for each block, and their samples."""
+    """Finish a run with simulated boots, a baseline and a candidate in each block, and simulated samples."""
     device = run.wanted_device or ""
     run.state, run.outcome, run.attempts, run.device_name = JobState.FINISHED, Outcome.PASSED, 1, device
     run.boots_done = 2 * len(run.blocks)

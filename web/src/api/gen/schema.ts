@@ -2909,7 +2909,7 @@ export interface components {
         BisectionStepKind: "ends" | "probe" | "confirm";
         /**
          * BisectionStepState
-         * @description State of a step of a bisection.
+         * @description State of one measurement in a bisection.
          * @enum {string}
          */
         BisectionStepState: "running" | "measured" | "unusable" | "repeated" | "canceled";
