@@ -12,7 +12,7 @@ ifneq ($(shell [ "$$(id -u)" != 0 ] || runuser -u nobody -- test -r "$(CURDIR)/M
 
 else
 
-.PHONY: chaos doctor help setup setup-python demo demo-history stop-demo-history up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
+.PHONY: chaos doctor help setup setup-python demo demo-history stop-demo-history rehearse stop-rehearsal up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
     test-unit test-one test-web golden web-packages bench lock openapi
 
 help: ## list the targets
@@ -45,6 +45,14 @@ docs: setup ## build the documentation and check its links; a running lab serves
 arm64: ## add emulated arm64 devices (cross compiler, QEMU, about 10 minutes for their golden kernel)
 	@lab/setup.sh arm64
 	@$(AS_USER) wqlab-lab arm64
+
+rehearse: setup ## start a lab of its own with machines of docs/hardware, emulated behind their protocols: M="xeon ryzen ssh-only chromebook"
+	@lab/setup.sh rehearsal
+	@$(if $(findstring chromebook,$(M)),lab/setup.sh arm64,true)
+	@$(AS_USER) wqlab-lab rehearse $(or $(M),xeon)
+
+stop-rehearsal: ## stop the lab of `make rehearse` and remove its state folder
+	@$(AS_USER) wqlab-lab stop-rehearsal
 
 password: ## create a new password for the lab's administrator
 	@$(AS_USER) wqlab-lab password
@@ -79,11 +87,13 @@ format: ## format the Python code with ruff
 
 test: ## run the default suite: lint, unit, integration, devices, end to end with a browser
 	@lab/setup.sh tests
+	@lab/setup.sh rehearsal
 	@lab/setup.sh arm64
 	@$(AS_USER) lab/test.sh
 
 test-nightly: ## run the nightly suite: series that change what a plan counts, other kernels and recipes, the container images
 	@lab/setup.sh tests
+	@lab/setup.sh rehearsal
 	@lab/setup.sh arm64
 	@$(AS_USER) lab/test-nightly.sh
 	@lab/test-images.sh

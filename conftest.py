@@ -16,13 +16,17 @@ OUTAGE_TESTS = {
 }
 """Tests that make devices and services fail, and mostly wait."""
 
+OWN_LAB_TESTS = {f"tests/scenarios/{name}.py" for name in ("test_listening", "test_rehearsal")}
+"""Tests that start a lab of their own."""
+
 
 class SharedLabScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Keep the tests of a file in one process for its fixtures; the end-to-end tests share two labs."""
+    """Keep the tests of a file in one process for its fixtures; most end-to-end tests share two labs."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if file.startswith("tests/scenarios/"):
+        pages = file.startswith("tests/scenarios/pages/")  # they need no lab
+        if file.startswith("tests/scenarios/") and not pages and file not in OWN_LAB_TESTS:
             return "lab with outages" if file in OUTAGE_TESTS else "undisturbed lab"
         return file
 

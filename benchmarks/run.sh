@@ -9,3 +9,4 @@ python backends.py
 python boot_overhead.py
 python build_cold_warm.py
 python plugin_overhead.py
+python rack.py

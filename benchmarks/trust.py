@@ -6,8 +6,8 @@
 
 `simulated` draws runs of equal kernels, and runs with an effect, at the floors that were measured on each class of
 devices, and judges them with the shipped code. `equal` takes exported samples of one kernel: consecutive boots of an
-arm and setting become the two arms of an A/A comparison of real boots. `looks` replays a settings study with looks, in
-the order in which its blocks were measured. All print Markdown.
+arm and setting become the two arms of an A/A comparison of real boots. `looks` cuts a settings study into runs of 16
+blocks, in the order in which they were measured, and replays each with looks. All print Markdown.
 """
 
 import argparse
@@ -132,7 +132,7 @@ def equal(samples: list[Samples], blocks: int) -> None:
         boots += 2 * blocks * of_file
     noun = "group" if groups == 1 else "groups"
     print(f"{groups} independent {noun} of {blocks} pairs of boots, {boots} boots\n")
-    print("| plan and metric | comparisons | constant besides | called different | 95 % interval | floor |")
+    print("| plan and metric | comparisons | constant, listed apart | called different | 95 % interval | floor |")
     print("|---|---|---|---|---|---|")
     for name, canaries in [*sorted(by_metric.items()), ("all", [each for of in by_metric.values() for each in of])]:
         found = false_positives(canaries)
@@ -144,8 +144,9 @@ def equal(samples: list[Samples], blocks: int) -> None:
 
 
 def looks(samples: list[Samples], reference: str) -> None:
-    print("| plan, scenario, metric | setting | effect at 16 | stopped at | boots saved |\n|---|---|---|---|---|")
+    print("| plan, scenario, metric | setting | runs | effects | ended after | saved |\n|---|---|---|---|---|---|")
     most, used, planned = LOOKS[-1], 0, 0
+    rows: dict[tuple[str, str], list[tuple[float, int]]] = defaultdict(list)
     for each in samples:
         table = boot_table(each)
         for cell, values in table.cells.items():
@@ -154,18 +155,21 @@ def looks(samples: list[Samples], reference: str) -> None:
             if cell.setting == reference or base is None or facts.role is not Role.PRIMARY:
                 continue
             pairs = setting_pairs(base, values, Arm.BASELINE)
-            a, b = np.array(pairs.reference[:most]), np.array(pairs.candidate[:most])
-            if len(a) < most:
-                continue
-            d = 100 * np.log(b / a) if facts.scale is Scale.RATIO else b - a
-            stopped = run(d[None, :]).blocks
-            used, planned = used + stopped, planned + most
-            print(
-                f"| {cell.plan}, {cell.scenario}, {cell.metric} | {cell.setting} | {np.mean(d):.3g} | {stopped} "
-                f"| {100 * (1 - stopped / most):.0f} % |"
-            )
+            for at in range(0, len(pairs.reference) - most + 1, most):
+                a, b = (np.array(side[at : at + most]) for side in (pairs.reference, pairs.candidate))
+                d = 100 * np.log(b / a) if facts.scale is Scale.RATIO else b - a
+                row = (f"{cell.plan}, {cell.scenario}, {cell.metric}", cell.setting)
+                rows[row].append((float(np.mean(d)), run(d[None, :]).blocks))
+    for (name, setting), runs in rows.items():
+        effects, stopped = zip(*runs, strict=True)
+        used, planned = used + sum(stopped), planned + most * len(runs)
+        counts = ", ".join(f"{stopped.count(number)} at {number}" for number in sorted(set(stopped)))
+        print(
+            f"| {name} | {setting} | {len(runs)} | {min(effects):.3g} to {max(effects):.3g} | {counts} "
+            f"| {100 * (1 - sum(stopped) / (most * len(runs))):.0f} % |"
+        )
     if planned:
-        print(f"| all | | | {used} of {planned} | {100 * (1 - used / planned):.0f} % |")
+        print(f"| all | | | | {used} of {planned} | {100 * (1 - used / planned):.0f} % |")
 
 
 def main() -> None:

@@ -52,13 +52,17 @@ if [ ! -e "$cluster" ]; then
     mkdir -p "${cluster%/*}"
     echo "create_main_cluster = false" > "$cluster"
 fi
-# Of this package only promtool is used. A masked service does not start at the next boot either.
+# The lab starts the daemons of these packages itself, and of prometheus it uses only promtool. A masked service does
+# not start at the next boot either. A package that was there before is not given, so its service stays.
 for name; do
-    unit=/etc/systemd/system/prometheus.service
-    if [ "$name" = prometheus ] && [ ! -e "$unit" ]; then
-        mkdir -p "${unit%/*}"
-        ln -s /dev/null "$unit"
-    fi
+    unit=/etc/systemd/system/$name.service
+    case $name in
+        prometheus|snmpd|ser2net|conserver-server|openipmi)
+            if [ ! -e "$unit" ]; then
+                mkdir -p "${unit%/*}"
+                ln -s /dev/null "$unit"
+            fi ;;
+    esac
 done
 apt-get update -q
 apt-get install -q -y --no-install-recommends "$@"

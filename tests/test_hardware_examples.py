@@ -20,7 +20,7 @@ EXPORTERS = sorted((HARDWARE / "labgrid").glob("*.yaml"))
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
-    """Create a data folder with every example copied into it."""
+    """Create a data folder with every example copied into it, without addresses: all defaults hold."""
     folder = tmp_path_factory.mktemp("data")
     for name in ("device-types", "kernels", "testplans"):
         shutil.copytree(ROOT / name, folder / name)
@@ -31,7 +31,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
 
 def test_each_machine_has_an_example() -> None:
     assert [path.stem for path in TYPES] == [
-        "chromebook-mt8183", "chromebook-rk3399", "chromebook-sc7180", "ryzen-3900x-box", "xeon-8380-2s"
+        "chromebook-mt8183", "chromebook-rk3399", "chromebook-sc7180", "ryzen-3900x-box", "ssh-only-server",
+        "xeon-8380-2s",
     ]  # fmt: skip
     assert not {path.stem for path in TYPES} & load_data(ROOT).device_types.keys(), (
         "no example belongs to the default lab"
@@ -39,11 +40,17 @@ def test_each_machine_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", [path.stem for path in TYPES])
-def test_device_type_is_valid_and_untested(data: DataFolder, name: str) -> None:
+def test_device_type_is_valid_and_never_ran_on_hardware(data: DataFolder, name: str) -> None:
     device_type = data.device_types[name]
-    assert not device_type.tested
+    assert device_type.tested is not True
+    assert not device_type.rehearsal
     assert not device_type.emulated
-    cores = {"ryzen-3900x-box": (24, 4), "xeon-8380-2s": (160, 2), "chromebook-rk3399": (6, 2)}
+    cores = {
+        "ryzen-3900x-box": (24, 4),
+        "xeon-8380-2s": (160, 2),
+        "chromebook-rk3399": (6, 2),
+        "ssh-only-server": (32, 4),
+    }
     domains = 1 if name == "chromebook-sc7180" else 2
     assert (device_type.topology.cpus, device_type.topology.l3_domains) == cores.get(name, (8, domains))
     recipe = data.recipes[device_type.recipe]
@@ -56,7 +63,7 @@ def exported() -> dict[str, dict[str, dict[str, object]]]:
     """Return place -> resource class -> arguments, as labgrid's exporter reads the snippets."""
     found: dict[str, dict[str, dict[str, object]]] = {}
     for path in EXPORTERS:
-        groups = ResourceConfig(str(path)).data
+        groups = ResourceConfig(str(path), {"env": {}}).data
         assert not found.keys() & groups.keys()
         found |= groups
     return found

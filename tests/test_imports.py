@@ -18,7 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "worker/wqlab_bench": {"wqlab_contracts", "wqlab_host"},
     "worker/wqlab_host": {"wqlab_contracts"},
     "client/wqlab_client": {"wqlab_contracts", "wqlab_comparison"},
-    "lab/wqlab_lab": set(),
+    "lab/wqlab_lab": {"wqlab_contracts"},
 }
 PACKAGES = {Path(folder).name for folder in ALLOWED}
 DOMAINS = {

@@ -20,9 +20,9 @@ from wqlab_contracts.enums import JobState, Outcome, SubmissionState
 from .formatting import align_columns, duration, eta_line, one_line, outcome_text, status_text
 from .progress import (
     activity_line,
+    all_runs,
     apply_text,
     block_strip,
-    boots_per_block,
     build_text,
     legend,
     milestones,
@@ -143,8 +143,8 @@ def render_progress(view: SubmissionView, now: datetime, width: int, notice: str
         name = f"  build {build.id} {build.arm or ''}"
         steps.append([Text(name), status_text(build.state, build.outcome), build_text(build)])
     lines += align_columns(None, steps, width)
-    for run in view.runs:
-        lines += _run_lines(run, boots_per_block(view), width)
+    for run, per_block in all_runs(view):
+        lines += _run_lines(run, per_block, width)
     if finished:
         lines.append(Text("finished: ").append_text(outcome_text(view)))
     else:

@@ -23,6 +23,8 @@ MIN_FETCH_INTERVAL_S = 0.5
 """The submission is fetched at most once in this time, however many events arrive."""
 REFETCH_S = 30.0
 """A failed fetch is repeated after this time even without an event."""
+LISTENER_END_S = 2.0
+"""Once the submission is finished, wait at most this time for the server to close the event stream."""
 
 
 class SubmissionSource(Protocol):
@@ -65,9 +67,10 @@ def follow(
         return
     signals: queue.SimpleQueue[_Signal] = queue.SimpleQueue()
     stop = threading.Event()
-    threading.Thread(
+    listener = threading.Thread(
         target=_listen, args=(source, submission_id, give_up_s, signals, stop), name="wqlab-events", daemon=True
-    ).start()
+    )
+    listener.start()
     fetched_at, stale, ended = time.monotonic(), False, False
     try:
         yield view
@@ -90,6 +93,11 @@ def follow(
                     # While the listener runs, it notices the failure too and decides when to give up.
                     if ended:
                         raise
+            if view.state is SubmissionState.FINISHED:
+                # The server ends the stream of a finished submission. A thread that still reads when the interpreter
+                # exits can abort the process ("exception not rethrown").
+                stop.set()
+                listener.join(LISTENER_END_S)
             yield view
             if view.state is SubmissionState.FINISHED:
                 return

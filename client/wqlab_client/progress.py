@@ -12,8 +12,8 @@ from rich.text import Text
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.runs import BootView, FindingView, RunView
 from wqlab_contracts.api.submissions import ApplyView, SubmissionView
-from wqlab_contracts.enums import BootState, JobState, Outcome, SubmissionState
-from wqlab_contracts.messages.looks import why_stopped
+from wqlab_contracts.enums import BootState, JobState, Outcome, RunPurpose, SubmissionState
+from wqlab_contracts.messages.looks import why_held, why_stopped
 
 from .formatting import ARM_LETTER, duration, eta_line, failure_line, one_line, outcome_text, status_text
 
@@ -121,7 +121,17 @@ def build_text(build: BuildView) -> str:
 
 
 def run_name(run: RunView) -> str:
-    return f"run {run.id} ({run.plan} on {run.device_type})"
+    what = "traced boots: " if run.purpose is RunPurpose.TRACE else ""
+    return f"run {run.id} ({what}{run.plan} on {run.device_type})"
+
+
+def all_runs(view: SubmissionView) -> list[tuple[RunView, int]]:
+    """Return the runs, those of traced boots last, each with the boots of its blocks."""
+    per_block = boots_per_block(view)
+    return [
+        *((run, per_block) for run in view.runs),
+        *((run, min(per_block, 2)) for run in view.traced_runs),  # of a walk the two outer kernels are traced
+    ]
 
 
 def run_text(run: RunView) -> str:
@@ -132,7 +142,7 @@ def run_text(run: RunView) -> str:
         return "waiting for its kernels"
     if run.state is JobState.QUEUED:
         place = f", {run.queue_position} ahead in the queue" if run.queue_position else ""
-        return f"waiting for a device{place}"
+        return why_held(run.looked) or f"waiting for a device{place}"
     if run.state is JobState.RUNNING:
         attempt = run.attempt - len(run.looked)  # a look ends an attempt too
         again = f" (attempt {attempt})" if attempt > 1 else ""
@@ -171,8 +181,8 @@ def _milestones(view: SubmissionView) -> Iterator[Milestone]:
         running = build.state is not JobState.FINISHED
         text = "" if running else build_text(build)
         yield from _job(("build", build.id), build_name(build), build.state, build.outcome, text)
-    for run in view.runs:
-        yield from _run(run, boots_per_block(view))
+    for run, per_block in all_runs(view):
+        yield from _run(run, per_block)
     if view.state is SubmissionState.FINISHED:
         yield Milestone(("finished",), view.finished_at, Text("finished: ").append_text(outcome_text(view)))
 
@@ -236,7 +246,7 @@ def _finding(run: RunView, finding: FindingView, at: datetime | None) -> Milesto
 def activity_line(view: SubmissionView, now: datetime) -> str:
     """Describe the current activity and the remaining time in one line."""
     activities = [f"{build_name(b)}: {build_text(b)}" for b in view.builds if b.state is JobState.RUNNING]
-    activities += [f"{run_name(r)}: {run_text(r)}" for r in view.runs if r.state is JobState.RUNNING]
+    activities += [f"{run_name(r)}: {run_text(r)}" for r, _ in all_runs(view) if r.state is JobState.RUNNING]
     text = "; ".join(part.rstrip(": ") for part in activities) or one_line(view.eta.what) or str(view.state)
     remaining = eta_line(view.eta, now)
     return f"{text} [{remaining}]" if remaining else text

@@ -28,6 +28,7 @@ FORGE_SYNC = "wqlab.forge_sync"
 FORGE_POLL = "wqlab.forge_poll"
 FORGE_READING = "wqlab.forge_reading"
 COMMIT_LIST = "wqlab.commit_list"
+DEVICE_TRIAL = "wqlab.device_trial"
 
 
 def lab_queue(lab: str) -> str:

@@ -2,6 +2,7 @@
 
     device-types/<type>.yaml       one device type; the file name without .yaml is its name
     device-types/common.yaml       defaults under every type (optional)
+    device-types/addresses.env     values for ${NAME:-default} in device types (optional)
     device-types/lava/<boot>.yaml.jinja2   definition of a LAVA job, for types with `lava: {boot: <boot>}`
     kernels/trees.yaml             `default:` and the list `trees:`
     kernels/recipes/<recipe>.yaml
@@ -28,9 +29,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from .addresses_file import read_addresses, read_device_type
 from .data_folder import DataFolder
 from .forges_file import read_forges
 from .fragments import fragment_problems
+from .hardware_conditions import with_hardware_conditions
 from .rule_references import reference_problems as rule_problems
 from .specs import (
     Archive,
@@ -109,7 +112,7 @@ class _Reader:
         plan_documents, plans = self._load("testplans", self._plan_folders(), TestPlan)
         common = self._common_device_type()
         type_documents, device_types = self._load(
-            "device-types", self._stems("device-types", but=COMMON), DeviceType, common
+            "device-types", self._stems("device-types", but=COMMON), DeviceType, common, self._addresses()
         )
         default_tree, trees = self._trees()
         files = self._plan_files(plan_documents.names, plans)
@@ -161,14 +164,25 @@ class _Reader:
         return found
 
     def _load(
-        self, folder: str, paths: Mapping[str, Path], model: type[M], defaults: Document | None = None
+        self,
+        folder: str,
+        paths: Mapping[str, Path],
+        model: type[M],
+        defaults: Document | None = None,
+        addresses: Mapping[str, str] | None = None,
     ) -> tuple[_Loaded, dict[str, M]]:
-        """Read and validate the files in `paths`. Return all documents, and the models of the valid ones, by name."""
+        """Read and validate the files in `paths`. Return all documents, and the models of the valid ones, by name.
+
+        With `addresses`, they are device types.
+        """
         loaded, models = _Loaded(), {}
         for name, path in paths.items():
-            document = Document.read(path, str(path.relative_to(self.root)))
+            file = str(path.relative_to(self.root))
+            document = Document.read(path, file) if addresses is None else read_device_type(path, file, addresses)
             if defaults is not None:
                 document = document.over(defaults)
+            if addresses is not None:
+                document = with_hardware_conditions(document)
             loaded.documents[name] = document
             value = document.validate_as(model)
             self.problems.extend(document.problems)
@@ -178,6 +192,11 @@ class _Reader:
                 self._add(document, ("name",), f"is {own!r}, but the {folder} file is called {name!r}; make them equal")
             models[name] = value
         return loaded, models
+
+    def _addresses(self) -> dict[str, str]:
+        addresses, problems = read_addresses(self.root / "device-types")
+        self.problems.extend(problems)
+        return addresses
 
     def _common_device_type(self) -> Document | None:
         path = self.root / "device-types" / f"{COMMON}.yaml"

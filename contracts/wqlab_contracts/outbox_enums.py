@@ -11,6 +11,8 @@ class OutboxEvent(StrEnum):
     SUBMISSION_FINISHED = "submission.finished"
     REGRESSION_FOUND = "regression.found"
     """A finished submission has a target whose verdict is a regression."""
+    CULPRIT_FOUND = "culprit.found"
+    """A bisection has found the commit, or the range of commits, that has changed a metric or makes the kernel fail."""
     DEVICE_QUARANTINED = "device.quarantined"
     LAB_LOST = "lab.lost"
     """The worker of a lab has not reported for a while."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from . import backup, demo, demo_history, development, doctor, storage
+from . import backup, demo, demo_history, development, doctor, rehearse, storage
 from .documentation import DocumentationError
 from .lifecycle import Lab, LabError
 from .paths import ADMIN, LabPaths, LabPathsError
@@ -36,10 +37,16 @@ def main() -> None:
         ("demo", "start the lab, submit the examples, print their reports"),
         ("demo-history", "start a lab of its own, without devices, with a simulated history of a watched tree"),
         ("stop-demo-history", "stop that lab and remove its state folder"),
+        ("rehearse", "start a lab of its own with emulated machines behind the protocols of real ones (docs/hardware)"),
+        ("stop-rehearsal", "stop that lab and remove its state folder"),
     ):
         added = commands.add_parser(name, help=summary)
         if name in ("backup", "restore"):
             added.add_argument("file", type=Path, help="the backup")
+        if name == "rehearse":
+            added.add_argument(
+                "machine", nargs="+", help="name of a rehearsal machine: xeon, ryzen, ssh-only, chromebook"
+            )
         if name in ("doctor", "storage"):
             added.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
@@ -101,6 +108,8 @@ def _run(arguments: argparse.Namespace) -> int:
         _print_first_password(examples)
         print(demo_history.usage(examples.paths))
         return 0
+    if command in ("rehearse", "stop-rehearsal"):
+        return _rehearse(paths, arguments, report)
     if command == "restart":
         lab.restart()
         report(f"the lab runs at {paths.url} with the current code")
@@ -115,6 +124,8 @@ def _run(arguments: argparse.Namespace) -> int:
             lab.up()
         report("the lab has emulated arm64 devices" if lab.running() else "`make up` starts a lab with arm64 devices")
         return 0
+    if paths.rehearsal_programs.exists():  # `wqlab device add` applies its files so
+        os.environ.setdefault("WQLAB_NOTICE", rehearse.NOTICE)
     if lab.complete():
         lab.up()
     else:
@@ -141,6 +152,18 @@ def _run(arguments: argparse.Namespace) -> int:
     report("done")
     print(_usage_text(paths))
     return worst
+
+
+def _rehearse(paths: LabPaths, arguments: argparse.Namespace, report: Callable[[str], None]) -> int:
+    rehearsal = rehearse.rehearsal_lab(paths, report)
+    if arguments.command == "stop-rehearsal":
+        rehearsal.down()
+        print(f"stopped, {rehearsal.paths.state} removed")
+        return 0
+    rehearse.start(rehearsal, paths, arguments.machine)
+    _print_first_password(rehearsal)
+    print(rehearse.usage(rehearsal.paths))
+    return 0
 
 
 def _start(lab: Lab, report: Callable[[str], None]) -> None:

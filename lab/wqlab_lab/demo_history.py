@@ -12,7 +12,7 @@ from .paths import LabPaths
 from .prepare import prepare_pages
 
 NAME = "demo-history"
-"""Ending of the lab's state folder: examples are never in a database with what was measured."""
+"""Suffix of the lab's state folder. The demo has its own database, so that examples never mix with measurements."""
 NOTICE = (
     "Simulated examples: no kernel was built or booted for the figures of this lab, and they are no evidence. "
     "They show what the pages of a history look like."

@@ -15,16 +15,13 @@ from pathlib import Path
 import httpx
 
 from . import development, supervision
+from .errors import LabError
 from .paths import ADMIN, LAB, LabPaths
 from .services import POSTGRES_BIN, STOP_FIRST, Service, services, stores, supervisor_config
 
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 120.0
 END_TIMEOUT_S = 60.0
 _DATABASES = "SELECT datname FROM pg_database"
-
-
-class LabError(Exception):
-    """The lab could not be started or stopped; the text names the failure and the log file."""
 
 
 class PortTakenError(LabError):
@@ -106,14 +103,15 @@ class Lab:
         """Start the stores and the API, and create the schema, the tokens and the administrator."""
         paths = self.paths
         self.make_database()
-        self._make_key(paths.keys / "lab_ed25519")
-        self._make_key(paths.signing_key)
+        self.make_keys()
         redis = paths.run / "redis-server"
         if not redis.is_symlink():
             redis.symlink_to("/usr/bin/redis-check-rdb")
         if not self.running():
             self._write_config(stores(paths))
-            subprocess.run(["supervisord", "-c", self.config], check=True, env=paths.environment(), cwd=paths.state)
+            # Programs also get supervisord's own environment, so it has no secrets.
+            command = ["supervisord", "-c", str(self.config)]
+            subprocess.run(command, check=True, env=paths.daemon_environment(), cwd=paths.state)
         self._start("postgres")
         self._start("redis")
         self._wait("postgres", self._postgres_answers)
@@ -125,7 +123,10 @@ class Lab:
         self._make_admin()
         self._write_config([*stores(paths), *self._services(capacity=1)])
         self._start("api")
-        self._wait("api", lambda: api_answers(paths.url, paths.token("worker")))
+        self._wait_for_api()
+
+    def _wait_for_api(self) -> None:
+        self._wait("api", lambda: api_answers(self.paths.url, self.paths.token("worker")))
 
     def _start_devices(self) -> None:
         """Start the bench, labgrid and all remaining programs. The golden systems must exist."""
@@ -134,17 +135,31 @@ class Lab:
         self._wait("bench", paths.bench.exists)
         if not self._coordinator_runs() and listens(paths.port("coordinator")):
             paths.forget_port("coordinator")  # another lab took it since it was chosen
-        # The bench determines how many devices this host can run at once, which limits the device sessions.
-        programs = self._services(self._capacity())
-        self._write_config([*stores(paths), *programs])
-        self._start("coordinator")
-        self._export_devices()
-        for program in programs:
-            self._start(program.name)
+        self._start_with_bench()
+        self._wait_for_api()  # it was started anew, because its configuration has the capacity
         if paths.serving:
             self._wait("api-tls", lambda: listens(paths.port("api-tls")))
         self._check_all_run()
         self._remember_device_types()
+
+    def _start_with_bench(self) -> None:
+        """Write the configuration that fits the running bench, and start every program that does not run.
+
+        A running program whose configuration has changed is started anew.
+        """
+        # The bench determines how many devices this host can run at once, which limits the device sessions.
+        programs = self._services(self._capacity())
+        self._write_config([*stores(self.paths), *programs])
+        for store in stores(self.paths):
+            self._start(store.name)
+        self._wait("postgres", self._postgres_answers)
+        self._start("coordinator")
+        # Stopped by the new configuration if this command's environment differs from that of the command before.
+        self._start("bench")
+        self._wait("bench", self.paths.bench.exists)
+        self._export_devices()
+        for program in programs:
+            self._start(program.name)
 
     def _coordinator_runs(self) -> bool:
         return self.supervisor.states().get("coordinator") == "RUNNING"
@@ -164,6 +179,11 @@ class Lab:
                 "--no-instructions", "--no-sync",
             ]
         )  # fmt: skip
+
+    def make_keys(self) -> None:
+        """Create the SSH key for logging in to devices and the key that signs bundles. Existing keys are kept."""
+        self._make_key(self.paths.keys / "lab_ed25519")
+        self._make_key(self.paths.signing_key)
 
     def _make_key(self, key: Path) -> None:
         """Create an Ed25519 key that only this user can read, and its public key in `key`.pub."""
@@ -205,7 +225,8 @@ class Lab:
     def _device_types(self) -> str:
         """Return the text that determines the devices and what they boot."""
         folder = self.paths.data / "device-types"
-        files = [*sorted(folder.glob("*.yaml")), self.paths.golden]
+        files = [*sorted(folder.glob("*.yaml")), *folder.glob(self.paths.addresses.name), self.paths.golden]
+        files += sorted(self.paths.exporter_files.glob("*.yaml"))
         return "\n".join(f"{path.name} {path.read_text()}" for path in files)
 
     @property
@@ -220,13 +241,15 @@ class Lab:
         if self._applied_device_types.read_text() == self._device_types():
             self.report("the lab is running; device types are unchanged")
             return
+        self._services(capacity=1)  # reports mistakes in addresses before anything is stopped
         self.report("device types changed: restarting the bench and labgrid's exporter (running boots are interrupted)")
         for name in ("exporter", "bench"):
             self.supervisor.stop(name)
         self.paths.bench.unlink(missing_ok=True)
         self._start("bench")
         self._wait("bench", self.paths.bench.exists)
-        self._export_devices()
+        self._start_with_bench()  # addresses are in the exporter's environment, which only the configuration changes
+        self._wait_for_api()  # started anew if this command's environment differs
         self._remember_device_types()
 
     # --- down -------------------------------------------------------------------------------------------------

@@ -128,6 +128,26 @@ class LabPaths:
         return self.state / "bench" / "bench.json"
 
     @property
+    def rehearsal(self) -> Path:
+        """Folder of rehearsal machines."""
+        return self.state / "rehearsal"
+
+    @property
+    def rehearsal_programs(self) -> Path:
+        """File with the daemons of rehearsal machines, written by `rehearse`; missing in any other lab."""
+        return self.rehearsal / "programs.json"
+
+    @property
+    def addresses(self) -> Path:
+        """File with the addresses of hardware, for device types and for labgrid's exporter; optional."""
+        return self.data / "device-types" / "addresses.env"
+
+    @property
+    def exporter_files(self) -> Path:
+        """Folder of the operator's files for labgrid's exporter, which includes each `*.yaml` in it."""
+        return self.state / "labgrid" / "exporter.yaml.d"
+
+    @property
     def golden(self) -> Path:
         """File with kernel and root filesystem of each architecture's golden system, written by `prepare`."""
         return self.state / "golden.json"
@@ -196,19 +216,26 @@ class LabPaths:
     def token(self, name: str) -> str:
         return (self.keys / f"{name}.token").read_text().strip()
 
-    def environment(self) -> dict[str, str]:
-        """Return the environment of every process of the lab."""
-        passed = {name: os.environ[name] for name in PASSED_VARIABLES if os.environ.get(name)}
+    def daemon_environment(self) -> dict[str, str]:
+        """Return the environment of supervisord and of programs that are not wqlab's: no secrets, no settings."""
+        stand_ins = self.rehearsal / "bin"
         return {
-            **passed,
             "no_proxy": _no_proxy(),
             "HOME": os.environ.get("HOME", "/"),
-            "PATH": os.environ["PATH"],
+            "PATH": f"{stand_ins}:{os.environ['PATH']}" if stand_ins.is_dir() else os.environ["PATH"],
             "LANG": "C.UTF-8",
             "TZ": "UTC",
             "WQLAB_CACHE": str(self.cache),
             "WQLAB_STATE": str(self.state),
             "WQLAB_DATA_DIR": str(self.data),
+        }
+
+    def environment(self) -> dict[str, str]:
+        """Return what the environments of wqlab's own processes have in common."""
+        passed = {name: os.environ[name] for name in PASSED_VARIABLES if os.environ.get(name)}
+        return {
+            **passed,
+            **self.daemon_environment(),
             "WQLAB_BROKER_URL": f"redis+socket://{self._broker_user()}{self.run}/redis.sock",
         }
 

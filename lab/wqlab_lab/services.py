@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wqlab_contracts.addresses_file import read_addresses
+
+from .errors import LabError
 from .paths import LAB, LAVA_LAB, LabPaths
 
 LAVA_CAPACITY = 4
@@ -45,6 +49,7 @@ def services(paths: LabPaths, capacity: int) -> list[Service]:
         ]  # fmt: skip
 
     found = [
+        *_rehearsal_services(paths),
         Service(
             "api",
             ["wqlab-server", "api", "--host", "127.0.0.1", "--port", str(paths.port("api"))],
@@ -66,7 +71,7 @@ def services(paths: LabPaths, capacity: int) -> list[Service]:
         Service(
             "exporter",
             ["labgrid-exporter", "-c", coordinator, "-n", LAB, "--hostname", "127.0.0.1", "exporter.yaml"],
-            worker,
+            {**worker, **_addresses(paths)},
             state / "labgrid",
             summary="labgrid",
         ),
@@ -108,6 +113,28 @@ def services(paths: LabPaths, capacity: int) -> list[Service]:
             )
         )
     return found
+
+
+def _addresses(paths: LabPaths) -> dict[str, str]:
+    """Return the addresses of hardware, which files of labgrid's exporter take from its environment.
+
+    Raises LabError if the file has mistakes.
+    """
+    values, problems = read_addresses(paths.addresses.parent)
+    if problems:
+        raise LabError("\n".join(str(problem) for problem in problems))
+    return values
+
+
+def _rehearsal_services(paths: LabPaths) -> list[Service]:
+    """Return the daemons of rehearsal machines: BMC, console server, network. They start QEMU, and need no secrets."""
+    if not paths.rehearsal_programs.exists():
+        return []
+    programs = json.loads(paths.rehearsal_programs.read_text())["programs"]
+    return [
+        Service(each["name"], each["command"], paths.daemon_environment(), paths.rehearsal, summary=each["summary"])
+        for each in programs
+    ]
 
 
 def _kernelci_services(paths: LabPaths) -> list[Service]:

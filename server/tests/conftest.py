@@ -48,13 +48,16 @@ def _unprivileged() -> pwd.struct_passwd | None:
     raise RuntimeError("no unprivileged user to run PostgreSQL as")
 
 
+REAL_PASSWORDS = passwords._argon2
+"""Read when tests are collected: tests of pages use the next fixture too, and a process may run them first."""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def real_passwords() -> Iterator[PasswordHash]:
     """Use a minimal Argon2 configuration in tests (otherwise 0.2 s per hash); the fixture's value is the real one."""
     with pytest.MonkeyPatch.context() as patch:
-        real = passwords._argon2
         patch.setattr(passwords, "_argon2", PasswordHash((Argon2Hasher(time_cost=1, memory_cost=8, parallelism=1),)))
-        yield real
+        yield REAL_PASSWORDS
 
 
 class Stores:

@@ -66,6 +66,7 @@ WITHOUT_SUCCESS = {
     "edit_mail",  # needs a mail that still waits, and mail addresses
     "create_bisection",  # needs a tree, plan, device type and metric that exist
     *("get_bisection", "cancel_bisection"),  # need a bisection
+    *("try_device", "get_device_trial", "cancel_device_trial"),  # need a lab with a worker
     *("create_rule", "change_rule"),  # need an archive whose list can be watched
     *("get_rule", "preview_rule", "switch_rule_on", "switch_rule_off", "remove_rule"),  # need a rule
     "start_oidc_sign_in",  # redirects
@@ -96,6 +97,8 @@ AUDITED = {
     "release_device": AuditAction.RELEASE_DEVICE,
     "check_device": AuditAction.HEALTH_CHECK_DEVICE,
     "start_device_check": AuditAction.CHECK_DEVICE,
+    "try_device": AuditAction.TRY_DEVICE,
+    "cancel_device_trial": AuditAction.TRY_DEVICE,
     "invite_lab": AuditAction.INVITE_LAB,
     "join_lab": AuditAction.JOIN_LAB,
     "remove_lab": AuditAction.REMOVE_LAB,
@@ -253,7 +256,7 @@ def operations(live: Live, statuses: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("examples", "seed"),
-    [(8, 20), *(pytest.param(50, seed, marks=pytest.mark.nightly) for seed in (1, 2, 3))],
+    [(8, 21), *(pytest.param(50, seed, marks=pytest.mark.nightly) for seed in (1, 2, 3))],
 )
 def test_administrators_requests(
     live: Live, token: tuple[int, str], tmp_path: Path, sessions: SessionFactory, examples: int, seed: int

@@ -12,7 +12,7 @@ from fastapi.routing import iter_route_contexts
 from sqlalchemy import make_url
 
 from wqlab_contracts.api.base import Problem
-from wqlab_contracts.api.webhooks import DeviceNotice, LabNotice, SubmissionNotice, WebhookTestNotice
+from wqlab_contracts.api.webhooks import CulpritNotice, DeviceNotice, LabNotice, SubmissionNotice, WebhookTestNotice
 from wqlab_contracts.messages import Event
 
 from .accounts import audit_endpoints, permission_endpoints, session_endpoints, token_endpoints, user_endpoints
@@ -34,7 +34,7 @@ from .intake import rule_endpoints, watched_tree_endpoints
 from .intake.forges import endpoints as forge_endpoints
 from .intake.mailbox import endpoints as command_endpoints
 from .lab import endpoints as device_endpoints
-from .lab import host_endpoints
+from .lab import host_endpoints, trial_endpoints
 from .lab import page_endpoints as lab_page_endpoints
 from .outbox import delivery_endpoints, mail_endpoints, subscription_endpoints, webhook_endpoints
 from .outbox import link_endpoints as mail_link_endpoints
@@ -51,6 +51,7 @@ from .storage.events import (
     RUN_CHANNEL,
     SUBMISSION_CHANNEL,
     THREAD_LOOKUP_CHANNEL,
+    TRIAL_CHANNEL,
 )
 from .submissions import endpoints as submission_endpoints
 from .submissions import page_endpoints as submission_page_endpoints
@@ -64,7 +65,7 @@ An operation with `{PUBLIC_READING}: true` needs no credentials where the lab al
 document, `/openapi.json`, its `security` contains `{{}}`. A 422 lists the mistakes of a request. Most of them are
 violations of the schemas here; where an operation has rules that a schema cannot state, its 422 names them.
 """
-_REFERENCED_MODELS = (Problem, Event, SubmissionNotice, DeviceNotice, LabNotice, WebhookTestNotice)
+_REFERENCED_MODELS = (Problem, Event, SubmissionNotice, CulpritNotice, DeviceNotice, LabNotice, WebhookTestNotice)
 """Models that the OpenAPI document has although no endpoint returns them as JSON: it refers to them, or they are the
 bodies of webhooks."""
 
@@ -90,6 +91,7 @@ def include_in(router: APIRouter) -> None:
         run_endpoints,
         device_endpoints,
         lab_page_endpoints,
+        trial_endpoints,
         host_endpoints,
         storage_endpoints,
         plan_endpoints,
@@ -116,7 +118,7 @@ def install(app: FastAPI) -> None:
     app.state.metrics = Metrics()
     app.state.metrics.registry.register(LabCollector(app.state.sessions, app.state.store))
     channels = [
-        *(SUBMISSION_CHANNEL, RUN_CHANNEL, CHECK_CHANNEL),
+        *(SUBMISSION_CHANNEL, RUN_CHANNEL, CHECK_CHANNEL, TRIAL_CHANNEL),
         *(LOOKUP_CHANNEL, THREAD_LOOKUP_CHANNEL, LIST_READ_CHANNEL),
     ]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)

@@ -103,8 +103,12 @@ setup() {
 		[ "$file_mib" -le "$budget" ] || file_mib=$budget
 		[ "$file_mib" -ge 4 ] || fail infrastructure "not enough memory for a file of 4 MiB on a memory disk"
 		# A disk that completes within submission would leave no completion work: the submitter would do it.
-		scratch=$(memory_disk wqlab-aio $((file_mib * 5 / 4 + 512)) "$(nproc)" 2) || exit 1
-		record fact disk "null_blk memory_backed, $(nproc) queues, completed by a timer"
+		node=$(disk_node 0) || exit 1
+		disk_mib=$((file_mib * 5 / 4 + 512))
+		scratch=$(memory_disk wqlab-aio "$disk_mib" "$(nproc)" 2 "$node") || exit 1
+		has_memory_for "$disk_mib" || node=
+		[ -z "$node" ] || fill_on_node "$scratch" "$node" "$disk_mib"
+		record fact disk "null_blk memory_backed, $(nproc) queues, completed by a timer${node:+, prewritten on node $node}"
 	fi
 	record fact file_mib "$file_mib$([ "$file_mib" = "$FILE_MIB" ] || echo " (scaled to this device's memory; the plan asks for $FILE_MIB)")"
 	echo "$scratch" >"$WORK/disk"
@@ -221,6 +225,7 @@ measure() {
 	choose granularity "$SETTING_GRANULARITY" || return 0
 	choose base_slice "$SETTING_BASE_SLICE" || return 0
 	prepare_file
+	settle
 	if [ "${TRACE:-0}" = 1 ]; then
 		if trace_reset && [ -d "$TRACING/events/sched/sched_migrate_task" ]; then
 			# Up to 6.6, if another instance (the monitor's) sized its buffer first, this one stays at two pages.

@@ -66,6 +66,8 @@ setup() {
 	record fact clip "$((CLIP_FRAMES * CLIP_TIMES)) pictures of ${WIDTH}x$HEIGHT"
 	record fact encoder "mpeg2enc (mjpegtools), one thread, MPEG-2"
 	record fact loaded_cpu "$(last_cpu)"
+	check_allowed "a program started by taskset" "$(last_cpu)" \
+		"$(taskset -c "$(last_cpu)" $AWK '$1 == "Cpus_allowed_list:" { print $2 }' /proc/self/status)"
 	# Each measurement reports whether the module is available.
 	load_module cmwq_load || return 0
 	[ -w "$LOAD/start" ] || mount -t debugfs debugfs /sys/kernel/debug
@@ -83,6 +85,7 @@ measure() {
 	cpu=$(last_cpu)
 	request="workload=$WORKLOAD burn=$BURN duration_ms=$DURATION_MS cpu=$cpu seed=$SEED"
 	record command "echo '$request' >$LOAD/start & taskset -c $cpu mpeg2enc -v 0 -M 0 -f 3 -b 4000 -o encoded <clip"
+	settle
 	before=$(cpu_times)
 	window begin
 	start_load "$request" &

@@ -62,14 +62,141 @@ seconds() { # since boot, to the hundredth
 	cut -d' ' -f1 /proc/uptime
 }
 
-memory_disk() { # NAME MIB QUEUES [IRQMODE]: create a memory disk and print its device; memory is allocated as blocks are written
+node_cpus() { # NODE: print the CPUs of a NUMA node, as 0-3; of the only node of a kernel without NUMA
+	cat "${SYS:-/sys}/devices/system/node/node$1/cpulist" 2>/dev/null && return 0
+	[ "$1" = 0 ] && cat "${SYS:-/sys}/devices/system/cpu/online"
+}
+
+nodes() { # print the numbers of the NUMA nodes that have CPUs
+	for folder in "${SYS:-/sys}"/devices/system/node/node[0-9]*; do
+		[ -z "$(cat "$folder/cpulist" 2>/dev/null)" ] || printf '%s ' "${folder##*/node}"
+	done | grep . || echo 0
+}
+
+disk_node() { # NUMBER: print the node of a plan's memory disk of this number, from DISK_NODES: a node, or `spread`; nothing if it is `any`
+	case ${DISK_NODES:-any} in
+	any) ;;
+	spread)
+		number=$1
+		# shellcheck disable=SC2046  # a list of numbers
+		set -- $(nodes)
+		shift $((number % $#))
+		echo "$1"
+		;;
+	*) [ -n "$(node_cpus "$DISK_NODES")" ] || lack "this device has no NUMA node $DISK_NODES with CPUs for a memory disk" && echo "$DISK_NODES" ;;
+	esac
+}
+
+fill_on_node() { # DEVICE NODE MIB: write all of a memory disk, from the node's CPUs, and check that the node's memory took it
+	# Each page is allocated on the node of its first writer. Direct I/O: pages of the page cache are written by kernel
+	# threads on any node.
+	settle
+	nodes_in_use >"$WORK/nodes.before"
+	fio --name=fill --filename="$1" --rw=write --bs=1M --direct=1 --ioengine=psync --cpus_allowed="$(node_cpus "$2")" ||
+		fail infrastructure "cannot fill memory disk $1 on node $2"
+	settle
+	check_node "$1" "$2" "$3" "$WORK/nodes.before"
+}
+
+nodes_in_use() { # print each node and its memory in use, KiB; nothing on a kernel without NUMA
+	cat "${SYS:-/sys}"/devices/system/node/node[0-9]*/meminfo 2>/dev/null | $AWK '$3 == "MemUsed:" { print $2, $4 }'
+}
+
+check_node() { # DEVICE NODE MIB BEFORE: fail unless NODE's memory in use grew by most of MIB since nodes_in_use printed BEFORE
+	nodes_in_use >"$WORK/nodes.after"
+	[ -s "$WORK/nodes.after" ] || return 0 # without NUMA all memory is that of node 0
+	taken=$($AWK -v wanted="$2" -v mib="$3" 'FNR == NR { before[$1] = $2; next }
+		{ grown = ($2 - before[$1]) / 1024; if ($1 == wanted) on = grown; text = text sprintf("%s%.0f MiB on node %s", text == "" ? "" : ", ", grown, $1) }
+		END { print (on >= 0.75 * mib ? "placed" : "elsewhere"), text }' "$4" "$WORK/nodes.after")
+	[ "${taken%% *}" = placed ] ||
+		fail infrastructure "memory disk $1 of $3 MiB was to be on node $2, and its memory is elsewhere: ${taken#* }; is node $2 large enough?"
+}
+
+has_memory_for() { # MIB: true if twice as much is available
+	[ $(($1 * 2)) -le "$(memory_available_mib)" ]
+}
+
+settle() { # bring page cache and dirty pages to a known state before a repetition: written back, and dropped
+	[ "${WINDOW:-0}" = 0 ] || return 0 # an instrumented boot has one repetition, whose state is exact
+	sync
+	echo 3 >"${PROC_VM:-/proc/sys/vm}/drop_caches" || fail infrastructure "the kernel refuses to drop its page cache"
+	tries=0
+	while [ "$(dirty_kib)" -gt 1024 ]; do # nothing reports that write-back has ended
+		tries=$((tries + 1))
+		[ "$tries" -le 60 ] || fail infrastructure "$(dirty_kib) KiB are still dirty after 30 s of write-back"
+		sleep 0.5
+	done
+	check_memory_state
+}
+
+check_memory_state() { # fail if transparent hugepages or KSM are otherwise than before this boot's first repetition
+	now="transparent hugepages $(chosen transparent_hugepage/enabled), KSM $(chosen ksm/run)"
+	if [ ! -e "$WORK/memory-state" ]; then
+		echo "$now" >"$WORK/memory-state"
+		record fact 'memory before each repetition' "page cache written back and dropped; $now"
+	fi
+	read -r first <"$WORK/memory-state"
+	[ "$now" = "$first" ] ||
+		fail infrastructure "something on the device changed its memory's conditions during the boot: $first, then $now"
+}
+
+chosen() { # FILE in /sys/kernel/mm: print its value, or the chosen word of a list as `always [madvise] never`
+	value='not in this kernel'
+	if [ -r "${SYS:-/sys}/kernel/mm/$1" ]; then
+		read -r value <"${SYS:-/sys}/kernel/mm/$1"
+		case $value in *\[*\]*) value=${value#*\[} value=${value%%\]*} ;; esac
+	fi
+	echo "$value"
+}
+
+dirty_kib() { $AWK '$1 == "Dirty:" || $1 == "Writeback:" { n += $2 } END { printf "%d", n }' "${MEMINFO:-/proc/meminfo}"; }
+
+job_cpus() { # print fio's arguments that bind its jobs to JOB_CPUS, `all`, a list of CPUs or node:N
+	case ${JOB_CPUS:-unbound} in
+	unbound) return 0 ;;
+	all) list=$(cat "${SYS:-/sys}/devices/system/cpu/online") ;;
+	node:*) list=$(node_cpus "${JOB_CPUS#node:}") ;;
+	*) list=$JOB_CPUS ;;
+	esac
+	[ -n "$list" ] || lack "this device has no CPUs for job_cpus=$JOB_CPUS"
+	echo "--cpus_allowed=$list --cpus_allowed_policy=shared"
+}
+
+check_jobs() { # start fio once with the arguments of job_cpus, and fail unless a job of it may use exactly these CPUs
+	bind=$(job_cpus) || exit 1
+	[ -n "$bind" ] || return 0
+	# In the job's own process, right after fio has bound it. In timed repetitions this would delay each job. fio
+	# redirects the command's output itself, so the braces keep ours.
+	(
+		cd "$WORK" || exit 1
+		# shellcheck disable=SC2086 # several arguments
+		fio --name=bound --ioengine=null --rw=write --size=4k $bind --output=/dev/null \
+			--exec_prerun="{ grep '^Cpus_allowed_list:' /proc/\$PPID/status >bound; }"
+	) || fail infrastructure "fio does not run with $bind"
+	bind=${bind#*=}
+	check_allowed "fio's jobs" "${bind%% *}" "$($AWK '{ print $2 }' "$WORK/bound")"
+	record fact job_cpus "${bind%% *}, read back from a job"
+}
+
+check_allowed() { # WHAT DECLARED FOUND: fail unless a process may use exactly the declared CPUs, both lists as 0-3,8
+	[ "$(listed "$2")" = "$(listed "$3")" ] ||
+		fail infrastructure "the binding was not obeyed: $1 may run on CPU ${3:-none}, and CPU $2 was declared"
+}
+
+listed() { # CPU_LIST: print each CPU of a list as 0-2,8, in order
+	echo "$1" | tr ',' '\n' | while IFS=- read -r first last; do [ -z "$first" ] || seq "$first" "${last:-$first}"; done | sort -n
+}
+
+memory_disk() { # NAME MIB QUEUES [IRQMODE [NODE]]: create a memory disk and print its device; memory is allocated as blocks are written
 	# IRQMODE 0 (default) completes within submission, 2 from a timer interrupt, like real hardware.
 	[ -d "$NULLB" ] || mount -t configfs configfs /sys/kernel/config
 	[ -d "$NULLB" ] || lack "this kernel has no null_blk with configfs (CONFIG_BLK_DEV_NULL_BLK, CONFIG_CONFIGFS_FS)"
 	mkdir -p "$NULLB/$1"
-	for pair in "size=$2" "submit_queues=$3" blocksize=4096 "irqmode=${4:-0}" memory_backed=1 power=1; do
+	for pair in "size=$2" "submit_queues=$3" blocksize=4096 "irqmode=${4:-0}" ${5:+"home_node=$5"} memory_backed=1 power=1; do
 		echo "${pair#*=}" >"$NULLB/$1/${pair%%=*}" || fail infrastructure "null_blk refuses $pair"
 	done
+	[ -z "${5:-}" ] || [ "$(cat "$NULLB/$1/home_node")" = "$5" ] ||
+		fail infrastructure "null_blk has home_node $(cat "$NULLB/$1/home_node") for memory disk $1, which was to be on node $5"
 	for device in "/dev/$1" "/dev/nullb$(cat "$NULLB/$1/index")"; do
 		[ -b "$device" ] && break
 	done
@@ -116,8 +243,50 @@ trace_losses() { # print a record if any CPU's buffer lost events
 	[ "$lost" -eq 0 ] || record overrun "$lost"
 }
 
-window() { # track|begin|end: on an instrumented device, follow cache lines from here on, or begin or end what is counted
-	[ "${WINDOW:-0}" = 0 ] || wqmark "$1"
+window() { # track|begin|end: follow cache lines from here on (instrumented devices only), or begin or end what is counted
+	if [ "${WINDOW:-0}" != 0 ]; then wqmark "$1"; else "count_$1"; fi
+}
+
+count_track() { :; }
+
+count_begin() { # count with the CPU's own counters, in repetitions that are not traced
+	counting=
+	[ "${TRACE:-0}" = 0 ] && [ ! -e "$WORK/no-counters" ] || return 0
+	if command -v wqcount >/dev/null 2>&1; then
+		rm -f "$WORK/counting"
+		mkfifo "$WORK/counting"
+		wqcount "$WORK/counts" >"$WORK/counting" 2>"$WORK/counts.err" 3>&- &
+		counting=$!
+		# shellcheck disable=SC2034  # only that a line arrives matters
+		read -r word <"$WORK/counting" && return 0
+		wait "$counting"
+		counting=
+		why=$(cat "$WORK/counts.err")
+	else
+		why='this device has no program wqcount'
+	fi
+	: >"$WORK/no-counters"
+	record fact 'hardware counters' "not available: $why"
+}
+
+count_end() {
+	[ -n "${counting:-}" ] || return 0
+	kill -TERM "$counting"
+	if ! wait "$counting"; then
+		record fact 'hardware counters' "not counted: $(cat "$WORK/counts.err")"
+		return 0
+	fi
+	while IFS='	' read -r name value; do record value "$name" "$value"; done <"$WORK/counts"
+	record fact 'hardware counters' "$(cut -f1 "$WORK/counts" | tr '\n' ' ')"
+	record fact "counters $(cell)" "$($AWK '{ n[$1] = $2 } END {
+		if (n["cycles"] > 0) printf "%.2f instructions per cycle", n["instructions"] / n["cycles"]
+		for (name in n) if (name ~ /_misses$/ && n["instructions"] > 0) {
+			what = name; sub(/_/, " ", what); printf "; %.2f %s per 1000 instructions", 1000 * n[name] / n["instructions"], what
+		} }' "$WORK/counts")"
+}
+
+cell() { # print the scenario and its settings, as in `fsync scope=cache`
+	echo "${SCENARIO:-}" "$(env | sed -n 's/^SETTING_\([A-Z_]*\)=/\1=/p' | sort | tr 'A-Z\n' 'a-z ')" | sed 's/ *$//'
 }
 
 run_fio() { # ARGUMENT...: run fio; print its command line as a record, then its JSON result

@@ -129,8 +129,9 @@ stop() {
 			sub(/[+[].*/, "", name); sub(/\.(constprop|isra|part|cold).*/, "", name)
 			if (name !~ lock_function) caller = name
 		}'
+	# The line of the trigger, a comment, names hitcount too.
 	histogram sched/sched_migrate_task '
-		/hitcount:/ {
+		/^{.*hitcount:/ {
 			if (field("comm") != "") { name = field("comm"); sub(/[-:\/0-9].*/, "", name); plain("migrated_task", name, hits()) }
 			else plain("migrated", field("orig_cpu") ">" field("dest_cpu"), hits())
 		}'

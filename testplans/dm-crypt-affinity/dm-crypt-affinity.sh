@@ -42,6 +42,7 @@ size_memory_disk() { # set disk_mib; set scaled to the reason if it is less than
 
 setup() {
 	need fio dmsetup
+	check_jobs # here already, so that the plan is unsupported without these CPUs
 	scratch=${WQLAB_SCRATCH:-}
 	scratch=${scratch%% *}
 	if [ -n "$scratch" ]; then
@@ -50,10 +51,15 @@ setup() {
 		record fact disk "$scratch"
 	else
 		size_memory_disk
-		scratch=$(memory_disk wqlab-plain "$disk_mib" "$(nproc)") || exit 1
+		node=$(disk_node 0) || exit 1
+		scratch=$(memory_disk wqlab-plain "$disk_mib" "$(nproc)" 0 "$node") || exit 1
 		# Pages are allocated by the first write: write all of it now, so that no measured write does.
-		dd if=/dev/zero of="$scratch" bs=1M count="$disk_mib" || fail infrastructure "cannot fill the memory disk"
-		record fact disk "null_blk memory_backed, $disk_mib MiB, $(nproc) queues, prewritten$scaled"
+		if [ -n "$node" ]; then
+			fill_on_node "$scratch" "$node" "$disk_mib"
+		else
+			dd if=/dev/zero of="$scratch" bs=1M count="$disk_mib" || fail infrastructure "cannot fill the memory disk"
+		fi
+		record fact disk "null_blk memory_backed, $disk_mib MiB, $(nproc) queues, prewritten${node:+ on node $node}$scaled"
 	fi
 	sectors=$(blockdev --getsz "$scratch")
 	key=$(od -An -v -N64 -tx1 /dev/urandom | tr -d ' \n')
@@ -173,8 +179,11 @@ regions() { # set jobs and region_k, a job's share of the disk; false, with a re
 }
 
 workload() { # TOTAL_IOS (0: RUNTIME_S seconds)
+	bind=$(job_cpus) || exit 1
+	# shellcheck disable=SC2086  # several arguments, or none
 	set -- "$1" --name=iops-test-job --filename="$DEVICE" --direct=1 --rw=randrw --bs=32k --ioengine=libaio --iodepth=64 \
-		--numjobs="$jobs" --size="${region_k}k" --offset_increment="${region_k}k" --group_reporting --verify="$VERIFY"
+		--numjobs="$jobs" --size="${region_k}k" --offset_increment="${region_k}k" --group_reporting --verify="$VERIFY" \
+		$bind
 	if [ "$1" -gt 0 ]; then
 		each=$(($1 / jobs))
 		[ "$each" -ge 1 ] || each=1
@@ -274,6 +283,7 @@ measure() {
 		return 0
 	fi
 	regions || return 0
+	settle
 	if [ "${TRACE:-0}" = 1 ] && [ -z "$folder" ]; then
 		record unsupported traced "kernel $(uname -r) does not name kcryptd in sysfs, so that its works cannot be told apart"
 	elif [ "${TRACE:-0}" = 1 ]; then

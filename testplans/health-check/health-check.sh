@@ -59,7 +59,11 @@ check_topology() {
 
 check_clock() { # compare uptime with a sleep of one second
 	record fact clocksource "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
-	[ "$(date +%s)" -gt 1577836800 ] || fail infrastructure "the clock says $(date): before 2020"
+	# A clock without a century shows 1970 as 2070: both mean that the board's battery is empty.
+	now=$(date +%s)
+	if [ "$now" -lt 1577836800 ] || [ "$now" -ge 2840140800 ]; then
+		fail infrastructure "the clock says $(date), which is not between 2020 and 2059. Set it in the firmware, and replace the board's battery if it is lost again"
+	fi
 	before=$($AWK '{ print $1 }' /proc/uptime)
 	sleep 1 # the interval to compare
 	$AWK -v before="$before" '{ exit !($1 - before >= 0.95 && $1 - before < 10) }' /proc/uptime ||
@@ -77,7 +81,7 @@ check_kexec() {
 	[ "$(cat /proc/sys/kernel/kexec_load_disabled 2>/dev/null || echo 0)" = 0 ] || fail infrastructure "kexec is disabled on this device"
 }
 
-check_scratch() { # nothing is written to scratch devices here
+check_scratch() { # the contents of scratch devices do not change here
 	# shellcheck disable=SC2086  # a list of devices
 	set -- ${WQLAB_SCRATCH:-}
 	if [ $# -eq 0 ]; then
@@ -87,14 +91,36 @@ check_scratch() { # nothing is written to scratch devices here
 	sizes=
 	for device; do
 		case $device in /dev/disk/by-id/*) ;; *) fail infrastructure "scratch device $device is not named by /dev/disk/by-id" ;; esac
-		[ -b "$device" ] || fail infrastructure "scratch device $device does not exist"
+		[ -b "$device" ] || fail infrastructure "scratch device $device does not exist: the disk is missing or was replaced; the disks of this device are $(present_disks)"
 		scratch_is_free "$device"
 		mib=$(($(cat "$disk/size") / 2048)) # in sectors of 512 bytes, independent of the device's sector size
 		[ "$mib" -ge "$SCRATCH_MIB" ] || fail infrastructure "scratch device $device has $mib MiB, less than $SCRATCH_MIB"
-		[ "$(cat "$disk/ro")" = 0 ] || fail infrastructure "scratch device $device is read-only"
+		[ "$(cat "$disk/ro")" = 0 ] || fail infrastructure "scratch device $device is read-only: the disk protects itself at the end of its life, or a switch or its firmware does"
+		rewrite_block "$device"
 		sizes="$sizes${sizes:+, }${device##*/}: $mib MiB"
 	done
-	record step scratch ok "$sizes; present and free; nothing was written"
+	record step scratch ok "$sizes; present and free; the first block could be written, with what it contained"
+}
+
+rewrite_block() { # DEVICE: write its first block with what it contains: a worn disk refuses only writes
+	mkdir -p "$WORK"
+	said=$(dd if="$1" of="$WORK/block" bs=4096 count=1 2>&1) ||
+		fail infrastructure "scratch device $1 cannot be read: $(echo "$said" | sed -n 's,^dd: ,,p' | head -n 1)"
+	said=$(dd if="$WORK/block" of="$1" bs=4096 count=1 conv=notrunc,fsync 2>&1) ||
+		fail infrastructure "scratch device $1 cannot be written, though it is not marked read-only: $(echo "$said" | sed -n 's,^dd: ,,p' | head -n 1). The disk may be worn out, full (thin provisioning) or write-protected: read its health (smartctl), and replace it"
+	rm -f "$WORK/block"
+}
+
+present_disks() { # print a name of each whole disk, or "none"
+	names='' seen=' '
+	for link in "${DISKS:-/dev/disk/by-id}"/*; do
+		case $link in */'*' | *-part[0-9]*) continue ;; esac
+		disk=$(readlink -f "$link")
+		case $seen in *" $disk "*) continue ;; esac
+		seen="$seen$disk "
+		names="$names${names:+, }${link##*/}"
+	done
+	echo "${names:-none}"
 }
 
 scratch_is_free() { # DEVICE: fail if it or a partition of it is mounted, used as swap or part of another device; sets disk

@@ -13,6 +13,8 @@ LINK=wqlab0
 CLIENT=198.51.100.1 # addresses that the Internet never routes
 SERVER=198.51.100.2
 LISTENS=' 00000000:3241 00000000:0000 0A ' # in /proc/net/tcp: netperf's own port, 12865, on every address
+SYS=${SYS:-/sys}
+BINDS_S=20 # after which both programs have bound themselves, also on a slow emulated device
 SCHEDSTATS=/proc/sys/kernel/sched_schedstats
 KEYS=THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_SEND_CALLS,LOCAL_BYTES_SENT,LOCAL_SEND_THROUGHPUT,REMOTE_BYTES_RECVD,REMOTE_RECV_THROUGHPUT
 
@@ -38,17 +40,112 @@ join_namespace() { # make the namespace and a veth link to it; report what the k
 setup() {
 	need netperf netserver nsenter unshare ip killall
 	record fact netperf "$(netperf -V 2>&1 | head -n 1)"
+	find_endpoints
 	serve env
+	check_endpoints
+	record fact endpoints "$where${client:+: netperf on CPU $client, netserver on CPU $server, read back from both}"
 	rm -f "$LACKING"
 	join_namespace >"$LACKING" || return 0
 	rm -f "$LACKING"
 	serve in_namespace
 }
 
+last_level() { # CPU: print the CPUs that share its last-level cache, or its package if no cache is known
+	cpu=$SYS/devices/system/cpu/cpu$1
+	cat "$cpu/cache/index3/shared_cpu_list" 2>/dev/null || cat "$cpu/cache/index2/shared_cpu_list" 2>/dev/null ||
+		cat "$cpu/topology/package_cpus_list" 2>/dev/null || cat "$SYS/devices/system/cpu/online"
+}
+
+is_in() { # CPU LIST
+	listed "$2" | grep -qx "$1"
+}
+
+node_of() { # CPU
+	for node in $(nodes); do
+		if is_in "$1" "$(node_cpus "$node")"; then echo "$node" && return; fi
+	done
+	echo 0
+}
+
+other_cores() { # CPU_LIST: print its CPUs that are online and not on the client's core
+	for cpu in $(listed "$1"); do
+		! is_in "$cpu" "$online" || is_in "$cpu" "$siblings" || echo "$cpu"
+	done
+}
+
+find_endpoints() { # set client and server to the CPUs that ENDPOINTS declares, and where to what was found; the client's is in the last domain, far from CPU 0, which takes most interrupts
+	client='' server='' where=${ENDPOINTS:-unbound}
+	case $where in
+	unbound) return 0 ;;
+	same_l3 | other_l3 | other_node) ;;
+	*) fail infrastructure "endpoints=$ENDPOINTS is not unbound, same_l3, other_l3 or other_node" ;;
+	esac
+	online=$(cat "$SYS/devices/system/cpu/online")
+	for cpu in $(listed "$online"); do last=$cpu; done
+	domain=$(last_level "$last")
+	client=$(listed "$domain" | head -n 1)
+	siblings=$(cat "$SYS/devices/system/cpu/cpu$client/topology/thread_siblings_list" 2>/dev/null || echo "$client")
+	if [ "$ENDPOINTS" = same_l3 ]; then find_near_server; else find_far_server; fi
+}
+
+find_near_server() { # on another core of the domain; where each core has its own, of the package, or of the device
+	server=$(other_cores "$domain" | head -n 1)
+	[ -z "$server" ] || return 0
+	where='same package (no second core shares the last-level cache)'
+	package=$(cat "$SYS/devices/system/cpu/cpu$client/topology/package_cpus_list" 2>/dev/null)
+	server=$(other_cores "$package" | tail -n 1)
+	[ -z "$server" ] || return 0
+	where='any core (the package has no second one)'
+	server=$(other_cores "$online" | tail -n 1)
+	[ -n "$server" ] || client='' where='unbound (no second core)'
+}
+
+find_far_server() { # outside the domain, on the same node for other_l3
+	for cpu in $(other_cores "$online"); do
+		! is_in "$cpu" "$domain" || continue
+		place=other_l3
+		[ "$(node_of "$cpu")" = "$(node_of "$client")" ] || place=other_node
+		[ "$place" = "$ENDPOINTS" ] || continue
+		server=$cpu
+		return 0
+	done
+	lack "endpoints=$ENDPOINTS: this device has no second CPU there"
+}
+
+check_endpoints() { # start a stream, and fail unless both programs may soon use exactly the CPUs of find_endpoints
+	[ -n "$client" ] || return 0
+	listening=$(pidof netserver) client_may='' server_may=''
+	netperf -4 -H 127.0.0.1 -t TCP_STREAM -l "$BINDS_S" -T "$client,$server" >"$WORK/netperf.out" 2>&1 3>&- &
+	stream=$!
+	# Each binds itself after the connection is made, and a child of netserver does the work.
+	while kill -0 "$stream" 2>/dev/null; do
+		client_may=$(may_use "$stream" "$client_may")
+		for pid in $(pidof netserver); do
+			case " $listening " in *" $pid "*) ;; *) server_may=$(may_use "$pid" "$server_may") ;; esac
+		done
+		if [ "$client_may,$server_may" = "$client,$server" ]; then
+			kill "$stream"
+			wait "$stream"
+			until [ "$(pidof netserver)" = "$listening" ]; do sleep 0.2; done # its child ends with the connection
+			return 0
+		fi
+		sleep 0.2
+	done
+	wait "$stream" || fail infrastructure "netperf does not run on CPU $client with netserver on CPU $server: $(tail -n 1 "$WORK/netperf.out")"
+	check_allowed netperf "$client" "$client_may"
+	check_allowed netserver "$server" "$server_may"
+}
+
+may_use() { # PID LIST: print the CPUs that a process may use, or LIST if it has ended
+	found=$($AWK '$1 == "Cpus_allowed_list:" { print $2 }' "/proc/$1/status" 2>/dev/null)
+	echo "${found:-$2}"
+}
+
 workload() { # SECONDS: by time, since a UDP stream ended by a count hangs if its final empty datagrams are dropped
 	host=127.0.0.1
 	[ "$NETWORK" = lo ] || host=$SERVER
-	set -- -4 -H "$host" -t "$TEST" -l "$1" -f m -- -m "$SIZE" -M "$SIZE" -k "$KEYS"
+	find_endpoints
+	set -- -4 -H "$host" -t "$TEST" -l "$1" -f m ${client:+-T "$client,$server"} -- -m "$SIZE" -M "$SIZE" -k "$KEYS"
 	record command "netperf $*"
 	window begin
 	status=0
@@ -149,7 +246,10 @@ traced() {
 measure() {
 	if [ "$NETWORK" = netns ] && [ -e "$LACKING" ]; then
 		record unsupported '*' "$(cat "$LACKING")"
-	elif [ "${TRACE:-0}" = 1 ]; then
+		return 0
+	fi
+	settle
+	if [ "${TRACE:-0}" = 1 ]; then
 		traced
 	else
 		times=$(cpu_times) counts=$(interrupts)

@@ -28,8 +28,11 @@ measure() {
 		return 0
 	fi
 	record command "insmod test_workqueue.ko wq_items=$ITEMS"
+	settle
 	before=$(cpu_times)
+	window begin
 	benchmark >"$WORK/benchmark"
+	window end
 	cpu_records "$before" "$(cpu_times)"
 	if [ ! -s "$WORK/benchmark" ]; then
 		record unsupported '*' "kernel $(uname -r) does not run module test_workqueue: $(cat "$WORK/refusal")"

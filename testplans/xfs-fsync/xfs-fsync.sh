@@ -30,6 +30,7 @@ scale() { # FILE_KIB: set jobs, mounts and file_kib to fit this device's memory,
 
 setup() {
 	need fio mkfs.xfs
+	check_jobs # here already, so that the plan is unsupported without these CPUs
 	grep -qw xfs /proc/filesystems || lack "this kernel has no XFS (CONFIG_XFS_FS)"
 	memory_available_mib >"$WORK/memory_mib"
 	scale "$FILE_KIB"
@@ -39,12 +40,22 @@ setup() {
 	[ "$queues" -le 8 ] || queues=8
 	: >"$WORK/disks"
 	i=0
+	placed='' enough=no
+	if has_memory_for $((mounts * disk_mib)); then enough=yes; fi
 	while [ "$i" -lt "$mounts" ]; do
-		memory_disk "wqlab-xfs$i" "$disk_mib" "$queues" >>"$WORK/disks" || exit 1
+		node=$(disk_node "$i") || exit 1
+		disk=$(memory_disk "wqlab-xfs$i" "$disk_mib" "$queues" 0 "$node") || exit 1
+		echo "$disk" >>"$WORK/disks"
+		if [ -n "$node" ] && [ "$enough" = yes ]; then
+			fill_on_node "$disk" "$node" "$disk_mib"
+			placed="${placed:-, prewritten on nodes} $node"
+		elif [ -n "$node" ]; then
+			placed=", not prewritten: that takes twice their size of memory"
+		fi
 		mkdir -p "/mnt/wqlab$i"
 		i=$((i + 1))
 	done
-	record fact disk "null_blk memory_backed, $mounts x $disk_mib MiB, $queues queues"
+	record fact disk "null_blk memory_backed, $mounts x $disk_mib MiB, $queues queues$placed"
 }
 
 unmount_all() {
@@ -68,8 +79,10 @@ fresh_file_systems() { # every repetition writes new files to a new file system:
 }
 
 workload() {
+	bind=$(job_cpus) || exit 1
+	# shellcheck disable=SC2086  # several arguments, or none
 	set -- --ioengine=libaio --iodepth=64 --norandommap=1 --rw=write --size="${file_kib}k" --bs="${BLOCK_KIB}k" --fsync=1 \
-		--group_reporting
+		--group_reporting $bind
 	i=0
 	while [ "$i" -lt "$mounts" ]; do
 		set -- "$@" --name="mount$i" --directory="/mnt/wqlab$i" --numjobs=$((jobs / mounts))
@@ -152,6 +165,7 @@ reduce_trace() {
 measure() {
 	if [ "${TRACE:-0}" = 1 ]; then scale "$TRACED_FILE_KIB"; else scale "$FILE_KIB"; fi
 	fresh_file_systems
+	settle
 	if [ "${TRACE:-0}" = 1 ]; then
 		trace_start || return 0
 		workload

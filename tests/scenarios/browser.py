@@ -16,11 +16,13 @@ WIDE, NARROW = (1440, 900), (390, 844)
 WCAG_22_AA = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 THEME_RULES = {"type": "rule", "values": ["color-contrast", "link-in-text-block", "heading-order"]}
 """The rules on colours, which are all that a theme changes, and the heading order."""
+VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
+"""Window size in pixels, colour scheme, and the accessibility rules that are checked in this combination."""
 GOOD_LAYOUT_SHIFT = 0.1
 """Sum of layout-shift scores up to which a page counts as good (web.dev, Cumulative Layout Shift)."""
 
 # Time limits for pages and form answers, and for a whole run.
-PAGE_TIMEOUT_MS = 20_000
+PAGE_TIMEOUT_MS = 60_000
 RUN_TIMEOUT_MS = 400_000
 
 _COUNT_SHIFTS = """
@@ -132,6 +134,24 @@ class Person:
     def overflow(self) -> int:
         """Return the pixels by which the page is wider than its window."""
         return int(self.page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth"))
+
+    def faults_in_views(self, name: str, pictures: Path) -> list[str]:
+        """Photograph the current page in both widths and colour schemes as `name` with a suffix; return its faults.
+
+        Faults are accessibility violations, a page wider than its window, and text that moved while the page loaded.
+        """
+        faults = []
+        if (shift := self.layout_shift()) >= GOOD_LAYOUT_SHIFT:
+            faults.append(f"{name} moves while it loads: {shift:.3f}")
+        for width, scheme, rules in VIEWS:
+            view = f"{name}-{width[0]}-{scheme}"
+            self.look(width, scheme)
+            self.photograph(pictures, view)
+            faults += [f"{view}: {violation}" for violation in self.axe(rules)]
+            if (over := self.overflow()) > 0:
+                faults.append(f"{view}: {over} px wider than its window")
+        self.look(WIDE, "light")
+        return faults
 
     def _console(self, message: ConsoleMessage) -> None:
         # A refused request (4xx) is no console error: tests check what the page shows.

@@ -305,6 +305,25 @@ def each_plan(lab: Lab) -> int:
 
 
 @pytest.fixture(scope="session")
+def bound(lab: Lab) -> tuple[int, int]:
+    """Submit plans that bind jobs and memory disks, for a device with two NUMA nodes; return the submissions' ids.
+
+    The scripts read both back and fail if they are not obeyed. The rest of the plans runs so in the nightly tests.
+    """
+    device_type = "two-sockets-smt-last"
+    placed = lab.submit(
+        *("--settings-only", "--target", f"dm-crypt-affinity@{device_type}", "--scenario", "HIGH"),
+        *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
+        *("--param", "disk_nodes=1", "--param", "job_cpus=node:1", "--blocks", "1"),
+    )
+    streams = lab.submit(
+        *("--mbox", str(NOOP), "--target", f"netperf-stream@{device_type}", "--scenario", "udp-lo-64"),
+        *("--param", "endpoints=other_node", "--blocks", "1"),
+    )
+    return placed, streams
+
+
+@pytest.fixture(scope="session")
 def big_little(lab: Lab) -> int:
     """Submit a settings study for the emulated arm64 device; return the submission's id."""
     settings = [word for setting in ("system,strict=0", "cache,strict=1") for word in ("--setting", f"scope={setting}")]
@@ -322,7 +341,15 @@ def counted(lab: Lab) -> int:
 
 @pytest.fixture(scope="session")
 def submissions(
-    lab: Lab, study: int, tripled: int, branch: int, broken: int, each_plan: int, big_little: int, counted: int
+    lab: Lab,
+    study: int,
+    tripled: int,
+    branch: int,
+    broken: int,
+    each_plan: int,
+    big_little: int,
+    counted: int,
+    bound: tuple[int, int],
 ) -> dict[str, int]:
     """Submit everything at once, as several users would; each test waits for its own submission."""
 

@@ -1,4 +1,5 @@
-"""A regression in a watched tree is found, confirmed, shown and told without a hand, among changes that change nothing.
+"""A regression in a watched tree is found, confirmed, bisected to its commit, shown and told without a hand, among
+changes that change nothing.
 
 The tree is the lab's kernel with the example series, which takes fewer locks per flush. One of the commits that are
 pushed to it takes the example back: the locks per flush rise again.
@@ -7,15 +8,12 @@ pushed to it takes the example back: the locks per flush rise again.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from standardwebhooks import Webhook as Signer
 
 from .browser import Person
 from .conftest import EXAMPLE, ROOT, Lab, git_daemon, make_data, running_lab
+from .pushed_tree import BUFFER, MUTEX, Tree, known_to_lab, wait_for
 
 sys.path[:0] = [str(ROOT)]
 
@@ -35,56 +34,10 @@ from server.tests.support.receiver import Answer, Receiver, receiver  # noqa: E4
 pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(5400)]
 
 TREE = "history-next"
-FILE = "kernel/workqueue.c"
-BUFFER = "/* buf for wq_update_unbound_pod_attrs(), protected by CPU hotplug exclusion */"
-"""A comment: another text in the same line leaves the kernel as it is; a further line moves the lines of warnings."""
-MUTEX = "static DEFINE_MUTEX(wq_pool_mutex);"
+CULPRIT = "workqueue: Walk the pwqs of a flush one by one"
+EVENTS = ("--event", "regression.found", "--event", "culprit.found")
 HEAD_S = 2400.0
 """Time limit for one head: two kernels are built and booted."""
-
-
-class Tree:
-    """A repository whose branch for-next the lab follows, as its maintainer pushes to it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        mirror = Path(os.environ["WQLAB_CACHE"]) / "mirrors/linux-6.12.git"
-        subprocess.run(["git", "clone", "-q", "--bare", "--shared", mirror, path], check=True)
-        self.git("read-tree", "HEAD")
-        self.git("update-ref", "refs/heads/work", "HEAD")
-        self.commit("workqueue: Take a pool's lock once per run of pwqs when flushing", EXAMPLE)
-
-    def git(self, *arguments: str) -> str:
-        who = {
-            f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-        }
-        environment = {**os.environ, **who, "GIT_INDEX_FILE": str(self.path / "push-index")}
-        command = ["git", "-C", str(self.path), *arguments]
-        return subprocess.run(command, env=environment, text=True, check=True, stdout=subprocess.PIPE).stdout.strip()
-
-    def commit(self, subject: str, patch: Path, *options: str) -> str:
-        """Apply a mailbox of patches on top of what is not pushed yet, as one commit; return the commit."""
-        self.git("apply", "--cached", *options, str(patch))
-        return self._commit(subject)
-
-    def _commit(self, subject: str) -> str:
-        made = self.git("commit-tree", "-p", "refs/heads/work", "-m", subject, self.git("write-tree"))
-        self.git("update-ref", "refs/heads/work", made)
-        return made
-
-    def edit(self, subject: str, old: str, new: str) -> str:
-        """Replace a text of kernel/workqueue.c, as one commit; return the commit."""
-        text = self.git("show", f"refs/heads/work:{FILE}") + "\n"
-        assert text.count(old) == 1, old
-        changed = self.path / "changed"
-        changed.write_text(text.replace(old, new))
-        self.git("update-index", "--cacheinfo", f"100644,{self.git('hash-object', '-w', str(changed))},{FILE}")
-        return self._commit(subject)
-
-    def push(self) -> str:
-        """Let for-next be what was committed; return the head."""
-        self.git("update-ref", "refs/heads/for-next", "refs/heads/work")
-        return self.git("rev-parse", "refs/heads/for-next")
 
 
 @dataclass
@@ -114,8 +67,28 @@ class World:
 
     def listed(self) -> list[dict[str, Any]]:
         """Return the heads that the lab has seen; none before its first tick has read the operator's files."""
-        shown = self.lab.wqlab("watched-tree", "show", TREE, "--json", codes=(0, 2))
-        found: list[dict[str, Any]] = json.loads(shown)["items"] if shown else []
+        try:
+            found: list[dict[str, Any]] = self.ask(f"watched-trees/{TREE}/heads")["items"]
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code != httpx.codes.NOT_FOUND:
+                raise
+            return []
+        return found
+
+    def bisections(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.ask("bisections")["items"]
+        return found
+
+    def told(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return type and data of what the webhook got. The signatures are checked as of then: five minutes later a
+        library refuses them."""
+        signer, found = Signer(self.secret), []
+        for each in self.hook.requests:
+            at = datetime.fromtimestamp(int(each.headers["webhook-timestamp"]), tz=UTC)
+            signature = signer.sign(each.headers["webhook-id"], at, each.body)
+            assert signature in each.headers["webhook-signature"].split()
+            event = json.loads(each.body)
+            found.append((event["type"], event["data"]))
         return found
 
     def measure(self, name: str) -> None:
@@ -140,27 +113,14 @@ def answers(lab: Lab) -> bool:
         return False
 
 
-def wait_for(condition: Callable[[], bool], limit_s: float, what: str) -> None:
-    """Wait for what the lab does by itself: nothing outside tells of it."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() < began + limit_s, f"not within {limit_s:.0f} s: {what}"
-        time.sleep(1)
-    print(f"{time.monotonic() - began:6.0f} s until {what}", flush=True)
-
-
-def write_intake(data: Path, tree_url: str) -> None:
-    """Write the operator's files: the tree, and what is watched of it."""
+def write_intake(data: Path) -> None:
+    """Write the operator's file of what is watched."""
     watched = {
         "name": TREE, "tree": TREE, "branches": ["for-next"], "targets": ["xfs-fsync@tiny"], "blocks": 2,
         "owner": "admin", "every_minutes": 1440,
     }  # fmt: skip
     (data / "intake").mkdir()
     (data / "intake/watched-trees.yaml").write_text(yaml.safe_dump({"watched_trees": [watched]}))
-    trees = data / "kernels/trees.yaml"
-    spec = yaml.safe_load(trees.read_text())
-    spec["trees"].append({"name": TREE, "summary": "a test's tree", "url": tree_url, "branch": "for-next"})
-    trees.write_text(yaml.safe_dump(spec))
 
 
 @pytest.fixture(scope="module")
@@ -169,23 +129,21 @@ def world() -> Iterator[World]:
     state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
     data = make_data(state, "tiny")
     (state / "git").mkdir()
-    mirror = Path(os.environ["WQLAB_CACHE"]) / f"mirrors/{TREE}.git"
-    shutil.rmtree(mirror, ignore_errors=True)
-    with git_daemon(state / "git") as git_url, receiver(Answer(200)) as hook:
-        tree = Tree(state / "git/next.git")
-        tree.push()
-        # The lab's copy of the tree, which it would otherwise download.
-        subprocess.run(["git", "clone", "-q", "--bare", "--shared", tree.path, mirror], check=True)
-        write_intake(data, f"{git_url}/next.git")
-        try:
-            with running_lab(state, data, {"WQLAB_PRIVATE_WEBHOOK_HOSTS": hook.host}) as lab:
-                wait_for(lambda: answers(lab), 600, "the API answers")
-                added = lab.wqlab("webhook", "add", hook.url, "--event", "regression.found", "--json")
-                world = World(lab, tree, hook, json.loads(added)["secret"])
-                push_all(world)
-                yield world
-        finally:
-            shutil.rmtree(mirror, ignore_errors=True)
+    write_intake(data)
+    tree = Tree(state / "git/next.git")
+    tree.commit("workqueue: Take a pool's lock once per run of pwqs when flushing", EXAMPLE)
+    tree.push()
+    with (
+        git_daemon(state / "git") as git_url,
+        receiver(Answer(200)) as hook,
+        known_to_lab(tree, TREE, f"{git_url}/next.git", data),
+        running_lab(state, data, {"WQLAB_PRIVATE_WEBHOOK_HOSTS": hook.host}) as lab,
+    ):
+        wait_for(lambda: answers(lab), 600, "the API answers")
+        added = lab.wqlab("webhook", "add", hook.url, *EVENTS, "--json")
+        world = World(lab, tree, hook, json.loads(added)["secret"])
+        push_all(world)
+        yield world
 
 
 def push_all(world: World) -> None:
@@ -196,7 +154,7 @@ def push_all(world: World) -> None:
     tree.edit("workqueue: Name the buffer", BUFFER, BUFFER.replace("buf for", "buffer of"))
     world.measure("same kernel")
     tree.edit("workqueue: Remove the explanation", "/* Kept for the next attributes. */\n", "")
-    world.culprit = tree.commit("workqueue: Walk the pwqs of a flush one by one", EXAMPLE, "--reverse")
+    world.culprit = tree.commit(CULPRIT, EXAMPLE, "--reverse")
     tree.edit("workqueue: Explain a mutex", MUTEX, f"/* Taken before the pools' locks. */\n{MUTEX}")
     world.measure("regression")
     tree.edit("workqueue: Name the buffer as before", BUFFER.replace("buf for", "buffer of"), BUFFER)
@@ -205,6 +163,11 @@ def push_all(world: World) -> None:
         lambda: bool(world.shifts()) and all(shift["state"] != "new" for shift in world.shifts()),
         HEAD_S,
         "every shift is measured again",
+    )
+    wait_for(
+        lambda: bool(world.bisections()) and all(each["ended_at"] for each in world.bisections()),
+        HEAD_S,
+        "every bisection has ended",
     )
 
 
@@ -238,22 +201,32 @@ def test_the_shift_is_confirmed_by_a_paired_run_of_both_sides(world: World) -> N
     assert shift["submission_id"] != first["submission_id"], "both sides were measured again"
 
 
-def test_the_regression_is_told_once_it_is_confirmed(world: World) -> None:
+def test_the_regression_and_then_its_commit_are_told(world: World) -> None:
     (shift,) = [each for each in world.shifts() if each["line"]["metric"] == "locks_per_flush"]
-    wait_for(lambda: bool(world.hook.requests), 120, "the webhook is called")
-    told = [Signer(world.secret).verify(each.body, each.headers) for each in world.hook.requests]
-    assert [(event["type"], event["data"]["submission"]) for event in told] == [
-        ("regression.found", shift["submission_id"])
-    ]
+    (bisection,) = world.bisections()
+    wait_for(lambda: len(world.hook.requests) >= 2, 120, "the webhook is called")
+    (first, regression), (second, culprit) = world.told()
+    assert (first, regression["submission"]) == ("regression.found", shift["submission_id"])
+    assert (second, culprit["submission"], culprit["shift"]) == ("culprit.found", shift["submission_id"], shift["id"])
+    assert (culprit["bisection"], culprit["culprit"], culprit["verdict"]) == (
+        bisection["id"], world.culprit, "regression",
+    )  # fmt: skip
+    assert CULPRIT in culprit["headline"] and world.culprit[:12] in culprit["headline"]
+
+
+def sign_in(world: World, chromium: Browser, name: str) -> Person:
+    """Add an account that may read, and sign it in."""
+    headers = {"Authorization": f"Bearer {world.lab.environment['WQLAB_TOKEN']}"}
+    made = httpx.post(
+        f"{world.lab.url}/api/v1/users", json={"name": name, "role": "viewer"}, headers=headers
+    ).raise_for_status()
+    person = Person(chromium, world.lab.url)
+    person.sign_in(name, made.json()["password"])
+    return person
 
 
 def test_the_pages_show_it(world: World, chromium: Browser) -> None:
-    headers = {"Authorization": f"Bearer {world.lab.environment['WQLAB_TOKEN']}"}
-    made = httpx.post(
-        f"{world.lab.url}/api/v1/users", json={"name": "reader", "role": "viewer"}, headers=headers
-    ).raise_for_status()
-    person = Person(chromium, world.lab.url)
-    person.sign_in("reader", made.json()["password"])
+    person = sign_in(world, chromium, "reader")
     page = person.page
     person.open("/history")
     expect(page.get_by_role("heading", name="This week")).to_be_visible()
@@ -277,4 +250,47 @@ def test_the_pages_show_it(world: World, chromium: Browser) -> None:
     assert person.errors == []
 
 
-# Here is checked which commit of the range the bisection names: `world.culprit`.
+def test_the_regression_is_bisected_to_its_commit(world: World) -> None:
+    (found,) = world.bisections()
+    (shift,) = [each for each in world.shifts() if each["line"]["metric"] == "locks_per_flush"]
+    assert (found["state"], found["watched_tree"], found["shift_id"]) == ("found", TREE, shift["id"]), found["reason"]
+    assert found["request"]["metric"] == "locks_per_flush"
+    assert (found["good"], found["bad"]) == (world.heads["same kernel"], world.heads["regression"])
+    assert (found["culprit"]["commit"], found["first"]) == (world.culprit, world.culprit)
+    assert (found["culprit"]["subject"], found["culprit_effect"]) == (CULPRIT, shift["effect"])
+    assert found["probability"] >= 0.95
+    data = world.ask(f"bisections/{found['id']}")
+    (level,) = data["levels"]
+    assert [each["commit"] == world.culprit for each in level["commits"]] == [False, True, False]
+    ends, *probes, confirmation = data["steps"]
+    assert (ends["kind"], ends["submission_id"]) == ("ends", shift["submission_id"]), "the ends are not measured twice"
+    assert {probe["kind"] for probe in probes} == {"probe"}
+    assert (confirmation["kind"], confirmation["candidate"], confirmation["verdict"]) == (
+        "confirm", world.culprit, "regression",
+    )  # fmt: skip
+
+
+def test_the_pages_lead_from_the_dashboard_to_the_commit(world: World, chromium: Browser, pictures: Path) -> None:
+    (bisection,) = world.bisections()
+    person = sign_in(world, chromium, "second-reader")
+    page = person.page
+    person.open("/history")
+    row = page.get_by_role("table", name=re.compile("^tiny:")).get_by_role("row", name=re.compile("locks_per_flush "))
+    row.first.get_by_role("link").first.click()
+    page.wait_for_url(re.compile("/history/shifts/"))
+    expect(page.get_by_text(CULPRIT).first).to_be_visible()
+    person.photograph(pictures, "shift-bisected-in-a-lab")
+    page.get_by_role("link", name=f"bisection {bisection['id']}").click()
+    expect(page.get_by_role("heading", level=1, name="Bisection of locks_per_flush on tiny")).to_be_visible()
+    expect(page.get_by_text(CULPRIT).first).to_be_visible()
+    person.photograph(pictures, "bisection-in-a-lab")
+    person.open("/bisections")
+    row = page.get_by_role("table", name="Bisections").get_by_role("row", name=re.compile("locks_per_flush on tiny"))
+    expect(row).to_contain_text("found")
+    expect(row).to_contain_text(world.culprit[:12])
+    # Each submission leads back to the bisection.
+    for step in world.ask(f"bisections/{bisection['id']}")["steps"]:
+        person.open(f"/submissions/{step['submission_id']}")
+        expect(page.get_by_role("link", name=f"bisection {bisection['id']}")).to_be_visible()
+    person.close()
+    assert person.errors == []

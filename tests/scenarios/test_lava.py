@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,16 @@ from .conftest import EXAMPLE, NOOP, ROOT, SERIES, Lab, comparisons
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
 NAME = "far"
 TYPE = "lava-tiny"
+CONDITIONS = {
+    "irq_affinity": "0",
+    "smt": False,
+    "transparent_hugepages": "never",
+    "ksm": False,
+    "start_below_c": 60,
+    "cool_s": 1,
+    "required": ["irq_affinity", "smt", "ksm"],
+}
+"""What QEMU's machine can fulfil, and a temperature that it cannot tell."""
 START_S = 120.0
 
 
@@ -73,7 +84,8 @@ def far(lab: Lab) -> Iterator[FarLab]:
     lava = TrialLava(state / "lava", ["qemu-01", "qemu-02"])
     lava.start()
     spec = yaml.safe_load((ROOT / "device-types/tiny.yaml").read_text())
-    spec |= {"name": TYPE, "units": [{"name": f"qemu-0{n}", "lab": NAME, "backend": "lava"} for n in (1, 2)]}
+    spec |= {"name": TYPE, "conditions": CONDITIONS}
+    spec |= {"units": [{"name": f"qemu-0{n}", "lab": NAME, "backend": "lava"} for n in (1, 2)]}
     (lab.data / f"device-types/{TYPE}.yaml").write_text(yaml.safe_dump(spec))
     worker: subprocess.Popen[bytes] | None = None
     try:
@@ -132,6 +144,18 @@ def test_lava_run_gives_the_same_verdict_as_the_bench(far: FarLab, improved: int
     [job] = far.jobs_of(improved)
     assert (job["health"], job["priority"]) == ("Complete", 80)
     assert job["actual_device"] in {"qemu-01", "qemu-02"}
+
+
+def test_conditions_of_a_lava_job_are_read_back_and_restored(far: FarLab, improved: int) -> None:
+    """Its own job sets them on the device, without a connection to the lab."""
+    [target] = far.lab.finish(improved)["targets"]
+    facts = target["environment"]["facts"]
+    assert re.match(r"0( \([0-9]+ of [0-9]+; the kernel places the others\))?$", facts["irq affinity"])
+    assert facts["smt"].startswith("off")
+    assert facts["ksm"] == "off (not in this kernel)"
+    assert facts["transparent hugepages"] == "never (not in this kernel)"
+    assert facts["temperature"] == "not available (wanted below 60 °C)"
+    assert re.match(r"[0-9]+ files$", facts["conditions put back"])
 
 
 @pytest.mark.nightly

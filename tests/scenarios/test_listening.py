@@ -271,6 +271,9 @@ def test_a_signed_webhook_arrives_once_although_the_receiver_failed_twice(
     assert row["tries"] == 3
     attempts = [each for each in world.hook.requests if each.headers["webhook-id"] == row["message_id"]]
     assert len(attempts) == 3, "none follows the one that was accepted"
-    event = Signer(secret).verify(attempts[-1].body, attempts[-1].headers)
-    assert event["data"]["submission"] == first
+    last = attempts[-1]
+    # The library's own check refuses a signature after five minutes.
+    at = datetime.fromtimestamp(int(last.headers["webhook-timestamp"]), tz=UTC)
+    assert Signer(secret).sign(row["message_id"], at, last.body) in last.headers["webhook-signature"].split()
+    assert json.loads(last.body)["data"]["submission"] == first
     assert {each.body for each in attempts} == {attempts[-1].body}

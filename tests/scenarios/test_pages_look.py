@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from .browser import GOOD_LAYOUT_SHIFT, NARROW, THEME_RULES, WCAG_22_AA, WIDE, Person
+from .browser import Person
 from .conftest import Lab, MakePerson
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
-
-VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
 
 
 @dataclass(frozen=True)
@@ -81,17 +79,7 @@ def test_page_is_accessible_and_fits_in_both_themes_and_widths(
     admin: Person, ended: Ended, pictures: Path, name: str
 ) -> None:
     admin.open(PAGES[name].format(**vars(ended)))
-    faults = []
-    if (shift := admin.layout_shift()) >= GOOD_LAYOUT_SHIFT:
-        faults.append(f"moves while it loads: {shift:.3f}")
-    for width, scheme, rules in VIEWS:
-        view = f"{width[0]}-{scheme}"
-        admin.look(width, scheme)
-        admin.photograph(pictures, f"{name}-{view}")
-        faults += [f"{view}: {violation}" for violation in admin.axe(rules)]
-        if (over := admin.overflow()) > 0:
-            faults.append(f"{view}: {over} px wider than its window")
-    admin.look(WIDE, "light")
+    faults = admin.faults_in_views(name, pictures)
     assert not faults, "\n".join(faults)
 
 
@@ -101,11 +89,7 @@ def test_visitor_pages_are_accessible_and_fit(
 ) -> None:
     visitor = person(policy=False)
     visitor.open(path.format(**vars(ended)))
-    for width, scheme, rules in VIEWS:
-        visitor.look(width, scheme)
-        visitor.photograph(pictures, f"{name}-{width[0]}-{scheme}")
-        assert visitor.axe(rules) == []
-        assert visitor.overflow() <= 0
+    assert visitor.faults_in_views(name, pictures) == []
 
 
 def test_every_figure_is_drawn_before_printing(person: MakePerson, ended: Ended) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from wqlab_contracts.enums import ArtifactKind
 
-from .conftest import BIG_LITTLE, Lab, comparisons, submit_each_plan
+from .conftest import BIG_LITTLE, NOOP, Lab, comparisons, submit_each_plan
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
 STREAM = re.compile(
@@ -119,3 +119,37 @@ def test_emulated_throughput_of_every_plan_has_no_verdict(report: dict[str, Any]
     assert {comparison["metric"] for comparison in speeds} >= {"recv", "bandwidth", "encode_seconds"}
     for found in speeds:
         assert not any(found[key] for key in ("effect", "ci95", "p", "p_adjusted", "blocks_needed"))
+
+
+MEMORY = "page cache written back and dropped; transparent hugepages not in this kernel, KSM not in this kernel"
+
+
+def facts(report: dict[str, Any], plan: str) -> dict[str, str]:
+    return dict(target(report, plan)["environment"]["facts"])
+
+
+def test_workloads_run_where_they_are_declared(lab: Lab, bound: tuple[int, int]) -> None:
+    """On two nodes of CPUs 0-1,4-5 and 2-3,6-7: the scripts read back what the kernel made of it, and say so."""
+    placed, streams = bound
+    crypt = facts(lab.finish(placed), "dm-crypt-affinity")
+    assert crypt["job_cpus"] == "2-3,6-7, read back from a job"
+    assert crypt["disk"].startswith("null_blk memory_backed, 32 MiB, 8 queues, prewritten on node 1")
+    assert crypt["memory before each repetition"] == MEMORY
+    stream = facts(lab.finish(streams), "netperf-stream")
+    assert stream["endpoints"] == "other_node: netperf on CPU 2, netserver on CPU 0, read back from both"
+    assert stream["memory before each repetition"] == MEMORY
+
+
+@pytest.mark.nightly
+def test_other_plans_run_where_they_are_declared(lab: Lab, bound: tuple[int, int]) -> None:
+    device_type = "two-sockets-smt-last"
+    submission = lab.submit(
+        *("--mbox", str(NOOP), "--blocks", "1"),
+        *("--target", f"xfs-fsync@{device_type}", "--param", "disk_nodes=1", "--param", "job_cpus=all"),
+        *("--target", f"aio-migration@{device_type}", "--scenario", "rand-overwrite", "--param", "disk_nodes=0"),
+        *("--setting", "base_slice=default,granularity=default"),
+    )
+    report = lab.finish(submission)
+    assert facts(report, "xfs-fsync")["job_cpus"] == "0-7, read back from a job"
+    assert facts(report, "xfs-fsync")["disk"].endswith(", prewritten on nodes 1")
+    assert facts(report, "aio-migration")["disk"].endswith(", prewritten on node 0")

@@ -6,12 +6,13 @@ import { rootRoute } from "./app/root";
 import { parseSearch, stringifySearch } from "./lib/search";
 import { accountRoute } from "./pages/account/route";
 import { adminLabsRoute, adminUsersRoute, auditRoute } from "./pages/admin/route";
-import { bisectionRoute, bisectionsRoute } from "./pages/bisections/route";
+import { bisectionRoute, bisectionsRoute, newBisectionRoute } from "./pages/bisections/route";
 import { compareAnyRoute, compareRoute } from "./pages/compare/route";
 import { forgesRoute } from "./pages/forges/route";
 import { historyRoute, lineRoute, shiftRoute } from "./pages/history/route";
 import { homeRoute } from "./pages/home/route";
 import { ruleRoute, rulesRoute, watchedTreeRoute, watchedTreesRoute } from "./pages/intake/route";
+import { newDeviceRoute } from "./pages/lab/newdevice/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
 import { deliveriesRoute, deliveryRoute, reviewRoute, webhooksRoute } from "./pages/outbox/route";
 import { permissionsRoute } from "./pages/permissions/route";
@@ -33,6 +34,7 @@ const routeTree = rootRoute.addChildren([
   compareAnyRoute,
   labRoute,
   deviceRoute,
+  newDeviceRoute,
   plansRoute,
   planRoute,
   treesRoute,
@@ -40,6 +42,7 @@ const routeTree = rootRoute.addChildren([
   lineRoute,
   shiftRoute,
   bisectionsRoute,
+  newBisectionRoute,
   bisectionRoute,
   signInRoute,
   accountRoute,

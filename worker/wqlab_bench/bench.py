@@ -61,7 +61,7 @@ class Bench:
         for device_type in device_types.values():
             if device_type.instrumented:
                 self._check_instrumented(device_type)
-            elif device_type.emulated:
+            elif device_type.on_bench:
                 self._add(device_type)
         self._runner: web.AppRunner | None = None
 

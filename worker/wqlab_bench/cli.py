@@ -16,8 +16,11 @@ from wqlab_contracts import bench_addresses
 from wqlab_contracts.loading import DataError
 from wqlab_contracts.specs import CpuArch
 
-from . import accelerator, bench, capacity, exporter, firmware, ports, qemu, rootfs
+from . import accelerator, bench, capacity, devicetree, exporter, firmware, ports, qemu, rootfs
 from .device_types import load_device_types
+from .rehearsal import faults, machine_faults, netboot, prepare, qemu_command, redfish
+from .rehearsal.machines import MACHINES
+from .topology import TopologyError
 
 
 class GoldenFiles(BaseModel):
@@ -44,6 +47,13 @@ def main() -> None:
         rootfs.RootfsError,
         firmware.FirmwareError,
         exporter.ExporterError,
+        prepare.RehearsalError,
+        netboot.NetbootError,
+        qemu_command.QemuError,
+        faults.FaultError,
+        redfish.CertificateError,
+        devicetree.DeviceTreeError,
+        TopologyError,
     ) as error:
         sys.exit(f"wqlab-bench: {error}")
 
@@ -78,6 +88,22 @@ def _parser() -> argparse.ArgumentParser:
         "--output", type=Path, metavar="FILE", help="output file; default: labgrid/exporter.yaml of the lab"
     )
     write.set_defaults(run=_exporter)
+
+    rehearsal = commands.add_parser(
+        "rehearsal", help="write the files of rehearsal machines and print their programs as JSON (docs/hardware)"
+    )
+    rehearsal.add_argument("machines", nargs="+", choices=list(MACHINES), metavar="NAME", help=", ".join(MACHINES))
+    rehearsal.add_argument("--repository", type=Path, required=True, help="folder with docs/hardware and the data")
+    rehearsal.add_argument("--folder", type=Path, required=True, help="folder for everything that is written")
+    rehearsal.add_argument("--golden", type=Path, required=True, metavar="FILE", help="as with `serve`")
+    rehearsal.set_defaults(run=_rehearsal)
+
+    fault = commands.add_parser(
+        "fault", help="give a rehearsal machine faults of real machines (docs/hardware/faults.md)"
+    )
+    fault.add_argument("folder", type=Path, help="folder of the machine in the rehearsal's folder")
+    fault.add_argument("names", nargs="*", metavar="NAME", help=f"none: no fault; {', '.join(faults.FAULTS)}")
+    fault.set_defaults(run=_fault)
 
     sync = commands.add_parser(
         "places", help="create and delete labgrid places, so that there is one for each device of the lab"
@@ -117,6 +143,29 @@ def _golden(file: Path, ssh_key: str) -> dict[CpuArch, qemu.Golden]:
             if not path.is_file():
                 raise UsageError(f"file {path} does not exist")
     return {arch: qemu.Golden(files.kernel, files.rootfs, ssh_key) for arch, files in systems.items()}
+
+
+def _rehearsal(arguments: argparse.Namespace) -> None:
+    state, cache = _folder("WQLAB_STATE"), _folder("WQLAB_CACHE")
+    golden = _golden(arguments.golden, _key_blob(state / "keys" / "lab_ed25519.pub"))
+    settings = prepare.Settings(
+        repository=arguments.repository.absolute(),
+        folder=arguments.folder.absolute(),
+        state=state,
+        golden=golden,
+        accelerator=accelerator.choose("auto", golden["x86_64"], cache),
+        lab=_lab(),
+    )
+    types = prepare.write_data(arguments.machines, settings)
+    programs = [each for name in types for each in prepare.write_machine(name, types[name], settings)]
+    print(prepare.as_json(arguments.machines, programs))
+
+
+def _fault(arguments: argparse.Namespace) -> None:
+    if not arguments.folder.is_dir():
+        raise UsageError(f"{arguments.folder} is not the folder of a rehearsal machine")
+    faults.write(arguments.folder, arguments.names)
+    machine_faults.apply(arguments.folder)
 
 
 def _exporter(arguments: argparse.Namespace) -> None:

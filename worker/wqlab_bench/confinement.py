@@ -18,14 +18,16 @@ log = logging.getLogger(__name__)
 
 SECCOMP = ("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny")
 """Options of QEMU."""
-_LAB_MARKS = ("WQLAB_STATE", "WQLAB_DATA_DIR")
+PLAIN_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+"""What programs need that start or contain QEMU."""
+LAB_MARKS = ("WQLAB_STATE", "WQLAB_DATA_DIR")
 """Environment variables by which `wqlab-lab stop` finds the processes of a lab."""
 
 
 def environment() -> dict[str, str]:
     """Return the environment of the program that starts QEMU: no tokens and no addresses of the lab."""
-    marks = {name: os.environ[name] for name in _LAB_MARKS if name in os.environ}
-    return {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **marks}
+    marks = {name: os.environ[name] for name in LAB_MARKS if name in os.environ}
+    return {**PLAIN_ENVIRONMENT, **marks}
 
 
 def confine(

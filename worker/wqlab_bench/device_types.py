@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wqlab_contracts.addresses_file import read_addresses, read_device_type
+from wqlab_contracts.hardware_conditions import with_hardware_conditions
 from wqlab_contracts.loading import DataError
 from wqlab_contracts.specs import DeviceType
 from wqlab_contracts.yamlfile import Document
@@ -14,13 +16,15 @@ def load_device_types(data_dir: Path) -> dict[str, DeviceType]:
     folder = data_dir / "device-types"
     common = folder / "common.yaml"
     defaults = Document.read(common, f"{folder.name}/{common.name}") if common.exists() else None
-    found, problems = {}, list(defaults.problems) if defaults else []
+    addresses, bad_addresses = read_addresses(folder)
+    found, problems = {}, [*(defaults.problems if defaults else []), *bad_addresses]
     for path in sorted(folder.glob("*.yaml")):
         if path == common:
             continue
-        document = Document.read(path, f"{folder.name}/{path.name}")
+        document = read_device_type(path, f"{folder.name}/{path.name}", addresses)
         if defaults is not None:
             document = document.over(defaults)
+        document = with_hardware_conditions(document)
         device_type = document.validate_as(DeviceType)
         problems.extend(document.problems)
         if device_type is not None:

@@ -27,12 +27,19 @@ def resources(published: bench_addresses.Published) -> dict[str, dict[str, Any]]
 
 
 def write(state: Path, output: Path) -> None:
-    """Write the configuration to `output`. Raises ExporterError if no bench is running."""
+    """Write the configuration to `output`. Raises ExporterError if no bench is running.
+
+    It includes the files in `output`.d, which people write for other devices of the lab: labgrid names them `drop_ins`.
+    """
     try:
         published = bench_addresses.read(state)
     except FileNotFoundError as error:
         raise ExporterError(f"no bench is running: {error.filename} is missing") from error
     partial = output.with_suffix(".partial")
-    # The exporter reads YAML with Jinja2 line statements that start with `#`. JSON is valid YAML and has no such lines.
-    partial.write_text(json.dumps(resources(published), indent=1) + "\n")
+    groups = resources(published)
+    # JSON is valid YAML, and a group has no line that begins with `#`, as a statement of Jinja2 does.
+    text = "".join(f"{json.dumps(name)}: {json.dumps(group)}\n" for name, group in groups.items())
+    if any(Path(f"{output}.d").glob("*.yaml")):
+        text += "# for file in drop_ins\n{% include file %}\n\n# endfor\n"
+    partial.write_text(text or "{}\n")
     partial.replace(output)

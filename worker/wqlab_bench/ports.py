@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import socket
+from collections.abc import Collection
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -57,21 +58,28 @@ class Ports:
         return self._kept.devices[name]
 
     def _free(self, *excluded: int) -> int:
-        """Return a free port below the kernel's range for outgoing connections, so that none of these takes it."""
-        highest = int(_EPHEMERAL.read_text().split()[0]) - 1 if _EPHEMERAL.exists() else 32767
         taken = {self._kept.http, *excluded}
         taken |= {port for device in self._kept.devices.values() for port in (device.console, device.ssh)}
-        for _ in range(_TRIES):
-            port = random.randint(min(_LOWEST, highest), highest)  # noqa: S311
-            if port not in taken and _is_free(port):
-                return port
-        raise PortsError(f"no free TCP port on 127.0.0.1 between {_LOWEST} and {highest}")
+        return free_port(taken)
 
     def _save(self) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         partial = self.file.with_suffix(".partial")
         partial.write_text(json.dumps(self._kept.model_dump(), indent=1))
         partial.replace(self.file)
+
+
+def free_port(taken: Collection[int | None]) -> int:
+    """Return a free port below the kernel's range for outgoing connections, so that none of these takes it.
+
+    Raises PortsError.
+    """
+    highest = int(_EPHEMERAL.read_text().split()[0]) - 1 if _EPHEMERAL.exists() else 32767
+    for _ in range(_TRIES):
+        port = random.randint(min(_LOWEST, highest), highest)  # noqa: S311
+        if port not in taken and _is_free(port):
+            return port
+    raise PortsError(f"no free TCP port on 127.0.0.1 between {_LOWEST} and {highest}")
 
 
 def _is_free(port: int) -> bool:

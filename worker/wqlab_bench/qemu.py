@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wqlab_contracts.bench_addresses import Accelerator
-from wqlab_contracts.specs import CpuArch, DeviceType, Topology
+from wqlab_contracts.specs import CpuArch, DeviceType, Topology, console_arguments
 
 from . import confinement, devicetree, qemu_program, topology
 from .firmware import smt_last
@@ -132,10 +132,9 @@ def _accelerator_for(accelerator: Accelerator, arch: CpuArch) -> Accelerator:
 
 def golden_arguments(device_type: DeviceType, golden: Golden) -> str:
     """Return the kernel command line of the golden system."""
-    boot = device_type.boot
     words: Sequence[str] = (
-        f"console={boot.console_device},{boot.console_speed}",
-        "panic=-1",
+        console_arguments(device_type.boot, device_type.units[0].netconsole),
+        "panic=-1" if device_type.on_bench else "panic=10",
         "retain_initrd",
         f"wqlab.ssh={golden.ssh_key}",
         device_type.kernel_arguments,

@@ -88,6 +88,7 @@ _GUEST = Path(__file__).parent / "guest"
 OWN = {"init": "init", "network.sh": "usr/sbin/wqlab-network", "disks.sh": "usr/sbin/wqlab-disks"}
 """Our script in `guest/` -> path in the image."""
 _MONITOR = _GUEST / "wqmon.c"
+_COUNTER = _GUEST / "wqcount.c"
 _MARKER = _GUEST / "wqmark.c"
 
 
@@ -130,7 +131,7 @@ def _build(cache: Path, arch: CpuArch) -> Path:
 def content_key(versions: dict[str, str], newer: dict[str, str], arch: CpuArch) -> str:
     """Return a hash of the inputs of the image: package versions and the source of this builder."""
     modules = [Path(__file__), Path(apt.__file__), Path(cpio.__file__), Path(shared_libraries.__file__)]
-    own = [*modules, _MONITOR, _MARKER, _MARKER.with_suffix(".h"), *(_GUEST / name for name in OWN)]
+    own = [*modules, _MONITOR, _COUNTER, _MARKER, _MARKER.with_suffix(".h"), *(_GUEST / name for name in OWN)]
     inputs = {
         "arch": arch,
         "packages": versions,
@@ -166,7 +167,8 @@ class Image:
         entries += [cpio.file(target, (_GUEST / name).read_bytes(), True) for name, target in OWN.items()]
         entries += [cpio.file(target, (self._tree / name).read_bytes(), True) for name, target in PROGRAMS.items()]
         entries += [cpio.file(name, data, True) for name, data in self.libraries().items()]
-        entries.append(cpio.file("usr/bin/wqmon", self.monitor(), executable=True))
+        entries.append(cpio.file("usr/bin/wqmon", self.static_program(_MONITOR), executable=True))
+        entries.append(cpio.file("usr/bin/wqcount", self.static_program(_COUNTER), executable=True))
         entries.append(cpio.file("usr/bin/wqmark", compile_marker(self._arch, self._scratch), executable=True))
         taken = {entry.name for entry in entries}
         for applet in applets:
@@ -192,10 +194,10 @@ class Image:
             images |= {f"usr/lib/{soname}": stand_in for soname in found.absent}
         return images
 
-    def monitor(self) -> bytes:
-        """Compile `wqmon`, which samples the workqueue counters, as a static program for the image's architecture."""
-        program = self._scratch / "wqmon"
-        _run([f"{self._triplet}-gcc", "-O2", "-Wall", "-Wextra", "-static", "-s", str(_MONITOR), "-o", str(program)])
+    def static_program(self, source: Path) -> bytes:
+        """Compile a program of one file for the image's architecture."""
+        program = self._scratch / source.stem
+        _run([f"{self._triplet}-gcc", "-O2", "-Wall", "-Wextra", "-static", "-s", str(source), "-o", str(program)])
         return program.read_bytes()
 
     def stand_in(self, found: shared_libraries.Closure) -> bytes:

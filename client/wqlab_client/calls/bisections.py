@@ -14,7 +14,7 @@ class BisectionCalls(Connection):
     """Calls that begin, read and cancel bisections."""
 
     def bisect(self, request: BisectionRequest) -> Bisection:
-        """Search the commit that has changed a metric. Not repeated when the answer is lost."""
+        """Search for the commit that changed a metric. Not repeated when the answer is lost."""
         body = request.model_dump_json().encode()
         return self._post(Bisection, f"{API}/bisections", "bisect", body=body, repeatable=False)
 

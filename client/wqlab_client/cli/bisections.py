@@ -70,7 +70,7 @@ def bisect(  # noqa: PLR0917 - the options of a command
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the request as JSON without sending it")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Search the commit that has changed a metric, or from which on the kernel fails.
+    """Search for the commit that changed a metric or made the kernel fail.
 
     wqlab bisect --good v6.16 --bad for-next --target xfs-fsync@xeon-2s --metric locks_per_flush --wait
 

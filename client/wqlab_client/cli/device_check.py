@@ -15,7 +15,7 @@ from ..formatting import one_line
 from .devices import DeviceName
 from .session import DETACHED_EXIT, JsonFlag, Session, session_of
 
-device_app = typer.Typer(name="device", help="Check one device.", rich_markup_mode=None)
+device_app = typer.Typer(name="device", help="Add a device, or check one.", rich_markup_mode=None)
 
 TITLES = {
     DeviceStep.POWER: "power",
@@ -29,11 +29,6 @@ TITLES = {
     DeviceStep.NOISE: "noise",
 }
 _STYLES = {StepOutcome.OK: "green", StepOutcome.FAILED: "bold red", StepOutcome.SKIPPED: "dim"}
-
-
-@device_app.callback()
-def _group() -> None:
-    """Make `device` a group although it has only one command."""
 
 
 @device_app.command("check")

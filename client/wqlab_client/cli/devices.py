@@ -153,8 +153,17 @@ def device_types(context: typer.Context, as_json: JsonFlag = False) -> None:
     session.output.table(("NAME", "ARCH", "TOPOLOGY", "FREE", "QUEUED", "SUMMARY"), rows)
 
 
+def _tested(device_type: DeviceTypeView) -> str:
+    """Return what is known of the lab on such machines, after a space; empty if it has run on one."""
+    if device_type.tested:
+        return ""
+    if device_type.rehearsed is None:
+        return " (untested)"
+    return f" (rehearsed {device_type.rehearsed.on}, never run on such a machine)"
+
+
 def _type_row(device_type: DeviceTypeView) -> list[Text | str]:
-    kind = (" (emulated)" if device_type.emulated else "") + ("" if device_type.tested else " (untested)")
+    kind = (" (emulated)" if device_type.emulated else "") + _tested(device_type)
     return [
         device_type.name,
         device_type.arch,

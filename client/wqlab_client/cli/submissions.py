@@ -16,9 +16,9 @@ from wqlab_contracts.messages import TakenThread
 from ..display import utc_now
 from ..formatting import clean, duration, eta_line, one_line, outcome_text, rough_duration, status_text, verdict_counts
 from ..progress import (
+    all_runs,
     apply_text,
     block_strip,
-    boots_per_block,
     build_name,
     build_text,
     legend,
@@ -117,8 +117,8 @@ def format_submission(view: SubmissionView, now: datetime) -> list[Text]:
         lines.append(_job_line(build_name(build), build.state, build.outcome, build_text(build)))
         if build.failure is not None and build.failure != view.failure:
             lines += _detail_lines(build.failure.excerpt, build.failure.advice, 4)
-    for run in view.runs:
-        lines += _run_lines(run, boots_per_block(view))
+    for run, per_block in all_runs(view):
+        lines += _run_lines(run, per_block)
     if any(run.boots for run in view.runs):
         lines.append(Text(f"  {legend(view)}", style="dim"))
     return lines

@@ -53,6 +53,8 @@ class BisectionRequest(Message):
     recipe: Name | None = None
     """Recipe of the kernels instead of that of the device type; `debug` checks locking and memory."""
     priority: JsonInt = Field(default=50, ge=0, le=100)
+    submission: Annotated[int, Field(ge=1, le=2**31 - 1), JSON_NUMBER] | None = None
+    """Submission in which the change was seen; its page links to the bisection."""
 
     @model_validator(mode="after")
     def _check_what(self) -> Self:

@@ -9,7 +9,7 @@ from pydantic import Field, computed_field
 from ..cpu_layout import CpuLayout
 from ..enums import DeviceHealth
 from ..messages import MeasuredTopology, Message
-from ..specs import Backend, CpuArch, Topology
+from ..specs import Backend, CpuArch, Rehearsed, Topology
 from .base import DEPRECATED, ComputedResource
 
 
@@ -66,6 +66,8 @@ class DeviceTypeView(ComputedResource):
     summary: str
     tested: bool = True
     """False if this device type was never tested on hardware."""
+    rehearsed: Rehearsed | None = None
+    """When the type was tested on an emulated machine with a real one's protocols; null if it was not."""
     arch: CpuArch
     emulated: bool
     generated: bool = False

@@ -173,6 +173,8 @@ class SubmissionSteps(Message):
     apply: ApplyStep
     builds: list[BuildStep]
     runs: list[RunStep]
+    traced_runs: list[RunStep] = Field(default_factory=list)
+    """Runs of traced boots, ordered after a primary metric differed. They have no verdict."""
     attempts: list[AttemptView]
     """All failed attempts in order of time; excerpts are cut to 2,000 characters."""
 

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..enums import JobState, OutboxEvent, Outcome, Verdict
+from ..enums import BisectionState, JobState, OutboxEvent, Outcome, Verdict
 from ..jsontypes import JsonBool
 from ..messages import Message
+from ..messages.base import GitObject
 from ..specs import Name
 
 URL_LIMIT = 2000
@@ -26,11 +27,12 @@ class WebhookFilter(Message):
     """Which events of its kinds a webhook gets. Each filter that is given must match."""
 
     mine: JsonBool = False
-    """Only submissions of the webhook's owner."""
+    """Only submissions and bisections of the webhook's owner."""
     device_types: list[Name] = Field(default_factory=list, max_length=FILTER_LIMIT)
-    """Only these device types: of a submission's targets, of the targets that regressed, or of the device."""
+    """Only these device types: of a submission's targets, of the targets that regressed, of the bisection, or of the
+    device."""
     plans: list[Name] = Field(default_factory=list, max_length=FILTER_LIMIT)
-    """Only these plans: of a submission's targets, or of the targets that regressed."""
+    """Only these plans: of a submission's targets, of the targets that regressed, or of the bisection."""
 
     @property
     def is_empty(self) -> bool:
@@ -109,6 +111,52 @@ class WebhookSubmission(Message):
     """All targets; of regression.found those that regressed."""
 
 
+class WebhookCulprit(Message):
+    """Data of an event about a bisection that has found its commit."""
+
+    bisection: int
+    url: str
+    """The bisection."""
+    headline: str
+    """The result in one sentence."""
+    owner: str
+    tree: str
+    watched_tree: str | None
+    """Watched tree whose shift the lab bisected without a request; null if a user requested the bisection."""
+    shift: int | None
+    plan: str
+    device_type: str
+    scenario: str | None
+    setting: str | None
+    metric: str | None
+    """null for a failure."""
+    failure: str
+    """What the kernel reports; empty for a metric."""
+    good: GitObject
+    bad: GitObject
+    submission: int
+    """The submission that has compared good and bad; of a shift the one that regression.found was about."""
+    confirmed_by: int
+    """The submission that has compared the commit with its parent; equal to `submission` if the parent is good."""
+    state: BisectionState
+    """found, or range if commits beside the culprit cannot be measured."""
+    first: GitObject
+    """First commit of the range; equal to `culprit` if it is a single one."""
+    culprit: GitObject
+    """The commit; of a range its last one."""
+    subject: str
+    author: str
+    is_merge: bool
+    probability: float | None
+    """Of the commit, or of the range."""
+    verdict: Verdict | None
+    """Of the commit against its parent; null for a failure."""
+    effect: float | None
+    """Change of the metric from the parent commit to this commit, in `effect_unit`; null for a kernel failure."""
+    ci95: tuple[float, float] | None
+    effect_unit: str
+
+
 class WebhookDevice(Message):
     """Data of an event about a device."""
 
@@ -150,6 +198,14 @@ class SubmissionNotice(Message):
     data: WebhookSubmission
 
 
+class CulpritNotice(Message):
+    """Body of an event about a bisection."""
+
+    type: Literal[OutboxEvent.CULPRIT_FOUND]
+    timestamp: datetime
+    data: WebhookCulprit
+
+
 class DeviceNotice(Message):
     """Body of an event about a device."""
 
@@ -174,5 +230,5 @@ class WebhookTestNotice(Message):
     data: WebhookTested
 
 
-Notice = SubmissionNotice | DeviceNotice | LabNotice
+Notice = SubmissionNotice | CulpritNotice | DeviceNotice | LabNotice
 """Body of a webhook."""

@@ -14,6 +14,7 @@ from ..specs import (
     ExternalPower,
     LavaMapping,
     Name,
+    Netconsole,
     Profile,
     TestPlan,
     Topology,
@@ -76,6 +77,8 @@ class DeviceFacts(Message):
     emulated: bool
     scratch: list[str] = Field(default_factory=list)
     power: ExternalPower | None = None
+    netconsole: Netconsole | None = None
+    """Where its kernels send their log; None for a device with a serial console. Its console has no input then."""
     backend: Backend = "labgrid"
     lava: LavaBoot | None = None
     """Boot settings of a LAVA device; None for other devices."""

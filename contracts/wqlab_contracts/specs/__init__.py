@@ -18,9 +18,12 @@ from .devices import (
     ExternalPower,
     LavaMapping,
     LavaTimeouts,
+    Netconsole,
+    Rehearsed,
     ScratchDevice,
     Topology,
     Unit,
+    console_arguments,
 )
 from .forges import Forge, ForgeKind
 from .generated import DIMENSIONS, NOUNS, Dimension, GeneratedTopology, counted
@@ -73,8 +76,10 @@ __all__ = [
     "LavaTimeouts",
     "Metric",
     "Name",
+    "Netconsole",
     "Profile",
     "Reference",
+    "Rehearsed",
     "Repetitions",
     "Scenario",
     "ScratchDevice",
@@ -85,6 +90,7 @@ __all__ = [
     "Tree",
     "Unit",
     "WatchedTree",
+    "console_arguments",
     "counted",
     "format_setting",
     "parse_setting",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from datetime import date
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
@@ -136,6 +137,30 @@ class BootMethod(Strict):
     """Appended to the command line of each variant."""
 
 
+_ADDRESS = r"[0-9]{1,3}(\.[0-9]{1,3}){3}"
+Netconsole = Annotated[
+    str,
+    StringConstraints(
+        pattern=rf"^\+[0-9]{{0,5}}@{_ADDRESS}/[A-Za-z0-9_.-]{{1,15}},[0-9]{{0,5}}@{_ADDRESS}/"
+        r"([0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5})?$"
+    ),
+]
+"""Value of the kernel parameter `netconsole=`: `+PORT@ADDRESS/INTERFACE,PORT@ADDRESS/MAC` of the device and of the
+receiver. `+`: extended netconsole, whose messages are numbered. Without MAC address the kernel broadcasts."""
+
+
+def console_arguments(boot: BootMethod, netconsole: str | None) -> str:
+    """Return the kernel arguments that choose the console: a serial port, or netconsole and no terminal.
+
+    With netconsole, /dev/console is a terminal that drops all, every message is sent (so that a missing number is a
+    lost message), the kernel waits for the link as long as user space does (with the default of 4 s, faster cards lose
+    the log of the boot), and what user space writes to /dev/kmsg is not limited.
+    """
+    if netconsole is None:
+        return f"console={boot.console_device},{boot.console_speed}"
+    return f"console=ttynull netconsole={netconsole} netpoll.carrier_timeout=30 loglevel=8 printk.devkmsg=on"
+
+
 def _normalise_cpu_list(text: str) -> str:
     """Normalise a CPU list: `2,0-1` -> `0-2`. Raises ValueError if a range is descending."""
     cpus: set[int] = set()
@@ -156,7 +181,9 @@ CpuList = Annotated[
 ]
 """Kept in the one form that the kernel reads back, whatever the form it was written in."""
 
-Condition = Literal["governor", "boost", "irq_affinity", "temperature"]
+Condition = Literal[
+    "smt", "governor", "boost", "idle_latency_us", "irq_affinity", "transparent_hugepages", "ksm", "temperature"
+]
 """Condition that can be required when a boot starts to measure."""
 
 
@@ -169,8 +196,16 @@ class Conditions(Strict):
     irq_affinity: CpuList | None = None
     """CPUs that handle interrupts, such as `0-3`. The kernel places some interrupts of multi-queue devices itself;
     even if this condition is required, moving the others is enough."""
+    idle_latency_us: int | None = Field(default=None, ge=0, le=1_000_000)
+    """Longest exit latency of an idle state (C-state) that CPUs may enter, in microseconds; deeper states are disabled.
+    0: CPUs poll while they are idle."""
     smt: bool | None = None
-    """False: `nosmt` on each command line; the declared topology must then have one thread per core."""
+    """False: `nosmt` on each command line; the declared topology must then have one thread per core. Both values are
+    compared with what the kernel reports."""
+    transparent_hugepages: Literal["always", "madvise", "never"] | None = None
+    """`never` in a file for hardware, unless declared."""
+    ksm: bool | None = None
+    """Merging of equal memory pages; off in a file for hardware, unless declared."""
     mitigations: Literal["auto", "auto,nosmt", "off"] | None = None
     """Set as `mitigations=` on each command line."""
     start_below_c: float | None = Field(default=None, gt=0, le=110)
@@ -188,14 +223,8 @@ class Conditions(Strict):
 
     @model_validator(mode="after")
     def _check_required_conditions(self) -> Self:
-        values = {
-            "governor": self.governor,
-            "boost": self.boost,
-            "irq_affinity": self.irq_affinity,
-            "temperature": self.start_below_c,
-        }
         for name in self.required:
-            if values[name] is None:
+            if (self.start_below_c if name == "temperature" else getattr(self, name)) is None:
                 raise ValueError(f"{name} is listed under required, but it has no value")
         return self
 
@@ -277,6 +306,17 @@ class Unit(Strict):
     """Block devices that plans may overwrite. No plan writes to a device that is not listed here."""
     power: ExternalPower | None = None
     """External power commands; None: use the NetworkPowerPort of the labgrid place."""
+    netconsole: Netconsole | None = None
+    """For a device without a serial port: where its kernels send their log. `wqlab-netconsole` makes a console of it,
+    from which labgrid reads and on which nothing can be typed. None: the type's `console_device`."""
+
+
+class Rehearsed(Strict):
+    """Rehearsal of a device type on an emulated machine behind the protocols of the real one."""
+
+    on: date
+    not_covered: list[str] = Field(min_length=1)
+    """What the emulated machine could not show, each as a phrase."""
 
 
 class DeviceType(Strict):
@@ -284,8 +324,13 @@ class DeviceType(Strict):
 
     name: Name
     summary: str
-    tested: bool = True
-    """False if this device type was never tested on hardware; shown with the type."""
+    tested: Literal[True, False, "rehearsed"] = True
+    """Whether the lab has run on such a machine; shown with the type. False: never. `rehearsed`: only on a rehearsal
+    machine, described by `rehearsed`."""
+    rehearsed: Rehearsed | None = None
+    rehearsal: bool = False
+    """True: the devices are rehearsal machines, which emulate this type behind the protocols of a real one. They get
+    the kernels and the boot of the real machine, but their clock is no evidence."""
     arch: CpuArch
     topology: Topology
     boot: BootMethod = BootMethod()
@@ -304,6 +349,13 @@ class DeviceType(Strict):
 
     @property
     def emulated(self) -> bool:
+        """Return True if the devices are no hardware: their throughput is no evidence."""
+        return self.emulation is not None or self.rehearsal
+
+    @property
+    def on_bench(self) -> bool:
+        """Return True if a bench or a worker emulates the devices by the settings in `emulation`. Kernels for them have
+        the recipe's fragments for emulated devices. A rehearsal machine gets what the real machine would."""
         return self.emulation is not None
 
     @property
@@ -314,10 +366,20 @@ class DeviceType(Strict):
     @property
     def kernel_arguments(self) -> str:
         """Return the kernel arguments that golden system and variants have in common."""
-        network = f"wqlab.ip={EMULATED_ADDRESS}" if self.emulated and not self.instrumented else ""
+        network = f"wqlab.ip={EMULATED_ADDRESS}" if self.on_bench and not self.instrumented else ""
         emulated = self.emulation.kernel_arguments if self.emulation else ""
         groups = (network, emulated, self.conditions.kernel_arguments, self.boot.kernel_arguments)
         return " ".join(words for words in groups if words)
+
+    @model_validator(mode="after")
+    def _check_rehearsal(self) -> Self:
+        if (self.tested == "rehearsed") != (self.rehearsed is not None):
+            raise ValueError(
+                "`tested: rehearsed` and `rehearsed:`, with date and what was not covered, need each other"
+            )
+        if self.rehearsal and self.emulation is not None:
+            raise ValueError("a rehearsal machine has no `emulation`: the bench does not run it")
+        return self
 
     @field_validator("units")
     @classmethod
@@ -395,4 +457,6 @@ class DeviceType(Strict):
                 raise ValueError(f"unit {unit.name} is a LAVA device, so the type needs `lava:`")
             if unit.backend == "lava" and unit.power is not None:
                 raise ValueError(f"unit {unit.name} is a LAVA device: LAVA switches its power, so remove `power:`")
+            if unit.backend != "labgrid" and unit.netconsole is not None:
+                raise ValueError(f"unit {unit.name} has backend {unit.backend}: `netconsole:` needs labgrid")
         return self

@@ -122,3 +122,18 @@ def test_commits_have_probabilities_and_what_they_measured(lab: LabUnderTest) ->
     assert (commits[3]["effect"], commits[3]["blocks"], len(commits[3]["submissions"])) == (0, 4, 2)
     assert (commits[-1]["effect"], commits[0]["effect"]) == (6, None)
     assert [each["kind"] for each in seen["steps"]] == ["ends", *["probe"] * 5, "confirm"]
+
+
+def test_a_submission_leads_to_its_bisections(lab: LabUnderTest) -> None:
+    """Those that have made it, and the one that a person began with it."""
+    step, seen, other = (lab.submit("locks@device") for _ in range(3))
+    with lab.transaction() as session:
+        number = add_bisection(session, step)
+    begun = ask(lab, "POST", "", 201, {**BODY, "submission": seen})
+    assert begun["request"]["submission"] == seen
+
+    def of(submission: int) -> list[int]:
+        return [each["id"] for each in ask(lab, "GET", f"?submission={submission}", 200)["items"]]
+
+    assert (of(step), of(seen), of(other)) == ([number], [begun["id"]], [])
+    assert mistakes(lab, submission=4711) == {"/submission": "no submission 4711"}

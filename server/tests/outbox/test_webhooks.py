@@ -7,17 +7,19 @@ from datetime import UTC, datetime
 import pytest
 
 from wqlab_contracts.api.webhooks import (
+    CulpritNotice,
     DeviceNotice,
     LabNotice,
     Notice,
     SubmissionNotice,
+    WebhookCulprit,
     WebhookDevice,
     WebhookFilter,
     WebhookLab,
     WebhookSubmission,
     WebhookTarget,
 )
-from wqlab_contracts.enums import JobState, OutboxEvent, Outcome, UserRole, Verdict
+from wqlab_contracts.enums import BisectionState, JobState, OutboxEvent, Outcome, UserRole, Verdict
 from wqlab_server.models import Webhook
 from wqlab_server.outbox.webhooks import is_for, matches
 
@@ -50,6 +52,16 @@ DEVICE = DeviceNotice(
 LAB = LabNotice(
     type=OutboxEvent.LAB_LOST, timestamp=NOW, data=WebhookLab(lab="b", last_seen_at=NOW, devices=1, url="u")
 )
+CULPRIT = CulpritNotice(
+    type=OutboxEvent.CULPRIT_FOUND, timestamp=NOW,
+    data=WebhookCulprit(
+        bisection=1, url="u", headline="h", owner="ann", tree="t", watched_tree=None, shift=None, plan="fsync",
+        device_type="xeon", scenario="fsync", setting=None, metric="locks", failure="", good="a" * 40, bad="b" * 40,
+        submission=1, confirmed_by=2, state=BisectionState.FOUND, first="b" * 40, culprit="b" * 40, subject="s",
+        author="a", is_merge=False, probability=0.97, verdict=Verdict.REGRESSION, effect=2.0, ci95=None,
+        effect_unit="locks",
+    ),
+)  # fmt: skip
 BOTH = submission(("fsync", "xeon"), ("crypt", "ryzen"))
 
 
@@ -69,6 +81,10 @@ BOTH = submission(("fsync", "xeon"), ("crypt", "ryzen"))
         (WebhookFilter(mine=True), DEVICE, False),
         (WebhookFilter(device_types=["xeon"], plans=["fsync"]), DEVICE, False),
         (WebhookFilter(device_types=["xeon"]), LAB, False),
+        (WebhookFilter(mine=True), CULPRIT, True),
+        (WebhookFilter(device_types=["xeon"], plans=["fsync"]), CULPRIT, True),
+        (WebhookFilter(device_types=["tiny"], plans=["fsync"]), CULPRIT, False),
+        (WebhookFilter(plans=["crypt"]), CULPRIT, False),
     ],
 )
 def test_filters(wanted: WebhookFilter, notice: Notice, expected: bool) -> None:
@@ -77,10 +93,11 @@ def test_filters(wanted: WebhookFilter, notice: Notice, expected: bool) -> None:
 
 def test_others_submissions_are_not_mine() -> None:
     assert not matches(WebhookFilter(mine=True), "bob", BOTH)
+    assert not matches(WebhookFilter(mine=True), "bob", CULPRIT)
     assert matches(WebhookFilter(device_types=["xeon"]), "bob", BOTH)
 
 
-@pytest.mark.parametrize("notice", [BOTH, DEVICE, LAB])
+@pytest.mark.parametrize("notice", [BOTH, CULPRIT, DEVICE, LAB])
 def test_without_a_filter_everything_goes_to_administrators_only(notice: Notice) -> None:
     webhook = Webhook(owner="ann", filter=WebhookFilter())
     assert is_for(webhook, UserRole.ADMIN, notice)

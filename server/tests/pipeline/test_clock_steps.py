@@ -53,7 +53,9 @@ def test_claims_of_dead_apply_and_build_workers_expire(lab: LabUnderTest) -> Non
     set_clock_back(lab)
     lab.tick()
     with lab.transaction() as session:
-        left_s = session.scalar(text("SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 FROM applies"))
+        # The tick has queued another apply, for the health check of the device.
+        left = "SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 FROM applies WHERE id = 1"
+        left_s = session.scalar(text(left))
     assert 0 < left_s <= lab.settings.claim_s
     lab.expire("applies", 1)
     assert lab.finished(submission_id).outcome is Outcome.PASSED

@@ -7,7 +7,7 @@ import pytest
 from wqlab_contracts.enums import BisectionState as State
 from wqlab_contracts.enums import BisectionStepKind as Kind
 from wqlab_contracts.enums import OutboxEvent, ShiftState
-from wqlab_server.models import PendingEvent
+from wqlab_server.models import PendingEvent, WatchedHead
 
 from ..support.bisecting import Planted, bisection, shifts, steps, to_end
 from ..support.watching import Upstream, WatchingLab
@@ -55,6 +55,14 @@ def test_planted_regression_is_found_confirmed_and_bisected(watching: WatchingLa
         "id": found.id, "state": "found", "culprit": made[3], "first": made[3],
         "subject": "workqueue: raise max_active to 517",
     }  # fmt: skip
+    with watching.transaction() as session:
+        (event,) = session.query(PendingEvent).filter(PendingEvent.event == OutboxEvent.CULPRIT_FOUND).all()
+        head = session.query(WatchedHead).filter(WatchedHead.id == shift.after_id).one().submission_id
+    assert event.submission_id == shift.submission_id  # the one of regression.found
+    # The head's submission, the paired run and each step lead to the bisection.
+    for submission in (head, shift.submission_id, *(each.submission_id for each in steps(watching, found.id))):
+        listed = watching.client.get(f"/api/v1/bisections?submission={submission}", headers=headers).json()
+        assert [each["id"] for each in listed["items"]] == [found.id]
     whole = watching.client.get(f"/api/v1/bisections/{found.id}", headers=headers).json()
     assert whole["shift_id"] == shift.id
     (level,) = whole["levels"]

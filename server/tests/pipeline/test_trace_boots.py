@@ -95,6 +95,23 @@ def test_every_format_has_the_differences_and_says_that_they_are_no_causes(traci
     assert len(render_text(report).splitlines()) <= LINES
 
 
+def test_traced_boots_are_listed_apart_while_they_run(tracing: LabUnderTest) -> None:
+    def wait_in_traced(run: RunSession) -> RunResult | None:
+        return None if run.job.purpose is RunPurpose.TRACE else passing_run(run)
+
+    tracing.worker.on_run = wait_in_traced
+    submission_id = tracing.submit("locks@device")
+    tracing.until_idle()
+    measured, traced = tracing.runs(submission_id)
+    headers = {"Authorization": f"Bearer {tracing.token}"}
+    for resource in ("", "/steps"):
+        answer = tracing.client.get(f"/api/v1/submissions/{submission_id}{resource}", headers=headers)
+        view = answer.raise_for_status().json()
+        assert [each["id"] for each in view["runs"]] == [measured.id]
+        assert [each["id"] for each in view["traced_runs"]] == [traced.id]
+        assert (view["eta"]["done_boots"], view["eta"]["total_boots"]) == (4, 8), "four traced boots are left"
+
+
 def test_no_difference_orders_no_boots(tracing: LabUnderTest) -> None:
     tracing.worker.value = lambda arm, setting, metric, block: 100.0
     submission_id = tracing.submit("locks@device")

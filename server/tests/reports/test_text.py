@@ -146,3 +146,15 @@ def test_target_without_figures_has_no_tables():
     assert "n/a" not in text
     reason = "* locks_per_flush, locks_per_fsync: FAILED: infrastructure: the device lost power"
     assert reason in " ".join(text.split())
+
+
+def test_long_reasons_are_shortened_before_a_table_loses_its_rows() -> None:
+    report = EXAMPLES["instrumented"]()
+    (target,) = report.targets
+    long = "because of a spread that differs from seed to seed " * 6
+    comparisons = [each.model_copy(update={"reason": f"{each.metric} {long}"}) for each in target.comparisons]
+    text = render_text(report.model_copy(update={"targets": [target.model_copy(update={"comparisons": comparisons})]}))
+    assert len(text.splitlines()) <= LINES
+    for metric in ("kernel_instructions_per_op", "instructions_per_op", "transfers_across_l3_per_op"):
+        assert f"\n{metric} (" in text, "the row of the table"
+    assert "more reasons" in text

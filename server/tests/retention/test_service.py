@@ -24,7 +24,9 @@ from ..support.lab import LabUnderTest, RunSession, ScriptedWorker, build_id_of,
 
 pytestmark = pytest.mark.integration
 
-TODAY = f"{datetime.now(UTC):%Y-%m-%d}"
+
+def today() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d}"
 
 
 def build_with_files(job: BuildJob, worker: ScriptedWorker) -> BuildResult:
@@ -104,19 +106,19 @@ def test_old_files_are_deleted_and_the_report_says_when(lab: LabUnderTest, store
     age(lab, 400)
     lab.tick()
     refused = downloads(lab, submission_id)
-    assert refused["candidate bzImage"] == f"bzImage was deleted by retention on {TODAY}"
-    assert refused["output.txt"] == f"output.txt was deleted by retention on {TODAY}"
-    assert refused["console"].endswith(f"was deleted by retention on {TODAY}")
+    assert refused["candidate bzImage"] == f"bzImage was deleted by retention on {today()}"
+    assert refused["output.txt"] == f"output.txt was deleted by retention on {today()}"
+    assert refused["console"].endswith(f"was deleted by retention on {today()}")
     assert stored(lab) == set()
     report = get(lab, f"/r/{submission_id}.md").text
-    note = f"deleted by retention on {TODAY}"
+    note = f"deleted by retention on {today()}"
     assert note not in before
     assert note in " ".join(report.split())
     assert set(before.splitlines()) <= set(report.splitlines()), "everything else stays"
     for suffix in ("", ".md", ".json", ".xml"):
         answer = get(lab, f"/r/{submission_id}{suffix}")
         assert answer.status_code == 200
-        assert suffix == ".xml" or TODAY in answer.text
+        assert suffix == ".xml" or today() in answer.text
     assert get(lab, f"/api/v1/runs/{lab.runs(submission_id)[0].id}/samples").json(), "samples stay"
 
 

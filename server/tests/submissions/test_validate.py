@@ -91,6 +91,11 @@ def test_valid_request_has_no_mistakes(series: Any) -> None:
     assert found(series) == {}
 
 
+def test_a_whole_number_is_text_too() -> None:
+    """`disk_nodes=1` on the command line, of a parameter whose default is `any`."""
+    assert found(parameters={"block": 4}) == {}
+
+
 @pytest.mark.parametrize(
     ("request_part", "pointer", "words"),
     [
@@ -114,7 +119,8 @@ def test_valid_request_has_no_mistakes(series: Any) -> None:
         ({"parameters": {"share": -0.5}}, "/targets/0/parameters/share", "from 0 to"),
         ({"parameters": {"jobs": 10**30}}, "/targets/0/parameters/jobs", "from 0 to 2147483647"),
         ({"parameters": {"jobs": 4.5}}, "/targets/0/parameters/jobs", "takes a whole number, such as 8, not 4.5"),
-        ({"parameters": {"block": 4}}, "/targets/0/parameters/block", "takes text, such as '32k', not 4"),
+        ({"parameters": {"block": 4.5}}, "/targets/0/parameters/block", "takes text, such as '32k', not 4.5"),
+        ({"parameters": {"block": -4}}, "/targets/0/parameters/block", "takes text, such as '32k', not -4"),
         ({"parameters": {"size": 4}}, "/targets/0/parameters/size", "set by scenario high"),
         ({"parameters": {"block": "4k\n"}}, "/targets/0/parameters/block", "printable"),
         ({"series": {}}, "/series", "one of git"),

@@ -13,6 +13,7 @@ from sqlalchemy import event
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.submissions import SubmissionSummary, SubmissionView
 from wqlab_contracts.enums import Arm, JobState, SubmissionState, Verdict
+from wqlab_server.models import Run
 
 from ..support.live_server import Live
 from ..support.scene import Scene
@@ -100,3 +101,19 @@ def test_estimate_uses_measured_boots(client: httpx.Client, scene: Scene) -> Non
     assert eta.finish_at is not None
     assert eta.finish_at.timestamp() - before == pytest.approx(200, abs=10)
     assert "2 boots left" in eta.what
+
+
+def test_a_target_on_a_rehearsal_machine_is_emulated(client: httpx.Client, scene: Scene, live: Live) -> None:
+    """Also in lists, which read the device type without validating it."""
+    scene.devices()
+    run_id = scene.run_id(scene.submission())
+
+    def emulated(**changed: Any) -> bool:
+        with live.app.state.sessions.begin() as session:
+            run = session.get_one(Run, run_id)
+            run.device_spec = run.device_spec.model_copy(update={"emulation": None, "rehearsal": False, **changed})
+        (target,) = page(client).items[0].targets
+        return target.emulated
+
+    assert not emulated()
+    assert emulated(rehearsal=True)

@@ -14,17 +14,19 @@ from wqlab_contracts.enums import AuditAction, BisectionState, Scope
 from ..http.audit import Audit
 from ..http.auth import Reader, Submitter
 from ..http.deps import Data, Db
-from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
+from ..http.paging import MAX_ID, PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
 from ..http.problems import ApiProblem, documented
 from ..models import Bisection as Row
 from . import service
+from .of_submission import about_submission
 from .views import bisection_data, bisections_of
 
 router = APIRouter(prefix="/bisections", tags=["bisections"], responses=documented(401, 403, 422, 429))
 
 _RULES = (
     "the lab has no such tree, plan, device type, scenario, setting, metric or recipe; the metric is no evidence on "
-    "the device type; neither or both of `metric` and `failure` are given; good and bad are the same"
+    "the device type; neither or both of `metric` and `failure` are given; good and bad are the same; there is no such "
+    "submission"
 )
 
 
@@ -32,7 +34,7 @@ _RULES = (
 def create_bisection(
     *, body: BisectionRequest, session: Db, data: Data, principal: Submitter, audit: Audit, response: Response
 ) -> Bisection:
-    """Search the commit that has changed a metric, or from which on the kernel fails. Its submissions are the caller's,
+    """Search for the commit that changed a metric or made the kernel fail. Its submissions are the caller's,
     and count against the caller's quotas."""
     row = service.create(session, data.current(), body, principal.owner, limited=not principal.may(Scope.MAINTAIN))
     audit.record(session, AuditAction.CREATE_BISECTION, f"bisection/{row.id}", good=body.good, bad=body.bad)
@@ -51,6 +53,9 @@ def list_bisections(
     active: Annotated[bool | None, Query(description="true: still going on; false: ended")] = None,
     owner: Annotated[str | None, Query(max_length=100)] = None,
     watched_tree: Annotated[str | None, Query(max_length=100)] = None,
+    submission: Annotated[
+        int | None, Query(ge=1, le=MAX_ID, description="made by the bisection, or the one that it began with")
+    ] = None,
 ) -> Page[Bisection]:
     """List bisections, newest first."""
     conditions = []
@@ -60,6 +65,8 @@ def list_bisections(
             conditions.append(column == value)
     if state is not None:
         conditions.append(Row.state == state)
+    if submission is not None:
+        conditions.append(about_submission(submission))
     if active is not None:
         conditions.append(Row.state.in_(OPEN_STATES) if active else Row.state.not_in(OPEN_STATES))
     total = session.scalar(select(func.count(Row.id)).where(*conditions)) or 0

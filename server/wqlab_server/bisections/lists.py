@@ -8,13 +8,11 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.celery_names import APPLY_QUEUE, COMMIT_LIST, SERVER_QUEUE, TICK
 from wqlab_contracts.enums import JobState, Outcome
-from wqlab_contracts.messages import Failure
 from wqlab_contracts.messages.commit_lists import CommitListJob, CommitListResult
 
 from ..http.problems import ApiProblem, not_found
-from ..jobs import claims
-from ..jobs.errors import StaleFence, infrastructure_failure
-from ..jobs.state import Ended, change_state, decide_job
+from ..jobs import claims, readings
+from ..jobs.state import change_state
 from ..models import Bisection, CommitList, WatchedHead, WatchedTree
 from ..settings import Settings
 from ..storage.db import Message, clock, post
@@ -80,45 +78,15 @@ def finish(session: Session, list_id: int, fence: int, result: CommitListResult,
     Raises StaleFence if `fence` is no longer that of the list, ApiProblem 404 if there is no such list, and 422 for an
     incomplete result.
     """
-    row = lock(session, list_id)
-    if row.state is JobState.FINISHED and row.fence == fence:
-        if row.result == result:
-            return
-        raise StaleFence(claims.describe(row), fence)
-    claims.check_fence(session, row, fence)
     if result.outcome is Outcome.PASSED and (result.good is None or result.bad is None or not result.ref):
         raise ApiProblem(422, "the result of a passed commit list needs both commits and the ref that has them")
-    _end(session, row, result, settings)
+    row = lock(session, list_id)
+    canceled = row.cancel_requested_at is not None
+    readings.finish(session, row, fence, result, settings, task=COMMIT_LIST, canceled=canceled)
     post(session, Message(TICK, None, SERVER_QUEUE))
 
 
 def look_after(session: Session, list_id: int, settings: Settings) -> None:
     """Send the message of a queued list again if it is due; requeue or finish one whose worker has stopped."""
     row = lock(session, list_id)
-    now = clock(session)
-    if row.state is JobState.QUEUED and claims.is_nudge_due(row.nudged_at, row.nudges, now, settings):
-        claims.nudge(session, row, COMMIT_LIST, APPLY_QUEUE, now)
-    elif claims.is_expired(session, row):
-        failure = infrastructure_failure(f"worker {row.holder} stopped responding")
-        _end(session, row, None, settings, failure)
-
-
-def _end(
-    session: Session,
-    row: CommitList,
-    result: CommitListResult | None,
-    settings: Settings,
-    failure: Failure | None = None,
-) -> None:
-    decision = decide_job(
-        *(result.outcome, result.failure) if result is not None else (Outcome.FAILED, failure),
-        attempts=row.attempts,
-        bound=settings.job_attempts,
-        cancel_requested=row.cancel_requested_at is not None,
-    )
-    if isinstance(decision, Ended):
-        claims.finish(session, row, decision.outcome, decision.failure)
-        row.result = result
-        return
-    claims.requeue(row)
-    claims.nudge(session, row, COMMIT_LIST, APPLY_QUEUE, clock(session))
+    readings.look_after(session, row, settings, task=COMMIT_LIST, canceled=row.cancel_requested_at is not None)

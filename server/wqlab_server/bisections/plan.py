@@ -124,7 +124,7 @@ class Line:
 
     @property
     def full_blocks(self) -> int:
-        """Blocks of the ends."""
+        """Number of blocks for the good and the bad commit."""
         ends = self.ends
         if ends is None:
             return 0

@@ -13,7 +13,7 @@ from wqlab_contracts.specs import Tree
 from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.problems import ApiProblem, invalid, not_found
-from ..models import Bisection
+from ..models import Bisection, Submission
 from ..storage.db import Message, clock, post
 from . import lists
 
@@ -46,6 +46,8 @@ def create(
     Raises ApiProblem 422 with every mistake of the request, and 429 if the owner has too many open ones.
     """
     request = complete(request, data)
+    if request.submission is not None and session.get(Submission, request.submission) is None:
+        raise invalid([{"pointer": "/submission", "detail": f"no submission {request.submission}"}])
     unfinished = select(func.count()).where(Bisection.owner == owner, Bisection.state.in_(OPEN_STATES))
     if watched_tree is None and (session.scalar(unfinished) or 0) >= MOST_OPEN:
         raise ApiProblem(

@@ -84,20 +84,26 @@ def estimate(
     runs: Sequence[RemainingRun],
     planned_targets: int,
     apply_progress: str = "",
+    most_boots: int | None = None,
 ) -> Estimate:
     """Estimate the finish time and describe the current work.
 
     `planned_targets` is the number of targets in the request; the description uses it while no run exists yet.
+    `most_boots` limits the boots of all runs together.
     """
     done = sum(run.done_boots for run in runs)
     total = sum(run.total_boots for run in runs)
+    left = sum(run.total_boots - run.done_boots for run in runs if run.state is not JobState.FINISHED)
+    if most_boots is not None:
+        total = max(min(total, most_boots), done)
+        left = min(left, total - done)
     if state is SubmissionState.FINISHED:
         return Estimate(finished_at, "finished", done, total)
     remaining_s = _remaining_s(builds, runs)
     finish_at = None
     if remaining_s is not None and (runs or planned_targets == 0):
         finish_at = now + timedelta(seconds=math.ceil(remaining_s))
-    text = _describe_progress(state, builds, runs, planned_targets, apply_progress)
+    text = _describe_progress(state, builds, runs, planned_targets, boots_left=left, apply_progress=apply_progress)
     if finish_at is None:
         text += "; no estimate yet: no similar build or boot was measured before"
     return Estimate(finish_at, text, done, total)
@@ -131,6 +137,8 @@ def _describe_progress(
     builds: Sequence[RemainingBuild],
     runs: Sequence[RemainingRun],
     planned_targets: int,
+    *,
+    boots_left: int,
     apply_progress: str,
 ) -> str:
     if state is SubmissionState.APPLYING:
@@ -152,8 +160,7 @@ def _describe_progress(
         elif not unfinished:
             ahead = f", {_count(run.ahead_boots, 'boot')} of other runs first" if run.ahead_boots else ""
             parts.append(f"{name}: waits for a device{ahead}")
-    left = sum(run.total_boots - run.done_boots for run in runs if run.state is not JobState.FINISHED)
-    parts.append(f"{_count(left, 'boot')} left" if runs else f"then {_count(planned_targets, 'target')} measured")
+    parts.append(f"{_count(boots_left, 'boot')} left" if runs else f"then {_count(planned_targets, 'target')} measured")
     return "; ".join(parts)
 
 

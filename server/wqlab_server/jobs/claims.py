@@ -14,14 +14,26 @@ from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE
 from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages import Failure
 
-from ..models import Apply, Build, CommitList, ForgeHead, ListRead, Lookup, Run, SharedBoot, ThreadLookup, fences
+from ..models import (
+    Apply,
+    Build,
+    CommitList,
+    DeviceTrial,
+    ForgeHead,
+    ListRead,
+    Lookup,
+    Run,
+    SharedBoot,
+    ThreadLookup,
+    fences,
+)
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.times import is_recent
 from .errors import NotClaimable, StaleFence
 from .state import change_state
 
-Job = Apply | Build | Run | CommitList | ForgeHead | ListRead | Lookup | SharedBoot | ThreadLookup
+Job = Apply | Build | Run | CommitList | DeviceTrial | ForgeHead | ListRead | Lookup | SharedBoot | ThreadLookup
 
 
 def describe(job: Job) -> str:

@@ -95,7 +95,8 @@ def _type_view(spec: DeviceType, counts: DeviceCounts | None, queued: int, probl
     return DeviceTypeView(
         name=spec.name,
         summary=spec.summary,
-        tested=spec.tested,
+        tested=spec.tested is True,
+        rehearsed=spec.rehearsed,
         arch=spec.arch,
         emulated=spec.emulated,
         generated=GeneratedTopology.parse(spec.name) is not None,

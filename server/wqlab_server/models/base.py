@@ -35,6 +35,7 @@ from wqlab_contracts.messages import (
     ThreadSource,
 )
 from wqlab_contracts.messages.commit_lists import CommitListResult
+from wqlab_contracts.messages.device_trials import TrialResult, TrialStepResult
 from wqlab_contracts.messages.forge_listings import ForgeListing
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_mails import ListMail, ListSource
@@ -45,6 +46,7 @@ from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_contracts.messages.storage import StorageArea
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 from wqlab_contracts.messages.walk import WalkStep
+from wqlab_contracts.new_devices.description import NewDevice
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree, WatchedTree
 from wqlab_contracts.specs.rules import ListRule
 
@@ -154,6 +156,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             LookupResult,
             LavaPool,
             MeasuredTopology,
+            NewDevice,
             OutgoingMail,
             PreviewedSeriesList,
             Profile,
@@ -164,6 +167,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             ThreadLookupResult,
             ThreadSource,
             Tree,
+            TrialResult,
             WatchedTree,
             WebhookFilter,
             dict[str, str],
@@ -177,6 +181,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             list[float],
             list[HistoryLevel],
             list[CheckStep],
+            list[TrialStepResult],
             tuple[StackFrame, ...],
             list[StorageArea],
             list[list[enums.Arm]],

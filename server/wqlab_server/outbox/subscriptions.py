@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, false, func, or_, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.subscriptions import SubscriptionRequest, SubscriptionView
-from wqlab_contracts.api.webhooks import SubmissionNotice, WebhookTarget
+from wqlab_contracts.api.webhooks import CulpritNotice, SubmissionNotice, WebhookTarget
 from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import OutboxEvent, SubscriptionKind, Verdict
 from wqlab_contracts.mail import address_of
@@ -127,6 +127,37 @@ def post_to_webhooks(
         usable = webhook.removed_at is None and webhook.paused_at is None and webhook.owner == user.name
         if usable and is_for(row, notice.data.targets, mine=is_mine(notice, user, address)):
             written += webhooks.write_to(session, settings, webhook, event, body, now=now)
+    return written
+
+
+def post_culprit_to_webhooks(
+    session: Session, settings: Settings, event: PendingEvent, notice: CulpritNotice, now: datetime
+) -> int:
+    """Write a `culprit.found` delivery for each webhook that is subscribed to regressions of its plan and device type.
+
+    Return the number of deliveries. A metric that improved gets none; a kernel failure counts as a regression.
+    """
+    found, body, written = notice.data, notice.model_dump_json(), 0
+    if found.metric is not None and found.verdict is not Verdict.REGRESSION:
+        return 0
+    rows = session.execute(
+        select(Webhook)
+        .join(Subscription, Subscription.webhook_id == Webhook.id)
+        .join(User, and_(User.id == Subscription.user_id, User.name == Webhook.owner))
+        .where(
+            Subscription.kind == SubscriptionKind.REGRESSIONS,
+            Subscription.plan == found.plan,
+            or_(Subscription.device_type.is_(None), Subscription.device_type == found.device_type),
+            Subscription.removed_at.is_(None),
+            Subscription.created_at <= notice.timestamp,
+            Webhook.removed_at.is_(None),
+            Webhook.paused_at.is_(None),
+            is_active(),
+        )
+        .order_by(Webhook.id)
+    ).scalars()
+    for webhook in rows:
+        written += webhooks.write_to(session, settings, webhook, event, body, now=now)
     return written
 
 

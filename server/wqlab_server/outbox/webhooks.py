@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.webhooks import (
     WEBHOOK_TEST,
+    CulpritNotice,
     Notice,
     SubmissionNotice,
     WebhookFilter,
@@ -228,6 +229,12 @@ def matches(wanted: WebhookFilter, owner: str, notice: Notice) -> bool:
             and (not wanted.plans or target.plan in wanted.plans)
         ]
         return bool(targets) and (not wanted.mine or notice.data.owner == owner)
+    if isinstance(notice, CulpritNotice):
+        return (
+            (not wanted.mine or notice.data.owner == owner)
+            and (not wanted.device_types or notice.data.device_type in wanted.device_types)
+            and (not wanted.plans or notice.data.plan in wanted.plans)
+        )
     if wanted.mine or wanted.plans or notice.type is OutboxEvent.LAB_LOST:
         return False
     return notice.data.device_type in wanted.device_types

@@ -29,6 +29,8 @@ from wqlab_contracts.enums import (
 )
 from wqlab_contracts.messages import ApplyResult, Failure, TakenThread
 
+from ..builds import end as build_ends
+from ..builds import locks as build_locks
 from ..builds import service as builds
 from ..comparisons import service as comparisons
 from ..jobs import claims
@@ -60,6 +62,7 @@ from ..submissions.state import end
 from ..views.conclusion import conclusion_of, kernel_failure
 from ..views.load import run_rows
 from . import health_checks, trace_boots, walks
+from .share_budget import share_budget
 
 log = structlog.get_logger(__name__)
 
@@ -121,6 +124,7 @@ def _advance_jobs(session: Session, submission: Submission, settings: Settings) 
         _ensure_builds(session, submission, apply.result, runs)
         for run in runs:
             _queue_when_built(session, run, force=submission.request.force)
+    share_budget(session, submission, runs)
     _release_from_devices_out_of_service(session, runs)
     _fail_unschedulable_runs(session, runs, settings)
     _enter_next_state(session, submission, runs, settings)
@@ -194,7 +198,7 @@ def _ensure_builds(session: Session, submission: Submission, applied: ApplyResul
                     SubmissionBuild.arm == arm,
                     SubmissionBuild.recipe == run.recipe.name,
                     SubmissionBuild.arch == spec.arch,
-                    SubmissionBuild.emulated == spec.emulated,
+                    SubmissionBuild.emulated == spec.on_bench,
                 )
             )
             build = session.get(Build, link.build_id) if link is not None else None
@@ -204,7 +208,7 @@ def _ensure_builds(session: Session, submission: Submission, applied: ApplyResul
                     source,
                     run.recipe,
                     arch=spec.arch,
-                    emulated=spec.emulated,
+                    emulated=spec.on_bench,
                     fragments=run.fragments,
                     modules=run.modules,
                     toolchain=applied.toolchain,
@@ -216,7 +220,7 @@ def _ensure_builds(session: Session, submission: Submission, applied: ApplyResul
                         arm=arm,
                         recipe=run.recipe.name,
                         arch=spec.arch,
-                        emulated=spec.emulated,
+                        emulated=spec.on_bench,
                     )
                     session.add(link)
                 link.build_id = build.id
@@ -246,10 +250,10 @@ def _queue_when_built(session: Session, run: Run, *, force: bool) -> None:
     run_builds = [(session.get_one(Build, build_id), is_baseline) for build_id, is_baseline in build_ids]
     for build, is_baseline in run_builds:
         if build.outcome is Outcome.FAILED:
-            lease.finish_unclaimed(session, run, Outcome.FAILED, builds.failure_for_arm(build, is_baseline))
+            lease.finish_unclaimed(session, run, Outcome.FAILED, build_ends.failure_for_arm(build, is_baseline))
             return
     if all(build.outcome is Outcome.PASSED for build, _ in run_builds):
-        if not force and builds.are_byte_identical([build for build, _ in run_builds]):
+        if not force and build_ends.are_byte_identical([build for build, _ in run_builds]):
             run.byte_identical = True
             lease.finish_unclaimed(session, run, Outcome.PASSED, None)
             return
@@ -261,7 +265,7 @@ def _queue_walk_when_built(session: Session, run: Run, *, force: bool) -> None:
     """Queue a waiting walk when all its builds have ended: a patch that does not build is left out of the blocks."""
     baseline = session.get_one(Build, run.baseline_build_id)
     if baseline.outcome is Outcome.FAILED:
-        lease.finish_unclaimed(session, run, Outcome.FAILED, builds.failure_for_arm(baseline, True))
+        lease.finish_unclaimed(session, run, Outcome.FAILED, build_ends.failure_for_arm(baseline, True))
         return
     all_builds = [baseline, *(session.get_one(Build, step.build_id) for step in run.walk)]
     if not all(build.outcome in {Outcome.PASSED, Outcome.FAILED} for build in all_builds):
@@ -326,7 +330,7 @@ def _cancel_unfinished_jobs(session: Session, submission: Submission, apply: App
         .order_by(Build.id)
         .with_for_update()
     ):
-        if builds.submissions_using(session, build.id) != [submission.id]:
+        if build_locks.submissions_using(session, build.id) != [submission.id]:
             continue
         if build.state is JobState.RUNNING:
             build.cancel_requested_at = build.cancel_requested_at or submission.cancel_requested_at

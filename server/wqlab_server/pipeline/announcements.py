@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.webhooks import (
+    CulpritNotice,
     DeviceNotice,
     LabNotice,
     Notice,
@@ -26,6 +27,7 @@ from ..storage.announcements import announce
 from ..storage.db import SessionFactory, clock, transaction
 from ..views.load import target_summaries
 from .answers import write_answer
+from .culprits import culprit_notice
 from .kcidb_results import write_result
 from .subscribers import collect_results, write_results
 from .tick_errors import isolate_errors
@@ -63,6 +65,8 @@ def handle(session: Session, settings: Settings, event_id: int) -> None:
     event.handled_at = now = clock(session)
     notice = notice_of(session, settings, event)
     webhooks.write_deliveries(session, settings, event, notice, now)
+    if isinstance(notice, CulpritNotice):
+        subscriptions.post_culprit_to_webhooks(session, settings, event, notice, now)
     if isinstance(notice, SubmissionNotice):
         subscriptions.post_to_webhooks(session, settings, event, notice, now)
         if event.event is OutboxEvent.SUBMISSION_FINISHED:
@@ -100,6 +104,8 @@ def notice_of(session: Session, settings: Settings, event: PendingEvent) -> Noti
                 url=f"{url}/lab",
             ),
         )
+    if event.event is OutboxEvent.CULPRIT_FOUND:
+        return culprit_notice(session, event, url)
     assert event.submission_id is not None  # noqa: S101 - every other event is about a submission
     submission = session.get_one(Submission, event.submission_id)
     targets = [

@@ -26,6 +26,7 @@ from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
 from ..submissions import service as submissions
 from .commit_pairs import Wait, text_of
+from .culprits import announce_culprit
 from .read_bisection_step import read_step
 from .shift_bisections import open_bisections
 from .submit_bisection_step import Stop, submit
@@ -199,6 +200,8 @@ def _go_on(session: Session, row: Bisection, data: DataFolder, settings: Setting
     if isinstance(action, plan.Found):
         state = BisectionState.FOUND if action.first == action.last else BisectionState.RANGE
         _end(session, row, state, _range_text(action))
+        ends = next(each for each in steps if each.kind is Kind.ENDS and each.differs)
+        announce_culprit(session, row, ends, action.shown)
 
 
 def _check_listed(row: Bisection, listed: CommitList) -> None:

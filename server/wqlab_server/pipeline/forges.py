@@ -60,10 +60,8 @@ def advance_forges(factory: SessionFactory, settings: Settings, data: LiveData) 
         ).all()
     for head_id, state in open_heads:
         with isolate_errors(factory, "forge_head", head_id), transaction(factory) as session:
-            if state is JobState.RUNNING:
-                heads.end_expired(session, head_id, settings)
-            elif state is JobState.QUEUED:
-                heads.repeat_nudge(session, head_id, settings, clock(session))
+            if state in {JobState.QUEUED, JobState.RUNNING}:
+                heads.look_after(session, head_id, settings)
             _advance(session, settings, data.current(), head_id)
 
 

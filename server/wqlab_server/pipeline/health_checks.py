@@ -259,7 +259,7 @@ def golden_kernel_build(
         return newest.failure or infrastructure_failure("the tree's base commit was not resolved")
     if newest.result is None or newest.result.baseline is None:
         return None
-    names = fragment_names(recipe, device_type.arch, device_type.emulated)
+    names = fragment_names(recipe, device_type.arch, device_type.on_bench)
     fragments = {name: data.fragment(name) for name in names}
     source, exact = newest.result.baseline, newest.result.toolchain
     modules = data.modules_of(recipe)
@@ -272,7 +272,7 @@ def golden_kernel_build(
         source,
         recipe,
         arch=device_type.arch,
-        emulated=device_type.emulated,
+        emulated=device_type.on_bench,
         fragments=fragments,
         modules=modules,
         toolchain=exact,

@@ -118,7 +118,7 @@ def _kernels(session: Session, device: Device, device_type: DeviceType) -> list[
             Submission.noise_control,
             SubmissionBuild.recipe == device_type.recipe,
             SubmissionBuild.arch == device_type.arch,
-            SubmissionBuild.emulated == device_type.emulated,
+            SubmissionBuild.emulated == device_type.on_bench,
             Build.outcome == Outcome.PASSED,
             Build.files_deleted_at.is_(None),
         )

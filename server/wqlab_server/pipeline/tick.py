@@ -21,7 +21,8 @@ from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE, BUILD, BUILD_QUEUE,
 from wqlab_contracts.enums import JobState
 from wqlab_contracts.loading import DataError
 
-from ..builds import service as builds
+from ..builds import end as build_ends
+from ..builds import locks as build_locks
 from ..jobs import claims
 from ..lab import hosts
 from ..lab import service as lab_service
@@ -118,14 +119,14 @@ def _reclaim_expired(factory: SessionFactory, settings: Settings) -> None:
         )
     for apply_id in applies:
         with isolate_errors(factory, "apply", apply_id), transaction(factory) as session:
-            apply = builds.lock_apply(session, apply_id)
+            apply = build_locks.lock_apply(session, apply_id)
             if claims.is_expired(session, apply):
-                builds.end_apply(session, apply, builds.judge_expired(apply, settings))
+                build_ends.end_apply(session, apply, build_ends.judge_expired(apply, settings))
     for build_id in late_builds:
         with isolate_errors(factory, "build", build_id), transaction(factory) as session:
-            build, submission_ids = builds.lock_build(session, build_id)
+            build, submission_ids = build_locks.lock_build(session, build_id)
             if claims.is_expired(session, build):
-                builds.end_build(session, build, submission_ids, builds.judge_expired(build, settings))
+                build_ends.end_build(session, build, submission_ids, build_ends.judge_expired(build, settings))
     for run_id in runs:
         with isolate_errors(factory, "run", run_id), transaction(factory) as session:
             run = lock_run(session, run_id)

@@ -44,6 +44,7 @@ from ..storage.db import clock
 from ..views.build import RunRows, SubmissionRows, submission_view
 from ..views.conclusion import conclusion_of, findings_of, ladder_of_rows
 from ..views.load import submission_rows
+from .budget_lines import budget_lines
 from .config_diff import config_difference
 from .environment import environment_of
 from .explanation import TracedRun, explain
@@ -81,6 +82,7 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
         summary=_summary(targets, study=submission.request.series is None),
         targets=targets,
         sweep=sweep_report(submission.request.sweep, targets),
+        budget=budget_lines(submission.request.budget, targets),
         attempts=[
             *attempts.failed_job_attempts(session, submission.id),
             *(each for run in measured for each in parts.failed_attempts(run)),
@@ -215,7 +217,7 @@ def _target(
     run = rows.run
     comparisons = [row.data for row in parts.comparisons[run.id]]
     conclusion = conclusion_of(rows, comparisons)
-    kernel = (run.recipe.name, run.device_spec.arch, run.device_spec.emulated)
+    kernel = (run.recipe.name, run.device_spec.arch, run.device_spec.on_bench)
     overheads = [boot.overhead_s for boot in rows.boots if boot.valid and boot.overhead_s is not None]
     counted = parts.instrument(rows)
     return api_report.TargetReport(

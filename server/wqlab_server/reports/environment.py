@@ -11,7 +11,7 @@ from wqlab_contracts.enums import PAIR, Arm
 from wqlab_contracts.messages.base import cut
 
 from ..models import Boot
-from ..views.environment_facts import LAB_ARGUMENT_PREFIX, NOT_COMPARED, TUNABLE_PREFIXES
+from ..views.environment_facts import LAB_ARGUMENT_PREFIX, TUNABLE_PREFIXES, is_compared
 
 ABSENT = "not reported"
 VALUES_LIMIT = 4
@@ -52,7 +52,7 @@ def _differences(boots: Sequence[Boot], config_lines: Sequence[str]) -> list[Env
     if not all(arms.values()):
         return []
     found = _argument_differences(arms)
-    for name in sorted({name for boot in boots for name in boot.environment} - NOT_COMPARED):
+    for name in sorted({name for boot in boots for name in boot.environment if is_compared(name)}):
         values = {arm: Counter(boot.environment.get(name, ABSENT) for boot in of_arm) for arm, of_arm in arms.items()}
         # A fact that varies within both arms is a measurement, and no property of an arm.
         if set(values[Arm.BASELINE]) != set(values[Arm.CANDIDATE]) and any(len(each) == 1 for each in values.values()):

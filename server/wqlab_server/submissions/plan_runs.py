@@ -46,7 +46,7 @@ def snapshot(
 ) -> dict[str, object]:
     """Return the columns of a run that are copied from the data folder. `recipe` overrides the device type's own."""
     recipe = recipe or data.recipes[device_type.recipe]
-    names = fragment_names(recipe, device_type.arch, device_type.emulated)
+    names = fragment_names(recipe, device_type.arch, device_type.on_bench)
     return {
         "device_type": device_type.name,
         "device_spec": device_type,

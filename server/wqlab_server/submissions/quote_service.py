@@ -123,7 +123,7 @@ def _kernels(
     architecture and kind of device (emulated or not)."""
     arms = [*PAIR, *BETWEEN[: boots_per_block(request) - 2]] if request.series is not None else [Arm.BASELINE]
     types = [data.device_type(target.device_type) for target in targets]
-    kinds = dict.fromkeys((request.recipe_for(spec), spec.arch, spec.emulated) for spec in types)
+    kinds = dict.fromkeys((request.recipe_for(spec), spec.arch, spec.on_bench) for spec in types)
     existing = _existing_baselines(session, request) if targets else set()
     link_s = timings.link_s(session) or LINK_S
     return [

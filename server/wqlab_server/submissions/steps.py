@@ -51,7 +51,8 @@ def steps(session: Session, submission: Submission) -> SubmissionSteps:
     event_seq = submission.event_seq  # before the other rows are read: a client that follows from here misses nothing
     rows = submission_rows(session, submission, environments=False)
     assert rows.apply is not None  # noqa: S101 - created with the submission
-    ids = [each.run.id for each in rows.runs]
+    every = [*rows.runs, *rows.traced]
+    ids = [each.run.id for each in every]
     blocks: dict[int, list[BlockAttempt]] = defaultdict(list)
     for block in session.scalars(select(BlockAttempt).where(BlockAttempt.run_id.in_(ids)).order_by(BlockAttempt.at)):
         blocks[block.run_id].append(block)
@@ -59,7 +60,7 @@ def steps(session: Session, submission: Submission) -> SubmissionSteps:
     for device in session.scalars(select(RunAttempt).where(RunAttempt.run_id.in_(ids)).order_by(RunAttempt.number)):
         devices[device.run_id].append(device)
     failed = attempts.failed_job_attempts(session, submission.id)
-    for each in rows.runs:
+    for each in every:
         failed += attempts.failed_run_attempts(each.run, each.boots, blocks[each.run.id], devices[each.run.id])
     now = clock(session)
     return SubmissionSteps(
@@ -77,6 +78,7 @@ def steps(session: Session, submission: Submission) -> SubmissionSteps:
         apply=_apply(rows.apply),
         builds=_builds(submission, rows.builds),
         runs=[_run(each, blocks[each.run.id], devices[each.run.id]) for each in rows.runs],
+        traced_runs=[_run(each, blocks[each.run.id], devices[each.run.id]) for each in rows.traced],
         attempts=[_shortened(view) for view in sorted(failed, key=lambda view: view.at or now)],
     )
 

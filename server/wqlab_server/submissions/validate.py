@@ -61,10 +61,16 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
 
 def _check_looks(request: SubmissionRequest) -> list[Mistake]:
     if request.looks is None:
-        return []
+        return [] if request.budget is None else [_mistake("/budget", "a budget needs looks, such as 6, 10, 16")]
     if request.blocks is not None:
         return [_mistake("/looks", "give either looks or a fixed number of blocks")]
-    return [] if are_looks(request.looks) else [_mistake("/looks", LOOKS_MISTAKE)]
+    if not are_looks(request.looks):
+        return [_mistake("/looks", LOOKS_MISTAKE)]
+    targets = len(request.expanded().targets)
+    if request.budget is not None and request.budget < (least := request.looks[0] * targets):
+        detail = f"{targets} targets need {least} blocks up to their first look; give a budget of at least {least}"
+        return [_mistake("/budget", detail)]
+    return []
 
 
 def _check_backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
@@ -302,8 +308,11 @@ def _check_parameters(target: Target, plan: TestPlan, emulated: bool, pointer: s
 def _value_mistake(default: str | float, value: str | float) -> str:
     """Return why `value` is not valid for a parameter whose default is `default`, or an empty string.
 
-    The type must be the default's, because scripts calculate with the value.
+    The type must be the default's, because scripts calculate with the value. A whole number is text too: `disk_nodes`
+    takes `any` or a node, and a command line cannot tell 1 from "1".
     """
+    if isinstance(default, str) and isinstance(value, int) and value >= 0:
+        return ""
     if isinstance(default, int | float) != isinstance(value, int | float):
         return f"takes {'text' if isinstance(default, str) else 'a number'}, such as {default!r}, not {value!r}"
     if isinstance(value, str):

@@ -48,6 +48,8 @@ class SubmissionRows:
     apply: models.Apply | None
     builds: Sequence[tuple[models.SubmissionBuild, models.Build]]
     runs: Sequence[RunRows]
+    traced: Sequence[RunRows]
+    """Runs of traced boots; not loaded for a report."""
     verdicts: Mapping[Verdict, int]
     eta: Estimate
 
@@ -87,6 +89,7 @@ def submission_view(rows: SubmissionRows) -> SubmissionView:
         apply=apply_view(rows.apply),
         builds=_submission_builds(rows),
         runs=[run_view(each) for each in rows.runs],
+        traced_runs=[run_view(each) for each in rows.traced],
         eta=Eta(
             finish_at=rows.eta.finish_at,
             what=rows.eta.what,

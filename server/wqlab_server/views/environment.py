@@ -10,7 +10,7 @@ from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages.base import cut
 
 from ..models import Boot, Run
-from .environment_facts import LAB_ARGUMENT_PREFIX, NOT_COMPARED, TUNABLE_PREFIXES
+from .environment_facts import LAB_ARGUMENT_PREFIX, TUNABLE_PREFIXES, is_compared
 
 _MEASURED = frozenset({"lock_entries", "encoded"})
 """Further facts that depend on the kernel's functions or on its output."""
@@ -33,7 +33,8 @@ def facts_of(run: Run, arm: Arm, boots: Iterable[Boot], compiler: str) -> dict[s
         "compiler": compiler,
         "kernel arguments": _arguments(of_arm),
     }
-    for name in sorted({name for boot in of_arm for name in boot.environment} - NOT_COMPARED - _MEASURED):
+    names = {name for boot in of_arm for name in boot.environment if is_compared(name)}
+    for name in sorted(names - _MEASURED):
         values = {boot.environment.get(name) for boot in of_arm}
         value = next(iter(values))
         if len(values) == 1 and value is not None and not name.startswith(TUNABLE_PREFIXES):

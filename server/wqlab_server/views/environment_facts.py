@@ -9,7 +9,15 @@ TUNABLE_PREFIXES = ("sysctl ", "workqueue parameter ", "scheduler ")
 NOT_COMPARED = frozenset(
     {
         *("kernel", "temperature", "locks_by_entry", "items_queued_not_started", "loaded_cpu"),
+        *("throttled", "memory errors", "conditions put back", "user processes"),
         *(f"{scope}_pods" for scope in ("cpu", "smt", "cache", "numa", "system")),  # pods in which a worker ran
     }
 )
 """Facts that a boot measures, or that identify the kernel. They differ between any two boots."""
+MEASURED_PREFIXES = ("counters ", "monitor's effect ")
+"""Prefixes of facts that a boot measures for each scenario and setting."""
+
+
+def is_compared(name: str) -> bool:
+    """Return True if a difference in this fact is one between systems, and not one between measurements."""
+    return name not in NOT_COMPARED and not name.startswith(MEASURED_PREFIXES)

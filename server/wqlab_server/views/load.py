@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Text, case, cast, func, select, type_coerce
+from sqlalchemy import ColumnElement, Text, case, cast, func, or_, select, type_coerce
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, JSONPATH, array
 from sqlalchemy.orm import Session, defer
 
@@ -30,7 +31,7 @@ from ..models import (
     Submission,
     SubmissionBuild,
 )
-from ..models.runs import needed_blocks
+from ..models.runs import needed_blocks, waits_for_budget
 from ..storage.db import clock, fetch_dict
 from .build import RunRows, SubmissionRows, count_verdicts
 
@@ -65,13 +66,16 @@ def submission_rows(
             .order_by(SubmissionBuild.id)
         )
     ]
-    query = select(Run).where(Run.submission_id == submission.id, Run.purpose != RunPurpose.TRACE).order_by(Run.id)
-    runs = session.scalars(query if snapshots else query.options(*_SNAPSHOT_COLUMNS)).all()
-    rows = run_rows(session, runs, environments=environments)
+    query = select(Run).where(Run.submission_id == submission.id).order_by(Run.id)
+    # A report needs snapshots, and reads traced boots separately.
+    query = query.where(Run.purpose != RunPurpose.TRACE) if snapshots else query.options(*_SNAPSHOT_COLUMNS)
+    loaded = run_rows(session, session.scalars(query).all(), environments=environments)
+    rows = [each for each in loaded if each.run.purpose is not RunPurpose.TRACE]
+    traced = [each for each in loaded if each.run.purpose is RunPurpose.TRACE]
     verdicts = primary_verdicts(session, [submission.id]).get(submission.id, {})
     request = submitted_request(session, submission.id)
-    eta = _eta(session, submission, apply, builds, rows, planned_targets=len(request.targets))
-    return SubmissionRows(submission, request, apply, builds, rows, verdicts, eta)
+    eta = _eta(session, submission, request, apply, builds, runs=loaded)
+    return SubmissionRows(submission, request, apply, builds, rows, traced, verdicts, eta)
 
 
 def submitted_request(session: Session, submission_id: int) -> SubmittedRequest:
@@ -137,13 +141,19 @@ def primary_verdicts(session: Session, submission_ids: Collection[int]) -> dict[
     return {submission_id: count_verdicts(pairs) for submission_id, pairs in counted.items()}
 
 
+def _is_emulated(device_spec: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Return DeviceType.emulated as an SQL expression; device types of older runs have no `rehearsal`."""
+    rehearsal = func.coalesce(device_spec["rehearsal"].astext, "false") == "true"
+    return or_(device_spec["emulation"].astext.is_not(None), rehearsal)
+
+
 def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[int, list[TargetSummary]]:
     """Return the target summaries by submission id, in the order of the request."""
     rows = session.execute(
         select(
             Run.id, Run.submission_id, Run.plan_name, Run.device_type, Run.device_name, Run.state, Run.outcome,
             Run.verdict, Run.headline, Run.boots_done, Run.blocks, Run.looked,
-            (type_coerce(Run.device_spec, JSONB)["emulation"].astext.is_not(None)).label("emulated"),
+            _is_emulated(type_coerce(Run.device_spec, JSONB)).label("emulated"),
         )
         .where(Run.submission_id.in_(submission_ids), Run.purpose != RunPurpose.TRACE)
         .order_by(Run.target, Run.id)
@@ -178,7 +188,12 @@ def _queue_positions(session: Session, device_types: Collection[str]) -> dict[in
     waiting = session.execute(
         select(Run.id, Run.device_type, Run.owner, Run.priority, Run.created_at)
         .outerjoin(Lease, Lease.run_id == Run.id)
-        .where(Run.state == JobState.QUEUED, Run.device_type.in_(device_types), Lease.run_id.is_(None))
+        .where(
+            Run.state == JobState.QUEUED,
+            Run.device_type.in_(device_types),
+            Lease.run_id.is_(None),
+            ~waits_for_budget(),
+        )
     ).all()
     scored = sorted(
         waiting,
@@ -204,11 +219,11 @@ def devices_held(session: Session) -> dict[str, int]:
 def _eta(
     session: Session,
     submission: Submission,
+    request: SubmittedRequest,
     apply: Apply | None,
     parts: Sequence[tuple[SubmissionBuild, Build]],
-    runs: Sequence[RunRows],
     *,
-    planned_targets: int,
+    runs: Sequence[RunRows],
 ) -> Estimate:
     now = clock(session)
     unfinished = submission.finished_at is None
@@ -253,9 +268,18 @@ def _eta(
             )
             for rows in runs
         ],
-        planned_targets=planned_targets,
+        planned_targets=len(request.targets),
         apply_progress=apply.progress if apply else "",
+        most_boots=_most_boots(request.budget, [rows.run for rows in runs]),
     )
+
+
+def _most_boots(budget: int | None, runs: Sequence[Run]) -> int | None:
+    """Return the most boots that `runs` together may take with a budget of blocks; None without a budget."""
+    if budget is None:
+        return None
+    block = max((len(arms) for run in runs for arms in run.blocks), default=0)
+    return budget * block + sum(run.boots_planned for run in runs if run.purpose is RunPurpose.TRACE)
 
 
 def _seconds(since: datetime | None, now: datetime) -> float:

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.enums import ArtifactKind, JobState
 from wqlab_contracts.messages import Artifact
 
-from ..builds import service as builds
+from ..builds import locks as build_locks
 from ..http.auth import Principal, Worker, only_build_workers
 from ..http.deps import Db, Store
 from ..http.downloads import StoredBytes
@@ -163,9 +163,9 @@ def _check_claim(session: Session, claim: _Claim) -> claims.Job:
         shared_boots.check_boot(session, boot, claim.fence)
         return boot
     if claim.table == "applies":
-        job: claims.Job = builds.lock_apply(session, claim.job_id)
+        job: claims.Job = build_locks.lock_apply(session, claim.job_id)
     elif claim.table == "builds":
-        job, _users = builds.lock_build(session, claim.job_id)
+        job, _users = build_locks.lock_build(session, claim.job_id)
     else:
         check_lab_of_run(session, claim.principal, claim.job_id)
         job = runs.lock_run(session, claim.job_id)

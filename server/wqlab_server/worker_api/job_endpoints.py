@@ -31,6 +31,8 @@ from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim
 from wqlab_contracts.messages.thread_lookups import FinishThreadLookup, ThreadLookupClaim
 
 from ..bisections import lists as commit_lists
+from ..builds import end as build_ends
+from ..builds import locks as build_locks
 from ..builds import service as builds
 from ..http.auth import BuildWorker, Worker
 from ..http.deps import AppSettings, Data, Db
@@ -61,7 +63,7 @@ def claim_apply(apply_id: int, body: ClaimRequest, db: Db, settings: AppSettings
 
 @router.post("/applies/{apply_id}/heartbeat")
 def heartbeat_apply(apply_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: BuildWorker) -> HeartbeatAnswer:
-    apply = builds.lock_apply(db, apply_id)
+    apply = build_locks.lock_apply(db, apply_id)
     claims.extend(apply, claims.check_fence(db, apply, body.fence), settings.claim_s)
     return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=apply.cancel_requested_at is not None)
 
@@ -73,7 +75,7 @@ def apply_events(apply_id: int, body: ProgressEvents, db: Db, _: BuildWorker) ->
 
 @router.post("/applies/{apply_id}/finish", status_code=204)
 def finish_apply(apply_id: int, body: FinishApply, db: Db, settings: AppSettings, _: BuildWorker) -> None:
-    submission_id = builds.finish_apply(db, apply_id, body.fence, body.result, settings)
+    submission_id = build_ends.finish_apply(db, apply_id, body.fence, body.result, settings)
     _wake_pipeline(db, [submission_id] if submission_id is not None else [])
 
 
@@ -88,7 +90,7 @@ def claim_build(build_id: int, body: ClaimRequest, db: Db, settings: AppSettings
 
 @router.post("/builds/{build_id}/heartbeat")
 def heartbeat_build(build_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: BuildWorker) -> HeartbeatAnswer:
-    build, _users = builds.lock_build(db, build_id)
+    build, _users = build_locks.lock_build(db, build_id)
     claims.extend(build, claims.check_fence(db, build, body.fence), settings.claim_s)
     return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=build.cancel_requested_at is not None)
 
@@ -100,7 +102,7 @@ def build_events(build_id: int, body: ProgressEvents, db: Db, _: BuildWorker) ->
 
 @router.post("/builds/{build_id}/finish", status_code=204)
 def finish_build(build_id: int, body: FinishBuild, db: Db, settings: AppSettings, _: BuildWorker) -> None:
-    _wake_pipeline(db, builds.finish_build(db, build_id, body.fence, body.result, settings))
+    _wake_pipeline(db, build_ends.finish_build(db, build_id, body.fence, body.result, settings))
 
 
 # --- runs -------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from wqlab_server.app import create_app
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory
 
-from ..browser import NARROW, THEME_RULES, WCAG_22_AA, WIDE, Person
+from ..browser import Person
 from ..conftest import ROOT
 
 sys.path[:0] = [str(ROOT), str(ROOT / "worker/tests")]
@@ -47,8 +47,6 @@ __all__ = [
     "scene_data_dir", "secrets", "sessions", "settings", "signing_key", "stores", "unused_port",
 ]  # fmt: skip
 
-VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
-"""Width in pixels, colour scheme, and accessibility rules that hold in it."""
 MakePerson = Callable[[str], Person]
 
 

@@ -32,7 +32,7 @@ from wqlab_server.storage.db import SessionFactory, clock, transaction
 from wqlab_worker.claims import reading_jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
-from .conftest import VIEWS, MakePerson
+from .conftest import MakePerson
 from .outgoing import outcome, write_mail
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
@@ -238,11 +238,7 @@ def test_webhook_receiver_that_is_gone_for_a_day(
     owner.open("/deliveries?state=given_up")
     owner.page.get_by_role("row", name="webhook.test").get_by_role("link").first.click()
     expect(owner.page.get_by_role("group", name="Attempts")).to_contain_text("gone")
-    for width, theme, rules in VIEWS:
-        owner.look(width, theme)
-        assert owner.overflow() <= 0
-        assert owner.axe(rules) == []
-        owner.photograph(pictures, f"bad-receiver-gone-{width[0]}-{theme}")
+    assert owner.faults_in_views("bad-receiver-gone", pictures) == []
     expect(owner.page.get_by_role("button", name="Send again")).to_be_visible()
 
 

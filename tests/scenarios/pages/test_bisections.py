@@ -22,8 +22,7 @@ from wqlab_contracts.specs import Tree
 from wqlab_server.models import Bisection, BisectionStep, CommitList, HistoryShift
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
-from ..browser import GOOD_LAYOUT_SHIFT, WIDE
-from .conftest import VIEWS, MakePerson
+from .conftest import MakePerson
 from .test_history import write_heads, write_line, write_tree
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
@@ -180,11 +179,58 @@ def test_a_lab_without_bisections_says_how_to_begin_one(person: MakePerson) -> N
     expect(reader.page.get_by_text("wqlab bisect --good")).to_be_visible()
 
 
+def test_a_submitter_begins_one_from_what_a_submission_has_shown(
+    person: MakePerson, scene: Scene, sessions: SessionFactory
+) -> None:
+    submission = scene.submission()
+    submitter = person("submit")
+    page = submitter.page
+    submitter.open(f"/bisections/new?good=v6.16&bad=for-next&submission={submission}&metric=no_such_metric")
+    expect(page.get_by_label("Good", exact=True)).to_have_value("v6.16")
+    expect(page.get_by_text(re.compile("^wqlab bisect --good v6.16 --bad for-next"))).to_be_visible()
+    page.get_by_role("button", name="Begin bisection").click()
+    expect(page.get_by_text("has no metric 'no_such_metric'").first).to_be_visible()
+    what = page.get_by_label("What has changed")
+    what.select_option(index=1)  # the first metric that the plan has
+    metric = what.input_value()
+    page.get_by_role("button", name="Begin bisection").click()
+    page.wait_for_url(re.compile(r"/bisections/\d+$"))
+    expect(page.get_by_role("heading", level=1, name=re.compile(f"^Bisection of {metric} on "))).to_be_visible()
+    submitter.errors.clear()  # the refused request is on the console
+    with transaction(sessions) as session:
+        (row,) = session.query(Bisection).all()
+        assert (row.owner, row.request.submission, row.request.metric) == ("submit", submission, metric)
+    submitter.open(f"/submissions/{submission}")
+    page.get_by_role("link", name=f"bisection {row.id}").click()
+    page.wait_for_url(f"**/bisections/{row.id}")
+
+
+def test_a_shift_that_is_not_searched_fills_in_the_form(
+    person: MakePerson, scene: Scene, sessions: SessionFactory
+) -> None:
+    write_bisections(scene, sessions)
+    with transaction(sessions) as session:
+        session.get_one(HistoryShift, 1).bisection_id = None
+    submitter = person("submit")
+    page = submitter.page
+    submitter.open("/history/shifts/1")
+    page.get_by_role("link", name="Bisect", exact=True).click()
+    page.wait_for_url("**/bisections/new?**")
+    expect(page.get_by_label("Good", exact=True)).not_to_be_empty()
+    expect(page.get_by_label("What has changed")).to_have_value("locks")
+    reader = person("read")
+    reader.open("/history/shifts/1")
+    expect(reader.page.get_by_role("link", name="Bisect", exact=True)).to_have_count(0)
+    reader.open("/bisections/new")
+    expect(reader.page.get_by_text("Your account may only read")).to_be_visible()
+
+
 PAGES = {
     "bisections": "/bisections",
     "bisection-found": "/bisections/1",
     "bisection-searching": "/bisections/2",
     "bisection-failed": "/bisections/3",
+    "bisection-new": "/bisections/new?good=v6.16&bad=for-next&submission=1",
     "shift-bisected": "/history/shifts/1",
 }
 
@@ -194,18 +240,9 @@ def test_pages_are_accessible_and_fit_in_both_themes_and_widths(
 ) -> None:
     write_bisections(scene, sessions)
     maintainer = person("maintain")
-    faults = []
+    faults: list[str] = []
     for name, path in PAGES.items():
         maintainer.open(path)
-        expect(maintainer.page.locator("main table, main dl").first).to_be_visible()
-        if (shift := maintainer.layout_shift()) >= GOOD_LAYOUT_SHIFT:
-            faults.append(f"{name} moves while it loads: {shift:.3f}")
-        for width, scheme, rules in VIEWS:
-            view = f"{name}-{width[0]}-{scheme}"
-            maintainer.look(width, scheme)
-            maintainer.photograph(pictures, view)
-            faults += [f"{view}: {violation}" for violation in maintainer.axe(rules)]
-            if (over := maintainer.overflow()) > 0:
-                faults.append(f"{view}: {over} px wider than its window")
-        maintainer.look(WIDE, "light")
+        expect(maintainer.page.locator("main table, main dl, main form").first).to_be_visible()
+        faults += maintainer.faults_in_views(name, pictures)
     assert not faults, "\n".join(faults)

@@ -23,8 +23,7 @@ from wqlab_server.outbox.forge_messages import ForgeStatus
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
-from ..browser import GOOD_LAYOUT_SHIFT
-from .conftest import VIEWS, MakePerson
+from .conftest import MakePerson
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(900)]
 LONG = "workqueue: wake one idle worker of the pool whose CPU has the last-level cache of the queueing CPU, not any"
@@ -136,14 +135,5 @@ def test_the_page_is_accessible_and_fits(person: MakePerson, told: int, pictures
     maintainer.open("/forges")
     expect(maintainer.page.get_by_role("table").first).to_be_visible()
     maintainer.settle()
-    faults = []
-    if (shift := maintainer.layout_shift()) >= GOOD_LAYOUT_SHIFT:
-        faults.append(f"the page moves while it loads: {shift:.3f}")
-    for width, scheme, rules in VIEWS:
-        view = f"forges-{width[0]}-{scheme}"
-        maintainer.look(width, scheme)
-        maintainer.photograph(pictures, view)
-        faults += [f"{view}: {violation}" for violation in maintainer.axe(rules)]
-        if (over := maintainer.overflow()) > 0:
-            faults.append(f"{view}: {over} px wider than its window")
+    faults = maintainer.faults_in_views("forges", pictures)
     assert not faults, "\n".join(faults)

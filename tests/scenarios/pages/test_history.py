@@ -37,8 +37,7 @@ from wqlab_server.models import (
 )
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
-from ..browser import GOOD_LAYOUT_SHIFT, WIDE
-from .conftest import VIEWS, MakePerson
+from .conftest import MakePerson
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
 
@@ -359,18 +358,9 @@ def test_pages_are_accessible_and_fit_in_both_themes_and_widths(
 ) -> None:
     write_history(scene, sessions)
     maintainer = person("maintain")
-    faults = []
+    faults: list[str] = []
     for name, path in PAGES.items():
         maintainer.open(path)
         expect(maintainer.page.locator("main svg, main article").first).to_be_visible()
-        if (shift := maintainer.layout_shift()) >= GOOD_LAYOUT_SHIFT:
-            faults.append(f"{name} moves while it loads: {shift:.3f}")
-        for width, scheme, rules in VIEWS:
-            view = f"{name}-{width[0]}-{scheme}"
-            maintainer.look(width, scheme)
-            maintainer.photograph(pictures, view)
-            faults += [f"{view}: {violation}" for violation in maintainer.axe(rules)]
-            if (over := maintainer.overflow()) > 0:
-                faults.append(f"{view}: {over} px wider than its window")
-        maintainer.look(WIDE, "light")
+        faults += maintainer.faults_in_views(name, pictures)
     assert not faults, "\n".join(faults)

@@ -23,8 +23,8 @@ from wqlab_contracts.specs.rules import ListRule
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory
 
-from ..browser import GOOD_LAYOUT_SHIFT, WIDE, Person
-from .conftest import VIEWS, MakePerson
+from ..browser import Person
+from .conftest import MakePerson
 from .watched import RULE, TREE, Lists, arrive, fill
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
@@ -251,25 +251,16 @@ def test_pages_are_accessible_and_fit_in_both_themes_and_widths(
 ) -> None:  # fmt: skip
     fill(scene, sessions, live, inbox, lists)
     admin = person("admin")
-    faults = []
+    faults: list[str] = []
     for name, path in PAGES.items():
         admin.open(path)
-        if (shift := admin.layout_shift()) >= GOOD_LAYOUT_SHIFT:
-            faults.append(f"{name} moves while it loads: {shift:.3f}")
         if name == "rule":
             finish_preview(admin.page, lists)
         if name == "rule-switch":
             admin.page.get_by_role("button", name="Switch on").click()
             finish_preview(admin.page, lists)
             expect(admin.page.get_by_role("dialog").get_by_role("button", name="Switch on")).to_be_enabled()
-        for width, scheme, rules in VIEWS:
-            view = f"{name}-{width[0]}-{scheme}"
-            admin.look(width, scheme)
-            admin.photograph(pictures, view)
-            faults += [f"{view}: {violation}" for violation in admin.axe(rules)]
-            if (over := admin.overflow()) > 0:
-                faults.append(f"{view}: {over} px wider than its window")
-        admin.look(WIDE, "light")
+        faults += admin.faults_in_views(name, pictures)
     # The bar has one item more than before: it must fit where it does not yet fold into a menu.
     for width in (720, 800, 1024):
         admin.look((width, 900), "light")

@@ -23,8 +23,7 @@ from wqlab_server.outbox import deliveries
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
-from ..browser import GOOD_LAYOUT_SHIFT, WIDE
-from .conftest import VIEWS, MakePerson
+from .conftest import MakePerson
 from .outgoing import REPORT, SUBJECT, outcome, write_mail
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
@@ -234,21 +233,12 @@ def test_pages_are_accessible_and_fit_in_both_themes_and_widths(
 ) -> None:  # fmt: skip
     found = fill(scene, sessions, lab_settings, hook, live)
     admin = person("admin")
-    faults = []
+    faults: list[str] = []
     for name, path in PAGES.items():
         admin.open(path.format(**found))
-        if (shift := admin.layout_shift()) >= GOOD_LAYOUT_SHIFT:
-            faults.append(f"{name} moves while it loads: {shift:.3f}")
         if name == "mail-edited":
             admin.page.get_by_role("button", name="Edit").click()
-        for width, scheme, rules in VIEWS:
-            view = f"{name}-{width[0]}-{scheme}"
-            admin.look(width, scheme)
-            admin.photograph(pictures, view)
-            faults += [f"{view}: {violation}" for violation in admin.axe(rules)]
-            if (over := admin.overflow()) > 0:
-                faults.append(f"{view}: {over} px wider than its window")
-        admin.look(WIDE, "light")
+        faults += admin.faults_in_views(name, pictures)
     assert not faults, "\n".join(faults)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 import pytest
+import yaml
 
 from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
 from wqlab_contracts.loading import load_data
@@ -127,9 +128,10 @@ class DeviceLab:
     def export_commanded(self) -> None:
         """Export tiny-1 under another name too, without a power port."""
         path = self.state / "labgrid/exporter.yaml"
-        groups = json.loads(path.read_text())
-        groups[COMMANDED] = {cls: it for cls, it in groups["tiny-1"].items() if cls != "NetworkPowerPort"}
-        path.write_text(json.dumps(groups))
+        groups = yaml.safe_load(path.read_text())
+        commanded = {cls: it for cls, it in groups["tiny-1"].items() if cls != "NetworkPowerPort"}
+        with path.open("a") as file:
+            file.write(f"{COMMANDED}: {json.dumps(commanded)}\n")
 
     def place(self, name: str) -> None:
         for words in (("create",), ("add-match", f"local/{name}/*")):

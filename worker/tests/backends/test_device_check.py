@@ -8,7 +8,7 @@ import pytest
 
 from wqlab_contracts.enums import Arm, DeviceStep, Outcome, RunPurpose, StepOutcome
 from wqlab_contracts.loading import load_data
-from wqlab_contracts.messages import BootVerified, CheckStep, RunJob
+from wqlab_contracts.messages import BootVerified, CheckStep, RunJob, Samples
 from wqlab_contracts.specs import Conditions
 from wqlab_worker.backends.condition_commands import NOT_AVAILABLE
 from wqlab_worker.measure.health_check_report import STEPS
@@ -17,6 +17,11 @@ from .conftest import ROOT, DeviceLab, RecordingSink
 from .test_devices import execute
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
+
+CONDITIONS = Conditions(
+    governor="performance", boost=False, smt=False, idle_latency_us=2, irq_affinity="0", transparent_hugepages="never",
+    ksm=False,
+)  # fmt: skip
 
 
 def health_check(lab: DeviceLab, run_id: int) -> RunJob:
@@ -29,7 +34,7 @@ def health_check(lab: DeviceLab, run_id: int) -> RunJob:
             "plan": plan,
             "profile": plan.emulated,
             "files": data.plan_files(plan.name),
-            "device": job.device.model_copy(update={"conditions": Conditions(governor="performance", boost=False)}),
+            "device": job.device.model_copy(update={"conditions": CONDITIONS}),
         }
     )
 
@@ -50,6 +55,18 @@ def test_fit_device_passes_every_step(device_lab: DeviceLab) -> None:
     (boot,) = sink.of(BootVerified)
     assert boot.environment["governor"] == f"{NOT_AVAILABLE} (wanted performance)", "an emulated CPU has one speed"
     assert boot.environment["boost"] == f"{NOT_AVAILABLE} (wanted off)"
+    for name in ("smt", "idle states", "irq affinity", "microcode", "user processes"):
+        print(f"{name:16}{boot.environment.get(name)}")
+    assert boot.environment["idle states"] == f"{NOT_AVAILABLE} (wanted at most 2 us)"
+    assert boot.environment["smt"] in {"off", "off (notsupported)", "off (notimplemented)"}
+    assert boot.environment["irq affinity"].startswith("0"), "an emulated device has interrupts that can be moved"
+    assert boot.environment["ksm"] == "off (not in this kernel)"
+    assert boot.environment["transparent hugepages"] == "never (not in this kernel)"
+    assert {"init", "dropbear"} <= set(boot.environment["user processes"].split())
+    facts = {name: text for each in sink.of(Samples) for name, text in each.facts.items()}
+    print(facts)
+    assert facts["hardware counters"] == "not available: no PMU"
+    assert facts["conditions put back"].endswith(" files")
 
 
 @pytest.mark.nightly  # what a topology is compared with: test_probe.py

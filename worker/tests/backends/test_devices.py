@@ -112,21 +112,22 @@ def test_reaper_frees_places_of_a_dead_worker(device_lab: DeviceLab) -> None:
     stop.extend(time.monotonic() + 600)
     booted_or_ended = threading.Event()
     sink = RecordingSink(lambda event: booted_or_ended.set() if isinstance(event, BootVerified) else None)
-    job = device_lab.job([[Arm.BASELINE]], run_id=108, device=COMMANDED, seconds=60)
+    job = device_lab.job([[Arm.BASELINE]], run_id=108, device=COMMANDED, seconds=500)
     job = job.model_copy(update={"device": job.device.model_copy(update={"power": power})})
     listing = ClearRequest(coordinator=device_lab.coordinator, lab="local")
     orphan = _OrphanedBackend(device_lab)
+    results: list[RunResult] = []
 
     def execute() -> None:
         try:
-            orphan.execute(job, job.blocks, sink, stop)
+            results.append(orphan.execute(job, job.blocks, sink, stop))
         finally:
             booted_or_ended.set()
 
     thread = threading.Thread(target=execute)
     thread.start()
     booted_or_ended.wait()
-    assert sink.of(BootVerified), sink.events
+    assert sink.of(BootVerified), results
     (held,) = clear(listing)
     assert held.place == COMMANDED
     live = [Lease(device=COMMANDED, run_id=108, fence=1, holder="w", expires_in_s=60)]
@@ -148,10 +149,10 @@ class _OrphanedBackend:
     def __init__(self, lab: DeviceLab) -> None:
         self._lab = lab
 
-    def execute(self, *arguments: Any) -> None:
+    def execute(self, *arguments: Any) -> RunResult:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("wqlab_worker.backends.labgrid.clear", lambda order: [])
-            self._lab.backend().execute(*arguments)
+            return self._lab.backend().execute(*arguments)
 
 
 def _session_pid() -> int:

@@ -15,10 +15,15 @@ from pathlib import Path
 import pytest
 
 from wqlab_contracts.messages import RunJob
+from wqlab_worker.backends.condition_commands import TOO_HOT
+from wqlab_worker.backends.console_tap import ConsoleTap, Wakeup
 from wqlab_worker.backends.lava import job_archives
 from wqlab_worker.backends.unattended.boot_files import ResultsUnreadable
+from wqlab_worker.backends.unattended.replay import Replay
+from wqlab_worker.measure.device_interface import DeviceFailure
 from wqlab_worker.measure.script_calls import calls
 
+from .conftest import RecordingSink
 from .lava_jobs import A, B
 
 
@@ -45,6 +50,14 @@ ON_DEVICE = ("lava-test-case", "lava-test-raise", "wget", "dmesg")
 @pytest.mark.parametrize(("script", "raised"), [(LACKS, False), (FAILS, True), ("exit 1\n", True), ("exit 0\n", False)])
 def test_unsupported_setup_does_not_end_the_lava_job(job: RunJob, tmp_path: Path, script: str, raised: bool) -> None:
     """Otherwise LAVA would deploy again for each remaining boot."""
+    commands, called = boot_alone(job, tmp_path, script)
+    assert ("lava-test-raise b0" in commands) is raised
+    assert any(line.startswith("lava-test-case b0.uploaded.") and line.endswith("pass") for line in commands)
+    assert called == (["setup"] if "exit 1" in script else [call.action for call in calls(job, 0)])
+
+
+def boot_alone(job: RunJob, tmp_path: Path, script: str, conditions: str = "") -> tuple[list[str], list[str]]:
+    """Run what the device runs in the first boot; return its commands, and the calls of the plan's script."""
     job = job.model_copy(update={"files": {"trivial.sh": script}})
     job_archives.overlay(job, dict.fromkeys((A, B), tmp_path / "kernel"), {}, [0], tmp_path / "overlay.tar")
     (lab := tmp_path / "lab").mkdir()
@@ -53,8 +66,9 @@ def test_unsupported_setup_does_not_end_the_lava_job(job: RunJob, tmp_path: Path
     for name in ON_DEVICE:
         (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {tmp_path}/calls\n')
         (programs / name).chmod(0o755)
-    for name in ("probe", "conditions"):
-        (lab / name).write_text("")
+    (lab / "probe").write_text("")
+    (lab / "conditions").write_text(conditions)
+    (lab / "restore").write_text('cat "$RECORD"\n' if conditions else "")
     (lab / "off-after-boot").unlink()
     (lab / "calls.sh").write_text((lab / "calls.sh").read_text().replace("lab=/lab\n", f"lab={lab}\n"))
     measure = (lab / "measure").read_text().replace("/tmp/", f"{tmp_path}/").replace("/lab/calls.sh", f"{lab}/calls.sh")
@@ -62,10 +76,28 @@ def test_unsupported_setup_does_not_end_the_lava_job(job: RunJob, tmp_path: Path
     environment = {"PATH": f"{programs}:/usr/bin:/bin"}
     subprocess.run(command, env=environment, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
     commands = (tmp_path / "calls").read_text().splitlines()
-    assert ("lava-test-raise b0" in commands) is raised
-    assert any(line.startswith("lava-test-case b0.uploaded.") and line.endswith("pass") for line in commands)
-    called = [line.split()[1].rpartition(".")[2] for line in commands if line.endswith(" --units s")]
-    assert called == (["setup"] if "exit 1" in script else [call.action for call in calls(job, 0)])
+    return commands, [line.split()[1].rpartition(".")[2] for line in commands if line.endswith(" --units s")]
+
+
+@pytest.mark.parametrize(("status", "measured"), [(0, True), (1, True), (2, True), (TOO_HOT, False)])
+def test_only_an_unmet_required_condition_keeps_a_device_from_measuring(
+    job: RunJob, tmp_path: Path, status: int, measured: bool
+) -> None:
+    conditions = f'echo "/sys/x old new" >"$RECORD"; echo "cannot write x" >&2; exit {status}\n'
+    commands, called = boot_alone(job, tmp_path, "exit 0\n", conditions)
+    assert called == ([call.action for call in calls(job, 0)] if measured else [])
+    assert ("lava-test-raise b0" in commands) is not measured
+    results = job_archives.read_results((tmp_path / "results.tgz").read_bytes())
+    assert results.restored == "/sys/x old new\n", "from the file that lists the changes"
+    assert results.conditions_stderr == "cannot write x\n"
+
+
+def test_device_that_stopped_before_its_calls_says_what_its_conditions_printed(job: RunJob) -> None:
+    results = job_archives.read_results(archive(probe="p", conditions_err="trying\nsh: x: cannot create\n"))
+    replay = Replay(job, 0, results, ConsoleTap(None, RecordingSink(), Wakeup()), "LAVA job 7")
+    first = next(calls(job, 0))
+    with pytest.raises(DeviceFailure, match="before that call; setting the conditions printed: sh: x: cannot create"):
+        replay.next_call(first.action, first.environment, first.limit_s, first.monitored)
 
 
 def archive(**members: str) -> bytes:

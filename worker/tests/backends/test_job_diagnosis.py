@@ -12,12 +12,14 @@ import pytest
 from wqlab_contracts.enums import Arm, ErrorKind
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, Finding, LavaBoot, RunJob
+from wqlab_contracts.specs import Conditions
 from wqlab_worker.backends.console_tap import Wakeup
 from wqlab_worker.backends.lava.job_definition import define
 from wqlab_worker.backends.lava.lava_client import LavaJob, LavaTestCase, LogLine
-from wqlab_worker.backends.lava.lava_device import LavaDevice
+from wqlab_worker.backends.lava.lava_device import SILENCE_S, LavaDevice, longest_silence_s
 from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.measure.device_interface import DeviceFailure
+from wqlab_worker.measure.script_calls import calls
 
 from .conftest import ROOT, RecordingSink, trivial_job
 from .lava_jobs import SOURCES
@@ -201,3 +203,10 @@ def test_boot_after_a_kernel_failure_gets_a_new_job(monkeypatch: pytest.MonkeyPa
         assert (server.submitted, len(server.cancelled)) == (position + 1, position)
     device.close()
     assert server.cancelled == [1, 2]
+
+
+def test_device_may_be_silent_while_it_cools_and_then_sets_up(job: RunJob) -> None:
+    limit = max(call.limit_s for call in calls(job, 0)) + SILENCE_S
+    assert longest_silence_s(job, 0) == limit
+    cooling = job.device.model_copy(update={"conditions": Conditions(start_below_c=50, cool_s=900)})
+    assert longest_silence_s(job.model_copy(update={"device": cooling}), 0) == limit + 900

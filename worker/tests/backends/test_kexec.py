@@ -118,7 +118,8 @@ class ScriptedMachine:
         strategy: Any = KexecStrategy.__new__(KexecStrategy)  # without labgrid's drivers
         strategy.status, strategy.stage, strategy.times = Status.unknown, None, BootTimes()
         strategy.token, strategy.golden_boot_id, strategy.public_key = "", "", "key"
-        strategy.device = SimpleNamespace(boot=BootMethod(power_off_s=0, golden_timeout_s=10), emulated=self.emulated)
+        boot = BootMethod(power_off_s=0, golden_timeout_s=10)
+        strategy.device = SimpleNamespace(boot=boot, emulated=self.emulated, netconsole=None)
         strategy.wakeup, strategy.cancel, strategy.place_lost = Wakeup(), self.stop, lambda: None
         strategy.tap = ConsoleTap(SimpleNamespace(), RecordingSink(), strategy.wakeup)
         strategy.ssh, strategy.power = self, self
@@ -257,3 +258,76 @@ def test_cancel_interrupts_a_transition(image: VariantImage) -> None:
         machine.strategy.transition(Status.variant, key=KEY, image=image)
     assert caught.value.failure.kind is ErrorKind.CANCELED
     assert machine.actions == ["off"]
+
+
+# --- faults of the device ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class HangingMachine(ScriptedMachine):
+    """After `kexec -e` the console shows only `printed`, and SSH does not answer."""
+
+    printed: str = ""
+    jumped: bool = False
+
+    def connect(self, *_: object) -> Any:
+        return "no SSH answer in 5 s" if self.jumped else None
+
+    def start(self, command: str, wakeup: Wakeup, stdin: bytes | None = None) -> Any:
+        if "kexec -e" not in command:
+            return super().start(command, wakeup, stdin)
+        self.jumped = True
+        self.strategy.tap.feed(self.printed.encode())
+        return SimpleNamespace(done=True, answer=CommandResult(0, b"", b""))
+
+
+MARKER = "[   20.000000] wqlab: kexec -e\r\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "kind", "says"),
+    [
+        (f"{MARKER}[   20.1] e1000e: hw hang\r\n", ErrorKind.INFRASTRUCTURE, "hung while it shut down its devices"),
+        (f"{MARKER}[   20.1] kexec_core: Starting new kernel\r\n", ErrorKind.KERNEL, "did not come up in 1 s"),
+        (f"{MARKER}[    0.0] Linux version 7.1.0\r\n", ErrorKind.KERNEL, "did not come up in 1 s"),
+        ("", ErrorKind.KERNEL, "not one byte came on the console after the jump"),
+    ],
+)
+def test_a_golden_system_that_hangs_before_the_jump_is_not_the_variants_failure(
+    image: VariantImage, monkeypatch: pytest.MonkeyPatch, printed: str, kind: ErrorKind, says: str
+) -> None:
+    monkeypatch.setattr(kexec, "CONSOLE_ACTIVE_S", 0.0)
+    machine = HangingMachine(printed=printed)
+    boot = machine.strategy.device.boot.model_copy(update={"variant_timeout_s": 1})
+    machine.strategy.device.boot = boot
+    with pytest.raises(DeviceFailure) as caught:
+        machine.strategy.transition(Status.variant, key=KEY, image=image)
+    assert caught.value.failure.kind is kind
+    assert says in caught.value.failure.summary
+    assert caught.value.suspect is (kind is ErrorKind.INFRASTRUCTURE)
+
+
+@dataclass
+class DyingMachine(ScriptedMachine):
+    """The variant prints its ready line and then panics, before SSH answers."""
+
+    panic: str = ""
+
+    def connect(self, *_: object) -> Any:
+        if "jump" not in self.actions:
+            return None
+        self.strategy.tap.feed(
+            f"Kernel panic - not syncing: {self.panic}\r\n"
+            f"---[ end Kernel panic - not syncing: {self.panic} ]---\r\n".encode()
+        )
+        return "connection timed out"
+
+
+@pytest.mark.parametrize(
+    ("panic", "kind"), [("Fatal exception", ErrorKind.KERNEL), ("Fatal machine check", ErrorKind.INFRASTRUCTURE)]
+)
+def test_a_panic_between_the_ready_line_and_ssh_is_named(image: VariantImage, panic: str, kind: ErrorKind) -> None:
+    with pytest.raises(DeviceFailure) as caught:
+        DyingMachine(panic=panic).strategy.transition(Status.variant, key=KEY, image=image)
+    assert caught.value.failure.kind is kind
+    assert f"Kernel panic - not syncing: {panic}" in caught.value.failure.summary

@@ -11,7 +11,9 @@ import pytest
 from wqlab_bench import qemu, qemu_program
 from wqlab_contracts import bench_addresses
 from wqlab_contracts.bench_addresses import Accelerator, Published, PublishedDevice
-from wqlab_worker.backends.labgrid import emulator_facts
+from wqlab_contracts.enums import RunPurpose
+from wqlab_contracts.messages import RunJob
+from wqlab_worker.backends.labgrid import emulator_facts, hard_limit_s
 
 
 @pytest.fixture
@@ -49,3 +51,11 @@ def test_version_and_accelerator_in_words(
     assert qemu.describe_emulator(accelerator) == f"QEMU 7.2.22, {how}"
     program.write_text("#!/bin/sh\n")
     assert re.fullmatch(f"QEMU, {how}", qemu.describe_emulator(accelerator))
+
+
+def test_time_limit_counts_the_repetitions_beside_the_monitor(job: RunJob) -> None:
+    """A cell has one untraced repetition; each of two boots has two cells and may be repeated."""
+    emulated = job.model_copy(update={"purpose": RunPurpose.CANARY, "files": job.files | {"monitor.sh": ""}})
+    hardware = emulated.model_copy(update={"device": job.device.model_copy(update={"emulated": False})})
+    extra = hard_limit_s(hardware, job.blocks) - hard_limit_s(emulated, job.blocks)
+    assert extra == 2 * 2 * 2 * job.profile.measure_timeout_s

@@ -125,6 +125,7 @@ class Scene:
     """A running variant with a script on it."""
 
     golden_timeout_s: float = 0.25
+    netconsole: str | None = None
     sink: RecordingSink = field(default_factory=RecordingSink)
     ssh: ScriptedSsh = field(default_factory=lambda: ScriptedSsh([]))
 
@@ -143,6 +144,7 @@ class Scene:
             topology=kind.topology,
             boot=boot,
             emulated=True,
+            netconsole=self.netconsole,
         )
         job = RunJob.model_construct(device=device, plan=trivial_plan(0))
         strategy: Any = self.strategy
@@ -237,6 +239,22 @@ def test_a_silent_device_is_a_hang(scene: Scene) -> None:
     assert scene.golden_timeout_s not in scene.strategy.waited
 
 
+def test_silence_on_a_console_without_input_is_not_blamed_on_the_kernel_alone() -> None:
+    """Its console and SSH need the same network."""
+    scene = Scene(netconsole="+6665@192.0.2.11/eth0,6666@192.0.2.1/")
+    scene.strategy.console.echo = b"\r\n"
+    scene.ssh.systems = [None]
+    try:
+        with pytest.raises(DeviceFailure) as caught:
+            scene.device.script("measure", {}, 0.05)
+    finally:
+        scene.strategy.tap.stop()
+    failure = caught.value.failure
+    assert (failure.kind, failure.counts_against_arm) == (ErrorKind.INFRASTRUCTURE, True)
+    assert "the network of tiny-1 is down" in failure.summary
+    assert scene.strategy.console.bytes.empty(), "nothing was typed"
+
+
 # --- a variant that does not come up --------------------------------------------------------------------------------
 
 
@@ -267,14 +285,20 @@ def test_variant_that_does_not_come_up_is_a_hang(scene: Scene, jumped: KexecStra
     assert (finding.kind, finding.fatal, finding.boot.arm) == (FindingKind.HANG, True, Arm.CANDIDATE)
 
 
-def test_variant_with_console_output_but_no_ssh_is_a_hang(scene: Scene, jumped: KexecStrategy) -> None:
-    scene.strategy.console.say(b"[    0.000000] Linux version 6.12.1\r\n")
-    scene.ssh.systems = [None] * 100
+def test_variant_with_console_output_but_no_ssh_is_a_hang(
+    scene: Scene, jumped: KexecStrategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> str:
+        scene.strategy.tap.feed(b"[    0.000000] Linux version 6.12.1\r\n")
+        return "connection refused"
+
+    monkeypatch.setattr(scene.ssh, "connect", refuse)
     assert failure_of(jumped) == (ErrorKind.KERNEL, "hang: the variant did not come up in 0.05 s")
 
 
 def test_golden_ready_line_instead_of_variant_is_a_restart(scene: Scene, jumped: KexecStrategy) -> None:
     scene.strategy.console.say(GOLDEN_READY)
+    assert scene.strategy.wakeup.wait_for(lambda: scene.strategy.tap.ready is not None, 10)
     kind, summary = failure_of(jumped, 5)
     assert kind is ErrorKind.KERNEL
     assert "the variant rebooted by itself before its userland was ready" in summary
@@ -284,3 +308,25 @@ def test_a_variant_whose_ready_line_was_garbled_is_found_by_ssh(scene: Scene, ju
     scene.ssh.systems = [OURS]
     jumped._await_variant(5)
     assert not scene.sink.of(Finding)
+
+
+MACHINE_CHECK = b"""\
+[   61.000100] mce: [Hardware Error]: CPU 0: Machine Check Exception: 5 Bank 9: be00000000000090\r
+[   61.000200] mce: [Hardware Error]: Machine check: Processor context corrupt\r
+[   61.000300] Kernel panic - not syncing: Fatal machine check\r
+[   61.000400] ---[ end Kernel panic - not syncing: Fatal machine check ]---\r
+"""
+
+
+def test_a_machine_check_is_the_devices_failure_and_no_finding_against_the_kernel(scene: Scene) -> None:
+    scene.ssh.script = LOST
+    scene.strategy.console.say(MACHINE_CHECK)
+    assert scene.strategy.wakeup.wait_for(lambda: scene.strategy.tap.fatal is not None, 10)
+    with pytest.raises(DeviceFailure) as caught:
+        scene.device.script("measure", {}, 0.05)
+    failure = caught.value.failure
+    assert failure.kind is ErrorKind.INFRASTRUCTURE and caught.value.suspect
+    assert failure.summary == (
+        "the device's hardware reported an uncorrected error: Kernel panic - not syncing: Fatal machine check"
+    )
+    assert scene.sink.of(Finding) == []

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import requests
 import serial  # type: ignore[import-untyped]
-import yaml
 from labgrid import Target
 
+from wqlab_contracts.addresses_file import read_device_type
+from wqlab_contracts.specs import DeviceType
 from wqlab_worker.backends.power import CommandPowerDriver, is_unreachable, power_errors, time_limit
 from wqlab_worker.measure.device_interface import DeviceFailure
 
@@ -51,7 +52,8 @@ def test_output_of_a_failed_power_command_is_quoted(command: str, says: str) -> 
     with pytest.raises(DeviceFailure) as caught, power_errors("off"):
         driver(command).off()
     summary = caught.value.failure.summary
-    assert summary.startswith("the power could not be switched off: the command ended with status")
+    assert summary.startswith("the power could not be switched off")
+    assert ": the command ended with status" in summary
     assert summary.endswith(says)
     assert len(summary) < 500
     assert "secret" not in summary
@@ -89,8 +91,10 @@ def test_slow_power_command_is_killed_with_its_children(tmp_path: Path) -> None:
     os.mkfifo(alive)
     reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
     power = driver(shlex.join(["sh", "-c", f"(echo started; exec sleep 50) > {alive} & wait"]))
-    with pytest.raises(DeviceFailure, match="took longer than 1 s"), time_limit(1.0, "it"), power_errors("off"):
+    limited = time_limit(1.0, "it did not end")
+    with pytest.raises(DeviceFailure, match="it did not end in 1 s") as caught, limited, power_errors("off"):
         power.off()
+    assert caught.value.suspect and caught.value.unreachable, "nothing was seen of the device"
     os.set_blocking(reader, True)
     began = time.monotonic()
     assert os.read(reader, 100) == b"started\n"
@@ -110,8 +114,10 @@ def test_example_power_command_checks_the_state_first(
     )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    example = yaml.safe_load((ROOT / "docs/hardware/device-types/xeon-8380-2s.yaml").read_text())
-    driver(example["units"][0]["power"]["turn_off"]).off()
+    file = ROOT / "docs/hardware/device-types/xeon-8380-2s.yaml"
+    power = DeviceType.model_validate(read_device_type(file, file.name, {}).plain()).units[0].power
+    assert power is not None
+    driver(power.turn_off).off()
     assert (tmp_path / "asked").read_text().split() == asked
 
 
@@ -119,3 +125,30 @@ def test_background_child_of_power_command_is_not_awaited() -> None:
     began = time.monotonic()
     driver("sh -c 'sleep 15 & exit 0'").off()
     assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error: Unable to establish IPMI v2 / RMCP+ session",
+        "Timeout: No Response from 192.0.2.20.",
+        "ssh: connect to host 192.0.2.20 port 22: No route to host",
+    ],
+)
+def test_a_tool_whose_other_side_does_not_answer_says_nothing_about_the_device(said: str) -> None:
+    with pytest.raises(DeviceFailure) as caught, power_errors("off"):
+        driver(shlex.join(["sh", "-c", f"echo {shlex.quote(said)} >&2; exit 1"])).off()
+    failure = caught.value.failure
+    assert failure.summary.startswith(
+        "the power could not be switched off, because the power controller did not answer"
+    )
+    assert said in failure.summary and "The lab tries again by itself" in failure.advice
+    assert caught.value.unreachable
+
+
+def test_a_bmc_that_refuses_to_switch_off_what_is_off_gets_advice() -> None:
+    said = "Set Chassis Power Control to Down/Off failed: Command not supported in present state"
+    with pytest.raises(DeviceFailure) as caught, power_errors("off"):
+        driver(shlex.join(["sh", "-c", f"echo {shlex.quote(said)} >&2; exit 1"])).off()
+    assert "ask for `chassis power status` first" in caught.value.failure.advice
+    assert not caught.value.unreachable

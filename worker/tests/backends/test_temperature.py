@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from wqlab_worker.backends import temperature
 
-CLASS = "sys/class"
+from .sysfs_trees import Device
+
 RYZEN = {
     "hwmon/hwmon0/name": "nvme",
     "hwmon/hwmon0/temp1_input": "62850",
@@ -60,27 +60,24 @@ UNCONNECTED = {"hwmon/hwmon0/name": "k10temp", "hwmon/hwmon0/temp1_input": "-273
 SILENT = {"hwmon/hwmon0/name": "coretemp", "hwmon/hwmon0/temp1_input": "", "hwmon/hwmon0/temp2_input": "44000"}
 
 
-@pytest.mark.parametrize(
-    ("sensors", "degrees"),
-    [
-        (RYZEN, 47.875),
-        (XEON, 54.0),
-        (SC7180, 53.4),
-        (RK3588, 46.2),
-        (LS1088A, 78.0),
-        (UNNAMED, 43.0),
-        (UNCONNECTED, None),
-        # A disk's sensor must not replace a missing CPU sensor: a hot CPU would pass as cool.
-        (UNCONNECTED | {"hwmon/hwmon1/name": "nvme", "hwmon/hwmon1/temp1_input": "38000"}, None),
-        (SILENT, 44.0),
-        ({}, None),
-    ],
-)
+TREES: list[tuple[dict[str, str], float | None]] = [
+    (RYZEN, 47.875),
+    (XEON, 54.0),
+    (SC7180, 53.4),
+    (RK3588, 46.2),
+    (LS1088A, 78.0),
+    (UNNAMED, 43.0),
+    (UNCONNECTED, None),
+    # A disk's sensor must not replace a missing CPU sensor: a hot CPU would pass as cool.
+    (UNCONNECTED | {"hwmon/hwmon1/name": "nvme", "hwmon/hwmon1/temp1_input": "38000"}, None),
+    (SILENT, 44.0),
+    ({}, None),
+]
+"""Sensors below /sys/class, and the temperature of the hottest CPU in degrees Celsius."""
+
+
+@pytest.mark.parametrize(("sensors", "degrees"), TREES)
 def test_the_cpus_hottest_sensor_counts(tmp_path: Path, sensors: dict[str, str], degrees: float | None) -> None:
-    for name, text in sensors.items():
-        path = tmp_path / CLASS / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
-    command = temperature.read_command(str(tmp_path))
-    answer = subprocess.run(["/bin/sh", "-c", command], check=True, capture_output=True, text=True).stdout
+    device = Device(tmp_path, {f"sys/class/{name}": text for name, text in sensors.items()})
+    answer = device.run(temperature.read_command())
     assert temperature.hottest_celsius(temperature.parse_files(answer)) == degrees

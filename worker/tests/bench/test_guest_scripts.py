@@ -79,6 +79,16 @@ def test_disks_get_the_names_of_udev(tmp_path: Path) -> None:
     assert disks.output == ""
 
 
+def test_sata_disk_without_wwn_is_named(tmp_path: Path) -> None:
+    """Its page 0x83 ends with the serial number."""
+    disks = Disks(tmp_path)
+    serial, model = b"SERIAL0004          ", b"QEMU HARDDISK                           "
+    page = b"\x00\x83\x00\x60\x02\x00\x00\x14" + serial + b"\x02\x01\x00\x44ATA     " + model + serial
+    disks.add("sda", "sda1", vpd_pg83=page, wwid="t10.ATA     QEMU HARDDISK")
+    name = "ata-QEMU_HARDDISK_SERIAL0004"
+    assert disks.links() == {name: "../../sda", f"{name}-part1": "../../sda1"}
+
+
 def test_name_of_two_disks_is_linked_to_neither(tmp_path: Path) -> None:
     disks = Disks(tmp_path)
     for number in range(3):

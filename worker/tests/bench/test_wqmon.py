@@ -84,7 +84,7 @@ class Memory:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wqmon")
-    rootfs.Image("x86_64", folder, folder).monitor()
+    rootfs.Image("x86_64", folder, folder).static_program(rootfs._MONITOR)
     return folder / "wqmon"
 
 

@@ -128,7 +128,7 @@ class ScriptedDevice:
     boots: list[BootKey] = field(default_factory=list)
     scripts: list[tuple[BootKey, str, dict[str, str]]] = field(default_factory=list)
     console: str = ""
-    restored: dict[str, str] = field(default_factory=dict)
+    on_restore: Callable[[], dict[str, str]] = dict
     monitored: list[bool] = field(default_factory=list)
     """For each `measure` call in order, True if it was monitored."""
 
@@ -162,7 +162,7 @@ class ScriptedDevice:
         return ScriptOutput(output, "", int(action == "setup" and "unsupported" in output), 2.0)
 
     def restore(self) -> dict[str, str]:
-        return self.restored
+        return self.on_restore()
 
     def wait_for_console(self, text: str, timeout_s: float) -> bool:
         return text in self.console

@@ -65,7 +65,9 @@ def test_counts_become_rows_and_a_table_that_reads_back() -> None:
     ],
 )
 def test_unreadable_lines_are_left_out_and_counted(line: str) -> None:
-    assert [(row.topic, row.name) for row in rows([line])] == [(TracedTopic.NOTE, "1 unreadable lines are left out")]
+    assert [(row.topic, row.name) for row in rows([line])] == [
+        (TracedTopic.NOTE, f"1 unreadable lines are left out, such as {line[:40]!r}")
+    ]
 
 
 @given(st.lists(st.text(), max_size=8), st.text())

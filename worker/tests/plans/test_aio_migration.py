@@ -82,7 +82,7 @@ def test_changed_knob_is_reported(tmp_path: Path) -> None:
 def test_kernel_without_tracing_still_has_the_setting(tmp_path: Path) -> None:
     environment = kernel(tmp_path, **EEVDF)
     environment |= {"TRACE": "1", "SETTING_GRANULARITY": "default", "SETTING_BASE_SLICE": "4ms"}
-    stand_ins = "mount() { return 1; }\nprepare_file() { :; }\nworkload() { exit 9; }\nkeep_knobs\n"
+    stand_ins = "mount() { return 1; }\nprepare_file() { :; }\nsettle() { :; }\nworkload() { exit 9; }\nkeep_knobs\n"
     found = call(NAME, f"{stand_ins}measure", tmp_path, **environment)
     assert found.unsupported == [("traced", "this kernel has no event sched_migrate_task")]
     assert found.settings == found.settings_after == {"granularity": "default", "base_slice": "4ms"}

@@ -190,8 +190,12 @@ CRYPT_SETUP = """\
 nproc() { echo %d; }
 memory_available_mib() { echo %d; }
 need() { :; }
+check_jobs() { :; }
+settle() { :; }
+nodes_in_use() { :; }
 memory_disk() { echo "made of $2 MiB"; }
 dd() { record fact written "$*"; }
+fio() { record fact written "$*"; }
 blockdev() { echo 2048; }
 dmsetup() { :; }
 DEVICE=%s
@@ -217,9 +221,16 @@ def test_the_memory_disk_of_dm_crypt_takes_no_more_than_half_of_the_memory(
 ) -> None:
     asked = 128 if emulated else 8192
     facts = crypt_setup(tmp_path, name, 8, memory_mib, emulated=emulated).facts
-    assert facts["written"].endswith(f"of=made of {mib} MiB bs=1M count={mib}")
+    if emulated:
+        assert facts["written"].endswith(f"of=made of {mib} MiB bs=1M count={mib}")
+    else:
+        assert f"--filename=made of {mib} MiB --rw=write --bs=1M --direct=1" in facts["written"]
+        assert "--cpus_allowed=0" in facts["written"], "by the CPUs of node 0"
     scaled = f" (scaled to this device's memory; the plan asks for {asked} MiB)" if mib < asked else ""
-    assert facts["disk"] == f"null_blk memory_backed, {mib} MiB, 8 queues, prewritten{scaled}"
+    assert (
+        facts["disk"]
+        == f"null_blk memory_backed, {mib} MiB, 8 queues, prewritten{'' if emulated else ' on node 0'}{scaled}"
+    )
 
 
 @pytest.mark.parametrize(("memory_mib", "mib", "why"), [(8192, 256, "1 MiB for each of 256"), (400, 200, "scaled to")])
@@ -255,7 +266,7 @@ def test_a_disk_without_a_region_for_each_issuer_makes_that_point_unsupported(
         (folder / knob).touch()
     device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
     stand_ins = (
-        f"DEVICE={device}\nnproc() {{ echo 24; }}\n"
+        f"DEVICE={device}\nnproc() {{ echo 24; }}\nsettle() {{ :; }}\n"
         f"knob_folder() {{ echo {folder}; }}\nblockdev() {{ echo {mib << 20}; }}\n"
         'run_fio() { record fact fio "$*"; }\ntrace_start() { record fact traced yes; return 1; }\n'
     )

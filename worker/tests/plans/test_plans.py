@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_contracts.enums import DeviceStep, StepOutcome, TraceMode
+from wqlab_contracts.enums import DeviceStep, ErrorKind, StepOutcome, TraceMode
 from wqlab_contracts.specs import Profile
 
 from .scripts import NAMES, PLANS, SHELL, call, plan, script
@@ -103,6 +103,47 @@ def test_each_online_cpu_reports_its_topology(tmp_path: Path, control: str, onli
     (tmp_path / f"devices/system/cpu/cpu{cpu}/topology/core_id").unlink()
     found = call("health-check", "(check_topology) || :", tmp_path, SYS=str(tmp_path))
     assert found.failure and found.failure.summary == f"cpu{cpu} reports no topology/core_id"
+
+
+@pytest.mark.parametrize("seconds", [10, 3155760063])
+def test_a_clock_without_battery_is_named_also_if_it_lacks_a_century(tmp_path: Path, seconds: int) -> None:
+    clock = f'date() {{ if [ "${{1:-}}" = +%s ]; then echo {seconds}; else echo "Wed Jan  1 2070"; fi; }}'
+    found = call("health-check", f"{clock}\n(check_clock) || :", tmp_path)
+    assert found.failure and found.failure.summary.startswith(
+        "the clock says Wed Jan  1 2070, which is not between 2020 and 2059. Set it in the firmware"
+    )
+
+
+def test_a_missing_scratch_disk_is_named_with_the_disks_that_are_there(tmp_path: Path) -> None:
+    """Each disk has several names; partitions are no disks."""
+    links = tmp_path / "by-id"
+    links.mkdir()
+    for name, target in {"nvme-eui.1": "n1", "nvme-A_1": "n1", "nvme-A_1-part1": "n1p1", "nvme-B_2": "n2"}.items():
+        (tmp_path / target).touch()
+        (links / name).symlink_to(tmp_path / target)
+    wanted = "/dev/disk/by-id/nvme-C_3"
+    found = call("health-check", "(check_scratch) || :", tmp_path, DISKS=str(links), WQLAB_SCRATCH=wanted)
+    assert found.failure and found.failure.summary == (
+        f"scratch device {wanted} does not exist: the disk is missing or was replaced; the disks of this device are "
+        "nvme-A_1, nvme-B_2"
+    )
+
+
+def test_a_disk_that_refuses_writes_is_named(tmp_path: Path) -> None:
+    """/dev/full reads as zeros, and each write to it fails."""
+    found = call("health-check", "(rewrite_block /dev/full) || :", tmp_path)
+    assert found.failure and found.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert "scratch device /dev/full cannot be written, though it is not marked read-only" in found.failure.summary
+    assert "No space left on device" in found.failure.summary
+
+
+def test_a_disk_that_can_be_written_keeps_its_contents(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    content = bytes(range(256)) * 64
+    disk.write_bytes(content)
+    found = call("health-check", f"rewrite_block {disk}", tmp_path)
+    assert found.failure is None
+    assert disk.read_bytes() == content
 
 
 @pytest.mark.parametrize("caller", ["", "[    T1]", "[  C12]"])

@@ -18,7 +18,8 @@ clean() { # TEXT: strip spaces and replace characters that are invalid in a name
 }
 
 ata_identity() { # FOLDER of a disk: print MODEL_SERIAL from page 0x83, which SCSI translation makes for SATA disks
-	tr -c ' -~' '\n' <"$1/device/vpd_pg83" 2>/dev/null | sed -n 's/^DATA     \(.\{40\}\)\(.\{20\}\).*/\1|\2/p' |
+	# The page of a disk without a WWN ends with the serial number: the echo ends its line, which read would miss.
+	{ tr -c ' -~' '\n' <"$1/device/vpd_pg83" && echo; } 2>/dev/null | sed -n 's/^DATA     \(.\{40\}\)\(.\{20\}\).*/\1|\2/p' |
 		while IFS='|' read -r model serial; do echo "$(clean "$model")_$(clean "$serial")"; done
 }
 

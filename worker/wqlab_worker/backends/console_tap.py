@@ -25,6 +25,7 @@ REPORT_IDLE_S = 2.0
 """A kernel report is complete after this much silence, even without its end marker."""
 READ_S = 0.5
 """Longest time until the reader notices that it has to stop; bytes wake it at once."""
+REOPEN_INTERVAL_S = 3.0
 TAIL_LIMIT = 64 << 10
 """Number of last console bytes of a boot that `contains` searches."""
 FINDINGS_LIMIT = 200
@@ -78,10 +79,32 @@ class ConsoleTap:
         self.read_error: str | None = None
         """Why the console can no longer be read; None while it can."""
         self._tail = b""
+        self.bytes_while_off = 0
+        """Bytes read between the power off and the power on of this boot."""
         self.last_output = 0.0
         """time.monotonic() of the last byte."""
 
     def start(self) -> None:
+        self._thread.start()
+
+    def reopen(self, stopped: Callable[[], bool], timeout_s: float) -> None:
+        """Open the console again after a read error. `read_error` stays if it cannot be opened in `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
+        self._thread.join(timeout=5)
+        self._console.close()
+        while True:
+            try:
+                self._console.open()
+            except (SerialException, OSError) as error:
+                self.read_error = f"the connection to the console broke and cannot be opened again: {error}"
+            else:
+                break
+            if self._wakeup.wait_for(stopped, min(REOPEN_INTERVAL_S, deadline - time.monotonic())):
+                return
+            if time.monotonic() >= deadline:
+                return
+        self.read_error = None
+        self._thread = threading.Thread(target=self._read, name="console", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -128,6 +151,15 @@ class ConsoleTap:
         return text.encode() in self._tail
 
     @property
+    def tail(self) -> bytes:
+        """The last TAIL_LIMIT bytes of this boot's console."""
+        return self._tail
+
+    def count_while_off(self) -> None:
+        """Count the bytes from here until the next boot begins: a device without power prints nothing."""
+        self.bytes_while_off = 0
+
+    @property
     def offset(self) -> int:
         """Bytes of this boot's console read so far."""
         return self._offset
@@ -149,7 +181,7 @@ class ConsoleTap:
             try:
                 data = self._next_bytes()
             except (SerialException, OSError) as error:
-                self.read_error = f"the console cannot be read: {error}"
+                self.read_error = f"the connection to the console broke: {error}"
                 self._wakeup.notify()
                 return
             with self._lock:
@@ -173,6 +205,7 @@ class ConsoleTap:
 
     def _process(self, data: bytes) -> None:
         if self._key is None:
+            self.bytes_while_off += len(data)
             return
         self.last_output = time.monotonic()
         offset, self._offset = self._offset, self._offset + len(data)
@@ -194,6 +227,9 @@ class ConsoleTap:
             self.fatal = report
         if not self._variant:
             log.warning("golden system reported", kind=report.kind.value, title=report.title)
+            return
+        if report.of_hardware:
+            log.warning("hardware reported an uncorrected error", title=report.title)
             return
         if not report.fatal:
             self._findings_left -= 1

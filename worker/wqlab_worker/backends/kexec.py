@@ -22,12 +22,14 @@ from labgrid.strategy import Strategy
 from wqlab_contracts.enums import DeviceStep, FindingKind
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import BootKey, DeviceFacts
+from wqlab_contracts.specs import console_arguments
 
 from ..measure.detect import Report
 from ..measure.device_interface import DeviceFailure
+from . import diagnose_boot
 from .console_tap import ConsoleTap, Wakeup
 from .interface import Cancel, kexec_options, upload_check
-from .power import POWER_TIMEOUT_S, power_errors, time_limit
+from .power import power_errors, power_time_limit
 from .ssh import CommandResult
 from .verify_boot import infrastructure_failure, kernel_failure
 
@@ -38,6 +40,10 @@ QUIET_S = 10.0
 CONSOLE_ACTIVE_S = 30.0
 SLOW_BOOT_FACTOR = 3
 """A boot with console output in the last CONSOLE_ACTIVE_S may take its timeout times this factor."""
+SETTLE_S = 3.0
+"""After this time without power nothing is left to print: buffers of a BMC and console server are empty."""
+REOPEN_S = 120.0
+"""Longest time to open a console again whose connection broke; a BMC restarts in a minute or two."""
 UPTIME_SLACK_S = 5.0
 """Largest difference between the device's clock and the worker's during a boot."""
 UPLOAD_TIMEOUT_S = 180.0
@@ -49,7 +55,7 @@ PLACE_LOST_ADVICE = (
     "No fault of the device was found. If the labgrid coordinator is not running, start it. Otherwise run "
     "`labgrid-client who` to see who took the place. Quarantine a device before anyone works on it manually."
 )
-_VARIANT = "the variant"
+_GOLDEN, _VARIANT = "the golden system", "the variant"
 
 
 class Status(enum.Enum):
@@ -139,7 +145,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
     def _switch_off(self) -> None:
         self.ssh.close()
         self.target.activate(self.power)
-        with time_limit(POWER_TIMEOUT_S, "switching the power off"), power_errors("off"):
+        with power_time_limit("off"), power_errors("off"):
             self.power.off()
         self.tap.end_boot()
 
@@ -150,16 +156,20 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.times = BootTimes()
         self.jumped = False
         self.stage = DeviceStep.POWER
+        if self.tap.read_error:
+            self.tap.reopen(self.cancel.is_set, REOPEN_S)
         return time.monotonic()
 
     def _switch_on(self, key: BootKey) -> None:
         """Switch the power on, with the console already open, and wait for the golden system."""
         # The device must stay off this long to be cold; no event reports a discharged capacitor.
-        self.wait(lambda: False, self.device.boot.power_off_s)
+        self.wait(lambda: False, min(SETTLE_S, self.device.boot.power_off_s))
+        self.tap.count_while_off()
+        self.wait(lambda: False, max(0.0, self.device.boot.power_off_s - SETTLE_S))
         self.status = Status.unknown
         self.tap.begin_boot(key)
         power_on_time = time.monotonic()
-        with time_limit(POWER_TIMEOUT_S, "switching the power on"), power_errors("on"):
+        with power_time_limit("on"), power_errors("on"):
             self.power.on()
         self.stage = DeviceStep.GOLDEN
         self._await_golden(power_on_time, self.device.boot.golden_timeout_s)
@@ -167,33 +177,22 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
     def _await_golden(self, power_on_time: float, timeout_s: float) -> None:
         """Wait for the golden system's ready line and connect by SSH. `power_on_time` is in monotonic seconds."""
         started = time.monotonic()
+        ssh_said: str | None = None
         while (left := self._time_left(started, timeout_s)) > 0:
             self.wait(lambda: self.tap.ready is not None or self.tap.fatal is not None, min(left, QUIET_S))
-            if self.tap.fatal:
-                report = self._complete_report()
-                raise infrastructure_failure(
-                    f"the golden system failed: {report.kind.value}: {report.title}",
-                    excerpt=report.excerpt,
-                    suspect=True,
-                )
+            self._raise_if_fatal(_GOLDEN)
             if self.tap.ready:
-                self._connect("the golden system")
+                self._connect(_GOLDEN)
                 self.golden_boot_id = self.tap.ready.boot_id
                 return
             quiet = time.monotonic() - self.tap.last_output >= QUIET_S
-            if quiet and self.ssh.connect(self.wakeup, self._interrupted, min(5.0, left)) is None:
-                self.golden_boot_id = self._check_cold_boot(time.monotonic() - power_on_time)
-                return
+            if quiet:
+                ssh_said = self.ssh.connect(self.wakeup, self._interrupted, min(5.0, left))
+                if ssh_said is None:
+                    self.golden_boot_id = self._check_cold_boot(time.monotonic() - power_on_time)
+                    return
             self._raise_if_interrupted()
-        if not self.tap.offset:
-            self.stage = DeviceStep.CONSOLE
-        output = f"{self.tap.offset} bytes came on the console" if self.tap.offset else "the console stayed silent"
-        raise infrastructure_failure(
-            f"the golden system did not come up in {timeout_s} s: {output}",
-            advice="The lab tries again, and checks the device. If that fails too, check the device's power, console "
-            "and boot disk.",
-            suspect=True,
-        )
+        raise diagnose_boot.golden_not_up(self.tap, timeout_s, ssh_said)
 
     def _check_cold_boot(self, since_power_on_s: float) -> str:
         """Return the boot id of a golden system that printed no ready line.
@@ -216,7 +215,9 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             raise infrastructure_failure(
                 f"the device was never off: the system that answers has been up for {up_s:.0f} s, and the power was "
                 f"switched on {since_power_on_s:.0f} s ago",
-                advice="The power switch acts on something else. Find the outlet or command of this device.",
+                advice="The BMC or PDU accepted the command, and this device did not go off: the command switches "
+                "something else, or a relay sticks, or a second power supply is connected. Find the outlet or command "
+                "of this device, and switch it by hand.",
                 excerpt=command_line.strip()[-2000:],
                 suspect=True,
             )
@@ -253,7 +254,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         """Return the variant's kernel command line. The device type's arguments come last and take precedence."""
         boot = self.device.boot
         words = [
-            f"console={boot.console_device},{boot.console_speed}",
+            console_arguments(boot, self.device.netconsole),
             "panic=0",  # stop after a panic: a golden boot must not follow its report
             f"wqlab.token={self.token}",
             f"wqlab.ssh={self.public_key}",
@@ -289,6 +290,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.tap.begin_variant()
         self.jumped = True
         self.ssh.start(
+            f"echo '<5>{diagnose_boot.KEXEC_MARKER}' > /dev/kmsg; "
             "setsid sh -c 'for n in /sys/class/net/*; do ip link set ${n##*/} down; done; exec kexec -e' "
             "< /dev/null > /dev/null 2>&1 &",
             self.wakeup,
@@ -304,8 +306,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         try:
             while (left := self._time_left(started, timeout_s)) > 0:
                 self.wait(lambda: self.tap.ready is not None or self.tap.fatal is not None, min(left, QUIET_S))
-                if self.tap.fatal:
-                    raise kernel_failure(self._complete_report())
+                self._raise_if_fatal(_VARIANT)
                 if self.tap.ready:
                     self.ssh.close()
                     self._check_ready(self.tap.ready.token)
@@ -317,6 +318,8 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         except DeviceFailure:
             self.ssh.close()
             raise
+        if hung := diagnose_boot.hung_before_jump(self.tap, timeout_s):
+            raise hung
         silence = "" if self.tap.offset > offset else "; not one byte came on the console after the jump"
         title = f"the variant did not come up in {timeout_s} s{silence}"
         raise kernel_failure(self.tap.add_finding(FindingKind.HANG, title, self._report_excerpts()))
@@ -376,13 +379,15 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         return answer
 
     def _connect(self, system: str) -> None:
-        reason = self.ssh.connect(self.wakeup, self._interrupted, CONNECT_TIMEOUT_S)
+        def stopped() -> bool:
+            return self._interrupted() or self.tap.fatal is not None
+
+        reason = self.ssh.connect(self.wakeup, stopped, CONNECT_TIMEOUT_S)
         if reason is not None:
             self._raise_if_interrupted()
-            raise infrastructure_failure(
-                f"{system} is up, but does not answer by SSH: {reason}",
-                suspect=True,
-                of_variant=system == _VARIANT,
+            self._raise_if_fatal(system)
+            raise diagnose_boot.no_ssh_answer(
+                self.tap, system, self.ssh.address, reason, of_variant=system == _VARIANT, stage=None
             )
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
@@ -390,6 +395,17 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         result = self.wakeup.wait_for(lambda: self._interrupted() or condition(), timeout_s)
         self._raise_if_interrupted()
         return result
+
+    def _raise_if_fatal(self, system: str) -> None:
+        """Raise DeviceFailure if the system reported a fatal error. That of a golden system is the device's."""
+        if not self.tap.fatal:
+            return
+        report = self._complete_report()
+        if system == _VARIANT or report.of_hardware:
+            raise kernel_failure(report)
+        raise infrastructure_failure(
+            f"the golden system failed: {report.kind.value}: {report.title}", excerpt=report.excerpt, suspect=True
+        )
 
     def _complete_report(self) -> Report:
         """Return the fatal report once it is printed to its end."""
@@ -405,7 +421,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         if self.cancel.failure:
             raise DeviceFailure(self.cancel.failure)
         if reason := self.place_lost():
-            raise infrastructure_failure(reason, advice=PLACE_LOST_ADVICE)
+            raise infrastructure_failure(reason, advice=PLACE_LOST_ADVICE, place_lost=True)
         if self.tap.read_error:
             self.stage = DeviceStep.CONSOLE
-            raise infrastructure_failure(self.tap.read_error)
+            raise infrastructure_failure(self.tap.read_error, advice=diagnose_boot.CONSOLE_BROKE_ADVICE)

@@ -19,6 +19,7 @@ from wqlab_contracts.enums import ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BlockPlan, Failure, RunJob, RunResult
 
 from ..build.modules import files_for_kernel
+from ..measure.script_calls import repetitions
 from .interface import Cancel, EventSink
 from .session_messages import (
     HELD_PLACES,
@@ -193,9 +194,8 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 def hard_limit_s(job: RunJob, remaining: Sequence[BlockPlan]) -> float:
     """Return the longest time of these blocks in seconds: each step takes its limit, each block is repeated once."""
-    counts = job.profile.repetitions
     measuring = (
-        (counts.warmup + counts.untraced + counts.traced)
+        len(list(repetitions(job)))
         * len(job.plan.scenarios)
         * len(job.profile.settings)
         * job.profile.measure_timeout_s

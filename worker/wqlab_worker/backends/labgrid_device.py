@@ -16,7 +16,7 @@ from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
 from ..measure.device_interface import DeviceFailure, ScriptOutput, VerifiedBoot
 from ..measure.script_calls import observer
-from . import probe
+from . import diagnose_boot, diagnose_console, probe
 from .device_conditions import DeviceConditions
 from .kexec import KexecStrategy, Status, VariantImage
 from .ssh import CommandResult
@@ -56,6 +56,8 @@ class LabgridDevice:
         try:
             strategy.transition(Status.variant, key=key, image=self._images[kernel.image.sha256])
             probed = self._verify(key.arm, kernel)
+            if unusable := diagnose_boot.unusable_console(strategy.tap, self._job.device.name):
+                raise unusable
             strategy.stage = DeviceStep.FITNESS
             conditions = self._conditions.apply()
         except DeviceFailure as error:
@@ -85,7 +87,7 @@ class LabgridDevice:
         )
 
     def restore(self) -> dict[str, str]:
-        return self._conditions.restore()
+        return {**self._conditions.restore(), **diagnose_console.hardware_errors(self._strategy.tap.tail)}
 
     def wait_for_console(self, text: str, timeout_s: float) -> bool:
         return self._strategy.wait(lambda: self._strategy.tap.contains(text), timeout_s)
@@ -171,6 +173,14 @@ class LabgridDevice:
         console_offset = tap.offset
         if failure := self._failure_by_ssh(action, timeout_s, disconnected):
             return failure
+        if tap.offset == console_offset and self._job.device.netconsole is not None:
+            return self._kernel_gone_failure(action, None) or infrastructure_failure(
+                f"no answer by SSH and no console output during `{action}`: the kernel hangs, or the network of "
+                f"{self._job.device.name} is down",
+                advice="Netconsole and SSH need the same network, so the lab cannot tell which. If the baseline passes "
+                "and the series fails again, it is the series.",
+                of_variant=True,
+            )
         if tap.offset == console_offset and not self._console_echoes():
             title = f"no answer by SSH and no console output during `{action}`"
             return self._kernel_gone_failure(action, None) or kernel_failure(

@@ -36,7 +36,7 @@ from . import coordinator
 from .console_tap import ConsoleTap, Wakeup
 from .kexec import KexecStrategy, VariantImage
 from .labgrid_device import LabgridDevice
-from .power import POWER_TIMEOUT_S, CommandPowerDriver, is_unreachable, time_limit
+from .power import POWER_TIMEOUT_S, CommandPowerDriver, is_unreachable, power_time_limit, time_limit
 from .session_messages import (
     HELD_PLACES,
     ArtifactMessage,
@@ -148,7 +148,7 @@ def _with_device(
     strategy.public_key = public_key_blob(request.ssh_key.with_suffix(".pub"))
     images = {sha256: VariantImage(image.path, image.sha256) for sha256, image in request.images.items()}
     try:
-        with time_limit(POWER_TIMEOUT_S, "opening the console"), _console_errors():
+        with time_limit(POWER_TIMEOUT_S, "the console could not be opened"), _console_errors():
             target.activate(console)
         tap.start()
         return measure(
@@ -210,7 +210,7 @@ def _power_off(
     try:
         target = device_target(item.place, [resource for resource in resources if resource.cls == coordinator.POWER])
         power = _power_driver(target, commands)
-        with time_limit(POWER_TIMEOUT_S, "switching the power off"):
+        with power_time_limit("off"):
             target.activate(power)
             power.off()
     except Exception as error:

@@ -15,7 +15,7 @@ from wqlab_contracts.specs import LastLevel, Topology
 from ..build.build_id import build_id_in_notes
 from ..linear_patterns import LinearPattern
 from ..measure.device_text import decode_output
-from . import temperature
+from . import machine_facts, temperature
 from .condition_commands import NOT_AVAILABLE
 from .cpu_model import CPUINFO_PATTERN, cpu_models
 
@@ -72,6 +72,7 @@ _FILES = (
     "/sys/devices/virtual/workqueue/cpumask*",
     *_SCHEDULER_FILES,
     *_SYSCTLS,
+    *machine_facts.FILES,
     "/sys/kernel/mm/transparent_hugepage/enabled",
 )
 _CONFIG = (
@@ -92,7 +93,8 @@ _NOTES_MARK = b"\n==notes==\n"
 # Few processes: hundreds of `cat`s would take seconds on an emulated device.
 COMMAND = (
     f"grep -Hs '' {' '.join(_FILES)}; zcat /proc/config.gz 2>/dev/null | grep -E {shlex.quote(_CONFIG)}; "
-    f"grep -E '{CPUINFO_PATTERN}' /proc/cpuinfo; printf '\\n==notes==\\n'; cat /sys/kernel/notes"
+    f"grep -E '{CPUINFO_PATTERN}|{machine_facts.MICROCODE_PATTERN}' /proc/cpuinfo; {machine_facts.COMMAND}; "
+    "printf '\\n==notes==\\n'; cat /sys/kernel/notes"
 )
 
 ANSWER_LIMIT = 8 << 20
@@ -127,7 +129,9 @@ def parse(answer: bytes) -> Probe:
     files: dict[str, str] = {}
     config: dict[str, str] = {}
     cpuinfo: list[str] = []
-    for line in decode_output(text).split("\n"):
+    lines, _, table = decode_output(text).partition(f"\n{machine_facts.TABLE_MARK}\n")
+    lines, _, schemata = lines.partition(f"\n{machine_facts.RESCTRL_MARK}\n")
+    for line in lines.split("\n"):
         if line.startswith("/"):
             name, _, value = line.partition(":")
             files.setdefault(name, value.strip())
@@ -145,7 +149,10 @@ def parse(answer: bytes) -> Probe:
         cmdline=files["/proc/cmdline"],
         build_id_gnu=gnu_build_id(notes),
         topology=topology(files),
-        environment=_environment(files, config, cpu_models(cpuinfo)),
+        environment={
+            **_environment(files, config, cpu_models(cpuinfo)),
+            **machine_facts.facts(files, cpuinfo, schemata.split("\n"), table),
+        },
     )
 
 

@@ -155,6 +155,11 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
     def on_deactivate(self) -> None:
         self.close()
 
+    @property
+    def address(self) -> str:
+        """Address of the device, as the lab connects to it."""
+        return str(self.networkservice.address)
+
     def _options(self) -> list[str]:
         service: Any = self.networkservice
         options = {

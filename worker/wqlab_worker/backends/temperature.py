@@ -9,15 +9,16 @@ from ..linear_patterns import LinearPattern
 _ZONE, _CHIP = "/sys/class/thermal/thermal_zone[0-9]*", "/sys/class/hwmon/hwmon[0-9]*"
 FILES = (f"{_ZONE}/type", f"{_ZONE}/temp", f"{_CHIP}/name", f"{_CHIP}/temp[0-9]*_input")
 _NAMES = ("/type", "/name")
-_CPU_SENSOR = LinearPattern(r"(?i)cpu|core|cluster|k10temp|zenpower|pkg|package|soc")
+CPU_SENSOR_NAMES = "cpu|core|cluster|k10temp|zenpower|pkg|package|soc"
 """Names of CPU sensors in drivers and device trees: `coretemp`, `cpu0-thermal`, `bigcore1-thermal`, `TCPU`."""
+_CPU_SENSOR = LinearPattern(f"(?i){CPU_SENSOR_NAMES}")
 _PLAUSIBLE_C = (-20.0, 150.0)
 """Readings outside this range (degrees Celsius) come from a sensor that is not connected."""
 
 
-def read_command(root: str = "") -> str:
+def read_command() -> str:
     """Return a command that prints `PATH:CONTENT` for each of `FILES`."""
-    return f"grep -Hs '' {' '.join(root + pattern for pattern in FILES)} || :"
+    return f"grep -Hs '' {' '.join(FILES)} || :"
 
 
 def parse_files(answer: str) -> dict[str, str]:

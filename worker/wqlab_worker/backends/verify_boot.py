@@ -21,15 +21,25 @@ def infrastructure_failure(
     suspect: bool = False,
     unreachable: bool = False,
     of_variant: bool = False,
+    place_lost: bool = False,
     stage: DeviceStep | None = None,
 ) -> DeviceFailure:
     failure = Failure(
         kind=ErrorKind.INFRASTRUCTURE, summary=summary, excerpt=excerpt, advice=advice, of_variant=of_variant
     )
-    return DeviceFailure(failure, suspect=suspect, unreachable=unreachable, stage=stage)
+    return DeviceFailure(failure, suspect=suspect, unreachable=unreachable, place_lost=place_lost, stage=stage)
 
 
 def kernel_failure(report: Report) -> DeviceFailure:
+    """Return the failure of a kernel that reported a fatal error: the device's, if its hardware caused it."""
+    if report.of_hardware:
+        return infrastructure_failure(
+            f"the device's hardware reported an uncorrected error: {report.title}"[:500],
+            excerpt=report.excerpt,
+            advice="Read the lines with `[Hardware Error]` before it: a processor, memory module or card is broken. "
+            "`mcelog`, `rasdaemon` or the BMC's event log (`ipmitool sel list`) name it.",
+            suspect=True,
+        )
     failure = Failure(
         kind=ErrorKind.KERNEL,
         summary=f"{report.kind.value}: {report.title}"[:500],
@@ -64,14 +74,29 @@ def verify_variant(
             advice="The image was swapped after the build. Look for the image in the artifact store.",
         )
     if differing := probe.topology_differences(seen.topology, device.topology):
+        smt = seen.environment.get("smt", "")
+        smt_off = device.conditions.smt is not False and device.topology.threads_per_core > 1 and smt not in {"", "on"}
         raise infrastructure_failure(
             f"{device.name} is not the {device.device_type} that its description declares: " + "; ".join(differing),
-            advice="Correct the device type's topology, or repair the device.",
+            advice=f"SMT is declared, and the kernel says {smt}: enable it in the firmware, or declare `smt: false` "
+            "and one thread per core."
+            if smt_off
+            else "Correct the device type's topology, or repair the device.",
             suspect=True,
             of_variant=True,
             stage=DeviceStep.TOPOLOGY,
         )
     return seen
+
+
+_NOT_SATISFIED = (
+    "Enable it in the firmware or in the recipe's kernel configuration, or take it from `required` in the device "
+    "type's conditions: then it is only recorded."
+)
+_TOO_HOT = (
+    "The device did not cool down in time: check its fans, filters and the room, and that nothing else runs on it. If "
+    "it is only slow, raise `cool_s`; if it is always warmer, raise `start_below_c`."
+)
 
 
 def check_conditions(device: DeviceFacts, results: Sequence[ConditionResult]) -> dict[str, str]:
@@ -85,10 +110,9 @@ def check_conditions(device: DeviceFacts, results: Sequence[ConditionResult]) ->
         )
         raise infrastructure_failure(
             f"{device.name} does not have the conditions of {device.device_type}: {differences}",
-            advice="Enable it in the firmware or in the recipe's kernel configuration, or take it from `required` "
-            "in the device type's conditions: then it is only recorded.",
+            advice=_TOO_HOT if all(each.name == "temperature" for each in unsatisfied) else _NOT_SATISFIED,
             suspect=True,
             of_variant=True,
             stage=DeviceStep.FITNESS,
         )
-    return {each.name.replace("_", " "): each.text for each in results}
+    return {each.fact: each.text for each in results}

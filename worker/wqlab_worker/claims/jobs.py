@@ -34,6 +34,7 @@ from wqlab_contracts.messages import (
     RunResult,
 )
 from wqlab_contracts.messages.commit_lists import CommitListResult
+from wqlab_contracts.messages.device_trials import TrialResult
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_contracts.messages.lookups import LookupResult
@@ -65,6 +66,7 @@ ResultT = TypeVar(
     CommitListResult,
     ListReadResult,
     RunResult,
+    TrialResult,
 )
 
 DELIVERY_S = 120.0

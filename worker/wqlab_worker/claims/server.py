@@ -50,6 +50,13 @@ from wqlab_contracts.messages import (
     protocol,
 )
 from wqlab_contracts.messages.commit_lists import CommitListClaim, CommitListResult, FinishCommitList
+from wqlab_contracts.messages.device_trials import (
+    FinishTrial,
+    TrialClaim,
+    TrialProgress,
+    TrialResult,
+    TrialStepResult,
+)
 from wqlab_contracts.messages.forge_readings import FinishForgeReading, ForgeReadingClaim, ForgeReadingResult
 from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim, ListReadResult
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim, LookupResult
@@ -73,7 +80,16 @@ log = structlog.get_logger()
 __all__ = ["ArtifactCorrupt", "JobRef", "Lease", "Server", "ServerFull", "ServerRefused", "StaleFence", "sha256_of"]
 
 JobKind = Literal[
-    "applies", "builds", "runs", "lookups", "thread_lookups", "forge_readings", "commit_lists", "list_reads", "boots"
+    "applies",
+    "builds",
+    "runs",
+    "lookups",
+    "thread_lookups",
+    "forge_readings",
+    "commit_lists",
+    "list_reads",
+    "boots",
+    "device_trials",
 ]
 ClaimT = TypeVar(
     "ClaimT",
@@ -85,6 +101,7 @@ ClaimT = TypeVar(
     ForgeReadingClaim,
     CommitListClaim,
     ListReadClaim,
+    TrialClaim,
 )
 
 
@@ -179,6 +196,9 @@ class Server:
     def claim_list_read(self, id_: int) -> ListReadClaim | None:
         return self._claim("list_reads", id_, ListReadClaim)
 
+    def claim_trial(self, id_: int) -> TrialClaim | None:
+        return self._claim("device_trials", id_, TrialClaim)
+
     def _claim(self, kind: JobKind, id_: int, model: type[ClaimT]) -> ClaimT | None:
         """Claim a job. Return None if another worker has it or there is nothing left to do (409).
 
@@ -222,11 +242,19 @@ class Server:
     def finish_list_read(self, job: JobRef, result: ListReadResult) -> None:
         self._post(f"list_reads/{job.id}/finish", FinishListRead(fence=job.fence, result=result))
 
+    def finish_trial(self, job: JobRef, result: TrialResult) -> None:
+        self._post(f"device_trials/{job.id}/finish", FinishTrial(fence=job.fence, result=result))
+
     # --- events -------------------------------------------------------------------------------------------------
 
     def send_progress(self, job: JobRef, events: Sequence[Progress]) -> None:
         """Send progress, without repetition, because the next progress replaces it."""
         self._post(f"{job.kind}/{job.id}/events", ProgressEvents(fence=job.fence, events=list(events)), retry_s=0)
+
+    def send_trial_progress(self, job: JobRef, doing: str, steps: Sequence[TrialStepResult]) -> None:
+        """Send the steps of a trial so far, without repetition, because the next message has them again."""
+        body = TrialProgress(fence=job.fence, doing=doing, steps=list(steps))
+        self._post(f"device_trials/{job.id}/progress", body, retry_s=0)
 
     def send_events(self, job: JobRef, events: Sequence[RunEvent]) -> None:
         """Send events, without repetition, because the event sink repeats.

@@ -25,7 +25,7 @@ from wqlab_contracts.messages import (
 )
 
 from ..backends.interface import Cancel, EventSink
-from . import monitor, tracer
+from . import disturbance, monitor, tracer
 from .collect import WHOLE_SETTING, Measurement, NotMeasured, Operations, Records, collect, read_records
 from .collect import Unsupported as UnsupportedReason
 from .counts import collect_counts, operations
@@ -105,7 +105,7 @@ class BootRunner:
                     self._emit_unsupported(boot, cell, None, unsupported_reason)
             elif measured:
                 self._measure(boot, boot.booted)
-            if restored := self.device.restore():
+            if restored := self._restore():
                 self.emit.event(Samples(at=self.now(), boot=key, samples=[], facts=restored))
         except DeviceFailure as error:
             failed = error
@@ -128,6 +128,19 @@ class BootRunner:
         if failed is None:
             return None
         return BootFailure(key.arm, failed.failure, failed.signature, at_boot, failed.suspect, failed.unreachable)
+
+    def _restore(self) -> dict[str, str]:
+        """Restore the conditions; return facts about that.
+
+        A device that does not answer any more has still measured the boot, and a power cycle follows.
+        """
+        try:
+            return self.device.restore()
+        except DeviceFailure as error:
+            infrastructure = error.failure.kind is ErrorKind.INFRASTRUCTURE
+            if self.cancel.failure or error.place_lost or not infrastructure:
+                raise
+            return {"conditions put back": f"not read ({error.failure.summary})"}
 
     def _setup(self, boot: _Boot, booted: VerifiedBoot, *, run_script: bool) -> UnsupportedReason | None:
         """Run the plan's setup and send BootVerified with its facts.
@@ -169,6 +182,7 @@ class BootRunner:
     def _measure_cell(self, boot: _Boot, booted: VerifiedBoot, cell: Cell) -> None:
         reported: set[str] = set()
         measured: list[tuple[Repetition, Measurement]] = []
+        beside_monitor: list[Measurement] = []
         for repetition in repetitions(self.job):
             self._check_canceled()
             output = self._script(boot, "measure", parameters(self.job, cell, repetition.traced), cell, repetition)
@@ -185,8 +199,28 @@ class BootRunner:
                     reported.add(metric)
                     self._emit_unsupported(boot, cell, metric, reason)
             self._emit_facts(boot, cell, measurement)
-            measured.append((repetition, measurement))
+            if repetition.beside_monitor:
+                beside_monitor.append(measurement)
+            else:
+                measured.append((repetition, measurement))
         self._emit_samples(boot, cell, measured)
+        if beside_monitor:
+            self._emit_disturbance(boot, cell, measured, beside_monitor)
+
+    def _emit_disturbance(
+        self,
+        boot: _Boot,
+        cell: Cell,
+        measured: Sequence[tuple[Repetition, Measurement]],
+        beside_monitor: Sequence[Measurement],
+    ) -> None:
+        plain = [
+            measurement.values for repetition, measurement in measured if not (repetition.warmup or repetition.traced)
+        ]
+        text = disturbance.effect_text(self.job.plan, plain, [measurement.values for measurement in beside_monitor])
+        if text is not None:
+            facts = {f"{disturbance.FACT_PREFIX}{cell}": text}
+            self.emit.event(Samples(at=self.now(), boot=boot.key, samples=[], facts=facts))
 
     def _collect(self, output: ScriptOutput, topology: MeasuredTopology, traced: bool, setting: str) -> Measurement:
         plan = self.job.plan
@@ -259,6 +293,8 @@ class BootRunner:
 
     def _take_series(self, boot: _Boot, cell: Cell, repetition: Repetition, output: ScriptOutput) -> ScriptOutput:
         stdout, series = monitor.split_output(output.stdout)
+        if repetition.beside_monitor:
+            return replace(output, stdout=stdout)
         phase = "traced" if repetition.traced else "warmup"
         boot.workqueue_rows += monitor.parse_rows(
             series or ["note\t0\tthe monitor printed nothing"],

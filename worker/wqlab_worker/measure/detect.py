@@ -35,6 +35,14 @@ _END_TRACE = LinearPattern(r"---\[ end trace [0-9a-f]+ \]---\s*$")
 _END_PANIC = LinearPattern(r"---\[ end Kernel panic - not syncing.*\]---\s*$")
 _END_TASK = LinearPattern(r"^ *</TASK>\s*$")
 
+_MACHINE_CHECK = LinearPattern(
+    r"(?i)^Kernel panic - not syncing: (?:Fatal (?:local )?machine check|Machine check from unknown source"
+    r"|Uncorrected hardware memory error|NMI: (?:PCI system|IOCK) error)"
+)
+"""Panics of arch/x86/kernel/cpu/mce, arch/x86/kernel/nmi.c, drivers/acpi/apei and drivers/edac."""
+HARDWARE_ERROR = "[Hardware Error]:"
+"""Linux marks each line of a hardware error with this (HW_ERR)."""
+
 _LOCKDEP = (
     r"possible (?:circular locking dependency|recursive locking|irq lock inversion dependency) detected"
     r"|possible irq lock inversion dependency detected|inconsistent lock state|chain_key collision"
@@ -108,6 +116,11 @@ class Report:
     def stack(self) -> tuple[StackFrame, ...]:
         """Call trace of the report, innermost function first, as addresses; the decoder adds files and lines later."""
         return stack_frames(self.excerpt)
+
+    @property
+    def of_hardware(self) -> bool:
+        """True if the kernel stopped because the hardware reported an uncorrected error: no kernel is to blame."""
+        return _MACHINE_CHECK.search(self.title) is not None
 
     @property
     def defect(self) -> str:

@@ -53,7 +53,8 @@ class DeviceFailure(Exception):
 
     `signature` is equal for two failures of the same kind. `suspect` is true if the device itself may be broken.
     `unreachable` is true if the lab's own equipment, a console server or a power controller, does not answer, so that
-    nothing is known of the device. `stage` is the step of a health check at which the boot failed.
+    nothing is known of the device. `place_lost` is true if another client may hold the device now. `stage` is the step
+    of a health check at which the boot failed.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class DeviceFailure(Exception):
         signature: str = "",
         suspect: bool = False,
         unreachable: bool = False,
+        place_lost: bool = False,
         stage: DeviceStep | None = None,
     ) -> None:
         super().__init__(failure.summary)
@@ -70,6 +72,7 @@ class DeviceFailure(Exception):
         self.signature = signature or defect_key(failure.summary)
         self.suspect = suspect
         self.unreachable = unreachable
+        self.place_lost = place_lost
         self.stage = stage
 
 

@@ -30,6 +30,11 @@ _RUN_POWER_COMMANDS = (
     "Run the two commands of the device's `power:` by hand, as the worker's user on the worker's host: each has to end "
     "without an error, in a minute, and the device has to follow."
 )
+_NETCONSOLE_SILENT = (
+    "Look whether datagrams arrive on the receiver's host: `tcpdump -ni INTERFACE udp port PORT`. None: the golden "
+    "system's netconsole= names another address, interface or MAC address, or the golden system does not start. Some: "
+    "wqlab-netconsole listens elsewhere, or its --from is not the device's address."
+)
 _LAVA_SWITCHES = "Read the job in LAVA, which switches this device's power by the commands of its device dictionary."
 
 _FIXES = {
@@ -53,6 +58,8 @@ _FIXES = {
 
 def fix(step: DeviceStep, device: DeviceFacts) -> str:
     """Return advice for a step that failed on this device, if the failure has none."""
+    if step is DeviceStep.CONSOLE and device.netconsole is not None:
+        return _NETCONSOLE_SILENT
     if step is not DeviceStep.POWER:
         return _FIXES[step]
     if device.backend == "lava":
@@ -116,6 +123,10 @@ class HealthCheckReport:
                             kind=ErrorKind.INFRASTRUCTURE,
                             summary=f"{self.job.device.name}: the kernel's log does not appear on the console, so "
                             "no detector would be seen",
+                            advice="Read the console of this boot. Lines are broken or missing: the BMC or console "
+                            "server loses characters when the kernel prints fast; lower `console_speed` and print "
+                            "less. No line of the kernel at all: `console_device` names another port than the one that "
+                            "is read, or `kernel_arguments` or a sysctl lower the console's log level.",
                         ),
                         suspect=True,
                         stage=step,

@@ -31,9 +31,12 @@ class Repetition(NamedTuple):
     """One execution of the workload in a cell."""
 
     number: int
-    """Number within the cell, over all phases; it identifies the samples of a boot."""
+    """Number within the cell, over all phases; it identifies the samples of a boot, and is below the declared number of
+    repetitions. A repetition beside the monitor, which has no samples, has the number of the untraced one before it."""
     warmup: bool
     traced: bool
+    beside_monitor: bool = False
+    """True: an untraced repetition that only measures how far the monitor disturbs; it is not compared."""
 
 
 def cells(job: RunJob, block: int) -> list[Cell]:
@@ -49,15 +52,23 @@ def cells(job: RunJob, block: int) -> list[Cell]:
 def repetitions(job: RunJob) -> Iterator[Repetition]:
     """Yield a cell's repetitions: warm-ups (untraced), then untraced ones, then traced ones.
 
-    A traced boot has one, in which the plan's script does not trace by itself.
+    A traced boot has one, in which the plan's script does not trace by itself. In an A/A comparison on hardware, each
+    untraced one is followed by one beside the monitor.
     """
     if job.purpose is RunPurpose.TRACE:
         yield Repetition(0, warmup=False, traced=False)
         return
     counts = job.profile.repetitions
-    phases = [(True, False)] * counts.warmup + [(False, False)] * counts.untraced + [(False, True)] * counts.traced
-    for number, (warmup, traced) in enumerate(phases):
-        yield Repetition(number, warmup, traced)
+    untraced = [(False, False, False)]
+    if job.purpose is RunPurpose.CANARY and not job.device.emulated and monitor.SCRIPT in job.files:
+        untraced.append((False, False, True))
+    phases = (
+        [(True, False, False)] * counts.warmup + untraced * counts.untraced + [(False, True, False)] * counts.traced
+    )
+    number = -1
+    for warmup, traced, beside_monitor in phases:
+        number += not beside_monitor
+        yield Repetition(number, warmup, traced, beside_monitor)
 
 
 def checks_health(job: RunJob) -> bool:
@@ -67,14 +78,14 @@ def checks_health(job: RunJob) -> bool:
 
 def is_monitored(job: RunJob, repetition: Repetition) -> bool:
     """Return True if `observer` runs beside this repetition: in a traced boot, a warm-up or a traced one, never a timed
-    one.
+    one that is compared.
 
     A plan of an earlier release has no monitor among its files.
     """
     if job.purpose is RunPurpose.TRACE:
         return True
     measures = job.purpose in {RunPurpose.MEASURE, RunPurpose.CANARY} and monitor.SCRIPT in job.files
-    return measures and (repetition.warmup or repetition.traced)
+    return measures and (repetition.warmup or repetition.traced or repetition.beside_monitor)
 
 
 def observer(job: RunJob) -> str:

@@ -38,7 +38,7 @@ def split_output(stdout: str) -> tuple[str, list[str] | None]:
 def parse_rows(lines: Sequence[str], scenario: str, setting: str, topology: MeasuredTopology) -> Iterator[Row]:
     """Yield the rows of one repetition. Migrations between pairs of CPUs are added up by their distance."""
     distances: Counter[str] = Counter()
-    unreadable = 0
+    unreadable: list[str] = []
 
     def row(topic: TracedTopic, name: str, number: int = 0, **times: int | None) -> Row:
         return Row(scenario=scenario, setting=setting, topic=topic, name=name[:NAME_LIMIT], count=number, **times)
@@ -59,11 +59,11 @@ def parse_rows(lines: Sequence[str], scenario: str, setting: str, topology: Meas
             else:
                 yield row(topic, name, count(events))
         except ValueError:
-            unreadable += bool(line)
+            unreadable += [line] if line else []
     for name, number in distances.items():
         yield row(TracedTopic.MIGRATED, name, number)
     if unreadable:
-        yield row(TracedTopic.NOTE, f"{unreadable} unreadable lines are left out")
+        yield row(TracedTopic.NOTE, f"{len(unreadable)} unreadable lines are left out, such as {unreadable[0][:40]!r}")
 
 
 def operations_row(operations: Operations | NotMeasured, scenario: str, setting: str) -> Row:

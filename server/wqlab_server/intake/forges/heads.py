@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.celery_names import APPLY_QUEUE, FORGE_READING
-from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.celery_names import FORGE_READING
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.messages import Failure, GitSeries, Series
+from wqlab_contracts.messages import GitSeries, Series
 from wqlab_contracts.messages.forge_readings import ForgeReadingJob, ForgeReadingResult
 from wqlab_contracts.specs import Forge
 from wqlab_contracts.tree_config import read_tree_config
 
 from ...http.problems import not_found
-from ...jobs import claims
-from ...jobs.errors import StaleFence, infrastructure_failure
-from ...jobs.state import Ended, decide_job
+from ...jobs import claims, readings
 from ...models import ForgeChange, ForgeHead
 from ...settings import Settings
-from ...storage.db import clock
 
 Verdict = Literal["silent", "nothing", "wrong"]
 
@@ -107,46 +102,14 @@ def finish(session: Session, head_id: int, fence: int, result: ForgeReadingResul
     Raises StaleFence if `fence` is no longer that of the reading, and ApiProblem 404 if there is no such reading.
     """
     row = lock(session, head_id)
-    if row.state is JobState.FINISHED and row.fence == fence:
-        if row.result == result:
-            return
-        raise StaleFence(claims.describe(row), fence)
-    claims.check_fence(session, row, fence)
-    _end(session, row, result, settings)
-
-
-def end_expired(session: Session, head_id: int, settings: Settings) -> None:
-    """Requeue or finish a reading whose worker has stopped responding."""
-    row = lock(session, head_id)
-    if claims.is_expired(session, row):
-        failure = infrastructure_failure(f"worker {row.holder} stopped responding")
-        _end(session, row, None, settings, failure)
-
-
-def _end(
-    session: Session,
-    row: ForgeHead,
-    result: ForgeReadingResult | None,
-    settings: Settings,
-    failure: Failure | None = None,
-) -> None:
-    decision = decide_job(
-        *(result.outcome, result.failure) if result is not None else (Outcome.FAILED, failure),
-        attempts=row.attempts,
-        bound=settings.job_attempts,
-        cancel_requested=row.withdrawn_at is not None,
-    )
-    if isinstance(decision, Ended):
-        claims.finish(session, row, decision.outcome, decision.failure)
-        row.result = result
+    canceled = row.withdrawn_at is not None
+    if readings.finish(session, row, fence, result, settings, task=FORGE_READING, canceled=canceled):
         row.told_at = None
-        return
-    claims.requeue(row)
-    claims.nudge(session, row, FORGE_READING, APPLY_QUEUE, clock(session))
 
 
-def repeat_nudge(session: Session, head_id: int, settings: Settings, now: datetime) -> None:
-    """Send the message of a queued reading again if it is due."""
+def look_after(session: Session, head_id: int, settings: Settings) -> None:
+    """Send the message of a queued reading again if it is due; requeue or finish one whose worker has stopped."""
     row = lock(session, head_id)
-    if row.state is JobState.QUEUED and claims.is_nudge_due(row.nudged_at, row.nudges, now, settings):
-        claims.nudge(session, row, FORGE_READING, APPLY_QUEUE, now)
+    canceled = row.withdrawn_at is not None
+    if readings.look_after(session, row, settings, task=FORGE_READING, canceled=canceled):
+        row.told_at = None

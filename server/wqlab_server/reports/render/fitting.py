@@ -18,6 +18,8 @@ class Part:
     """Parts of a lower rank are placed first."""
     forms: Sequence[Sequence[str]]
     """Its lines, and shorter forms of them, longest first. Without a form that fits, the part is left out."""
+    section: str = ""
+    """If not empty: the part is left out with the first part of this section, its heading."""
 
 
 def part(rank: int, *forms: Sequence[str]) -> Part:
@@ -25,17 +27,23 @@ def part(rank: int, *forms: Sequence[str]) -> Part:
     return Part(rank, [form for form in forms if form])
 
 
-def fit(parts: Sequence[Part], room: int) -> tuple[list[str], bool]:
-    """Return at most `room` lines, and True if every part has its longest form in them."""
+def fit(parts: Sequence[Part], room: int) -> tuple[list[str], list[Part]]:
+    """Return at most `room` lines, and the parts that are shortened or left out in them."""
     chosen: dict[int, Sequence[str]] = {}
-    whole = True
+    reduced: list[Part] = []
+    has_heading: dict[str, bool] = {}
     for index, each in sorted(enumerate(parts), key=lambda pair: (pair[1].rank, pair[0])):
+        if not each.forms:
+            continue
         form = next((form for form in each.forms if len(form) <= room), None)
-        whole = whole and (form is not None or not each.forms) and (not each.forms or form == each.forms[0])
+        if each.section and not has_heading.setdefault(each.section, form is not None):
+            form = None
         if form is not None:
             chosen[index] = form
             room -= len(form)
-    return [line for index in sorted(chosen) for line in chosen[index]], whole
+        if form is not each.forms[0]:
+            reduced.append(each)
+    return [line for index in sorted(chosen) for line in chosen[index]], reduced
 
 
 def wrapped(text: str, limit: int, bullet: str = "", indent: str | None = None, width: int = tables.WIDTH) -> list[str]:

@@ -43,6 +43,7 @@ def render_markdown(report: Report) -> str:
         for target in others:
             headline = _safe(instrument_tables.headline(target))
             lines.append(_row(_name(target), f"**{words.VERDICT[target.verdict].upper()}**", headline))
+    lines += ["", *(f"- {_safe(line)}" for line in report.budget)] if report.budget else []
     lines += _sweep(report)
     for target in report.targets:
         lines += ["", *_target(target, report)] if failures.is_shown(report, target) else []
@@ -55,6 +56,7 @@ def render_markdown(report: Report) -> str:
     lines += ["", *_kernels(report)]
     if failures.applies_method(report):
         lines += ["", f"<sub>{_safe(report.method)}</sub>"]
+        lines += ["", f"<sub>How far to trust a verdict: `{_code(shared_text.trust(report))}`</sub>"]
         commands = shared_text.recompute_commands(report)
         lines += (
             ["", "To recompute the verdicts from all samples:", "", *_fenced("\n".join(commands))] if commands else []

@@ -19,7 +19,7 @@ from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.messages.looks import why_stopped
 from wqlab_contracts.specs import Reference, Topology
 
-from ...views.environment_facts import LAB_ARGUMENT_PREFIX
+from ...views.environment_facts import LAB_ARGUMENT_PREFIX, MEASURED_PREFIXES
 from .looks_text import METHOD_OF_LOOKS, looks_option
 
 NOT_EVIDENCE = (
@@ -49,11 +49,20 @@ MAX_OPTIONS = 12
 
 _SYSTEM_FACTS = {
     "cpu model": "CPU model",
+    "machine": "machine",
+    "firmware": "firmware",
+    "microcode": "microcode",
+    "memory": "memory",
     "preemption": "preemption",
     "HZ": "HZ",
     "clock source": "clock",
     "mitigations": "mitigations",
+    "frequency driver": "cpufreq",
     "governor": "governor",
+    "boost": "boost",
+    "idle states": "idle states",
+    "throttled": "throttled",
+    "memory errors": "ECC errors",
     "smt": "SMT",
     "default affinity scope": "wq scope",
     "workqueue": "workqueue",
@@ -64,6 +73,9 @@ _SYSTEM_FACTS = {
     "disk": "disk",
     "fio": "fio",
     "scale": "scale",
+    "endpoints": "endpoints",
+    "hardware counters": "counters",
+    "user processes": "processes",
     "kasan": "KASAN",
     "prove_locking": "lockdep",
 }
@@ -126,6 +138,7 @@ def system(target: TargetReport) -> list[tuple[str, str]]:
     known = {"kernel": _per_arm(target.environment.release)}
     known |= {shown: facts.get(name, "") for name, shown in _SYSTEM_FACTS.items()}
     known["fio"] = known["fio"].removeprefix("fio-")
+    known |= {name: value for name, value in sorted(facts.items()) if name.startswith(MEASURED_PREFIXES)}
     return [(name, value) for name, value in known.items() if value]
 
 
@@ -342,6 +355,11 @@ def head(report: Report) -> str:
     elif patches:
         subject = f"{patches} {'patch' if patches == 1 else 'patches'} on {submission.tree}"
     return f"wqlab submission {submission.id}, {state} {time.strftime('%Y-%m-%d %H:%M UTC')}, {subject}"
+
+
+def trust(report: Report) -> str:
+    """Return the URL of the page that says how far to trust a verdict."""
+    return f"{report.lab_url.rstrip('/')}/docs/trust/"
 
 
 def address(report: Report) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wqlab_comparison import tables, words
 from wqlab_contracts.api.report import Comparison, EnvironmentDifference, Report, TargetReport
@@ -32,8 +33,21 @@ LINES = 60
 """Most lines of the text."""
 VERDICT_LINES = 12
 """Most lines of the verdicts above everything else."""
-TABLE_LINES = (36, 24, 18, 14, 11, 9, 7, 5)
-"""Lines of each target's table that are tried until everything fits."""
+PLACE_LINES, SHORT_PLACE_LINES = 5, 2
+"""Most lines of the heading of a target, and of its short form without topology and repetitions."""
+SIZES = (
+    *((table, 8, PLACE_LINES) for table in (36, 24, 18, 14)),
+    *((14, 5, PLACE_LINES), (14, 3, PLACE_LINES), (11, 3, PLACE_LINES), (9, 3, PLACE_LINES)),
+    *((table, 3, SHORT_PLACE_LINES) for table in (14, 11, 9, 7, 5)),
+)
+"""Lines of each target's table, of its reasons and of its heading that are tried until everything fits. Reasons shorten
+first: a table without rows says nothing, and the page has all reasons. If nothing fits, the first size with which every
+target has its table is taken, else the last one, and what ranks lower is left out."""
+RANKS = 10
+"""Ranks of the parts of a target."""
+TABLE_RANK = 1
+"""Rank of a target's table among these. Its heading, and what differs between the kernels' environments, have 0."""
+REASON_LINES = 8
 EXCERPT_LINES = (30, 20, 12, 6)
 SHORT_EXCERPT_LINES = (12, 6)
 CAVEAT = "Counts are evidence here; the emulated clock is none, so speed has no verdict."
@@ -49,11 +63,15 @@ def render_text(report: Report, most: int = LINES) -> str:
     top, end = [*_verdicts(report), "", *_head(report)], _reproduce(report)
     more = f"More, and what was left out here: {shared_text.address(report)}"
     room = most - len(top) - len(end) - _ROOM_FOR_MORE
-    for table_lines in TABLE_LINES:
-        middle, whole = fit(_parts(report, table_lines), room)
-        if whole:
+    middle: list[str] | None = None
+    for size in SIZES:
+        fitted, reduced = fit(_parts(report, *size), room)
+        if not reduced:
+            middle = fitted
             break
-    lines = [*top, *middle, *end, *([] if whole else [more])]
+        if middle is None and not any(each.section and each.rank % RANKS == TABLE_RANK for each in reduced):
+            middle = fitted
+    lines = [*top, *(fitted if middle is None else middle), *end, *([more] if reduced else [])]
     return "\n".join(tables.printable(line.rstrip()) for line in lines) + "\n"
 
 
@@ -114,16 +132,18 @@ def _thread(thread: TakenThread) -> list[str]:
 # --- middle -------------------------------------------------------------------------------------------------------
 
 
-def _parts(report: Report, table_lines: int) -> list[Part]:
-    parts = [*_main_failure(report), *_configuration(report), *_sweep(report)]
+def _parts(report: Report, table_lines: int, reason_lines: int, place_lines: int) -> list[Part]:
+    parts = [*_main_failure(report), *_configuration(report), *_budget(report), *_sweep(report)]
     shown = [target for target in report.targets if failures.is_shown(report, target)]
     by_severity = sorted(shown, key=lambda target: VERDICT_ORDER.index(target.verdict))
     for target in shown:
-        rank = 10 * (by_severity.index(target) + 1)
+        rank = RANKS * (by_severity.index(target) + 1)
         if report.sweep is None:
-            parts += _target(target, report, rank, table_lines)
+            section = _environment(target, rank, place_lines)
+            section += _target(target, report, rank, table_lines, reason_lines)
+            parts += [replace(each, section=str(target.run_id)) for each in section]
         elif _named(target) or failures.other_findings(report, target):  # the sweep has the figures
-            parts += _environment(target, rank)
+            parts += _environment(target, rank, place_lines)
             parts += _findings(failures.other_findings(report, target), rank + 2)
     return [*parts, *_builds(report), *_attempts(report)]
 
@@ -151,6 +171,11 @@ def _configuration(report: Report) -> list[Part]:
     return [part(8, ["", *wrapped(f"Configuration: {shared_text.configuration_note(report)}", 2, indent="  ")])]
 
 
+def _budget(report: Report) -> list[Part]:
+    """Return where the blocks of the submission's budget went; why is on the page."""
+    return [part(8, ["", *wrapped(report.budget[0], 4, indent="  ")])] if report.budget else []
+
+
 def _sweep(report: Report) -> list[Part]:
     """Return where the verdicts change over the topologies of a sweep, with the points of the first curves."""
     sweep = report.sweep
@@ -170,27 +195,35 @@ def _sweep(report: Report) -> list[Part]:
     return [*parts, part(4, wrapped(sweep_tables.NOTE if sweep.curves else sweep_tables.NO_FIGURES, 3))]
 
 
-def _target(target: TargetReport, report: Report, rank: int, table_lines: int) -> list[Part]:
+def _target(target: TargetReport, report: Report, rank: int, table_lines: int, reason_lines: int) -> list[Part]:
+    """Return a target's parts under its heading. Those of rank `later` and higher come after the tables of all."""
+    later = rank + RANKS * len(report.targets)
     compared = failures.comparisons(report, target)
     main = failures.main_failure(report)
     found = text_table.lines(target, compared, table_lines)
     none = [] if found or (main and main.target is target) else ["No figures."]
-    reasons = [tables.wrapped(reason, "* ") for reason in text_table.reasons(compared)]
+    reasons = [
+        wrapped(reason, 2 if reason_lines < REASON_LINES else 8, "* ") for reason in text_table.reasons(compared)
+    ]
     platform = shared_text.platform(target)
     facts = "; ".join(f"{name} {value}" for name, value in shared_text.system(target) if name in SYSTEM_FACTS)
     return [
-        *_environment(target, rank),
         part(rank + 1, wrapped(f"Topology: {platform.mismatch}", 2, indent="  ") if platform.mismatch else []),
-        part(rank + 7, wrapped(f"System: {facts}", 3, indent="  ") if facts else []),
+        part(later + 7, wrapped(f"System: {facts}", 3, indent="  ") if facts else []),
         *_ladder(target, rank),
         part(rank + 1, ["", *(found or none)] if found or none else []),
-        part(rank + 4, wrapped(text_table.left_out(target, compared), 2, indent="  ")),
-        part(rank + 3, *(listed(reasons, limit, "* and {n} more reasons") for limit in (8, 5, 3))),
-        part(rank + 2, _caveat(target) if compared else []),
-        part(rank + 4, [line for each in _canaries(target, compared) for line in wrapped(each, 3, indent="  ")]),
-        part(rank + 4, [line for curve in target.curves for each in curve.says for line in wrapped(each, 2, "* ")]),
-        part(rank + 5, ["", *counted] if (counted := instrument_tables.text_lines(target) if compared else []) else []),
-        part(rank + 4, _explanation(target) if compared else []),
+        part(later + 4, wrapped(text_table.left_out(target, compared), 2, indent="  ")),
+        part(
+            later + 3,
+            *(listed(reasons, limit, "* and {n} more reasons") for limit in (8, 5, 3) if limit <= reason_lines),
+        ),
+        part(later + 2, _caveat(target) if compared else []),
+        part(later + 4, [line for each in _canaries(target, compared) for line in wrapped(each, 3, indent="  ")]),
+        part(later + 4, [line for curve in target.curves for each in curve.says for line in wrapped(each, 2, "* ")]),
+        part(
+            later + 5, ["", *counted] if (counted := instrument_tables.text_lines(target) if compared else []) else []
+        ),
+        part(later + 4, _explanation(target) if compared else []),
         *_findings(failures.other_findings(report, target), rank + 2),
     ]
 
@@ -224,18 +257,30 @@ def _canaries(target: TargetReport, compared: Sequence[Comparison]) -> list[str]
     return shared_text.canaries(target) if compared else []
 
 
-def _environment(target: TargetReport, rank: int) -> list[Part]:
+def _environment(target: TargetReport, rank: int, place_lines: int) -> list[Part]:
     """Return where the target was measured, and what differs between the kernels' environments there."""
     differences = [_differences(target, limit) for limit in (8, 4, 2)]
-    return [part(rank, ["", *_place(target)]), part(rank, *differences)]
+    place = _short_place(target) if place_lines < PLACE_LINES else _place(target)
+    return [part(rank, ["", *place]), part(rank, *differences)]
 
 
 def _place(target: TargetReport) -> list[str]:
     """Return where the target was measured, on what, how often, and with which loss."""
-    device = f"device {target.environment.device}" if target.environment else "no device"
     boots = "" if target.byte_identical else shared_text.repetitions(target)
     parts = [shared_text.platform(target).topology, shared_text.block_counts(target), boots]
-    return wrapped(f"{failures.name(target)}, {device}: {'; '.join(filter(None, parts))}", 5, indent="  ")
+    return wrapped(
+        f"{failures.name(target)}, {_device(target)}: {'; '.join(filter(None, parts))}", PLACE_LINES, indent="  "
+    )
+
+
+def _short_place(target: TargetReport) -> list[str]:
+    """Return where the target was measured, and how often."""
+    blocks = f"{target.blocks_completed} of {words.count(target.blocks_planned, 'block')}"
+    return wrapped(f"{failures.name(target)}, {_device(target)}; {blocks}", SHORT_PLACE_LINES, indent="  ")
+
+
+def _device(target: TargetReport) -> str:
+    return f"device {target.environment.device}" if target.environment else "no device"
 
 
 def _differences(target: TargetReport, limit: int) -> list[str]:

@@ -78,7 +78,7 @@ export interface paths {
         put?: never;
         /**
          * Create Bisection
-         * @description Search the commit that has changed a metric, or from which on the kernel fails. Its submissions are the caller's,
+         * @description Search for the commit that changed a metric or made the kernel fail. Its submissions are the caller's,
          *     and count against the caller's quotas.
          */
         post: operations["create_bisection"];
@@ -366,6 +366,68 @@ export interface paths {
          *     again.
          */
         post: operations["replay_delivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/device-trials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try Device
+         * @description Try a machine that is to be added: console, power, golden system, SSH, kexec, reset, as seen from its lab's host.
+         *     The machine is power-cycled. With `write`, the lab's worker writes its files if no step fails. For administrators,
+         *     because the lab's host connects to the given addresses.
+         */
+        post: operations["try_device"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/device-trials/{trial_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Device Trial
+         * @description Return the current state of a trial; long polling with `seen` and `wait_s`.
+         */
+        get: operations["get_device_trial"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/device-trials/{trial_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Device Trial
+         * @description Stop a trial; its machine is switched off. A finished one stays as it is.
+         */
+        post: operations["cancel_device_trial"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2374,6 +2436,16 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * Address
+         * @description Host and TCP port.
+         */
+        Address: {
+            /** Host */
+            host: string;
+            /** Port */
+            port: number;
+        };
+        /**
          * AnyComparison
          * @description Two sides with the figures that both have.
          */
@@ -2560,7 +2632,7 @@ export interface components {
          * @description Action in the audit log: what was changed, and how.
          * @enum {string}
          */
-        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "mail_address.ask" | "mail_address.confirm" | "mail_address.remove" | "subscription.create" | "subscription.remove" | "subscription.unsubscribe" | "forge.event" | "forge.poll" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "shift.change" | "bisection.create" | "bisection.cancel" | "request";
+        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "mail_address.ask" | "mail_address.confirm" | "mail_address.remove" | "subscription.create" | "subscription.remove" | "subscription.unsubscribe" | "forge.event" | "forge.poll" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "shift.change" | "bisection.create" | "bisection.cancel" | "device.try" | "request";
         /**
          * AuditEntry
          * @description One entry of the audit log: who did what to which resource, when and from where. It contains no secrets.
@@ -2851,6 +2923,8 @@ export interface components {
             setting?: string | null;
             /** Step Blocks */
             step_blocks?: number | null;
+            /** Submission */
+            submission?: number | null;
             /** Tree */
             tree: string;
         };
@@ -3653,6 +3727,23 @@ export interface components {
             second: string;
         };
         /**
+         * CulpritNotice
+         * @description Body of an event about a bisection.
+         */
+        CulpritNotice: {
+            data: components["schemas"]["WebhookCulprit"];
+            /**
+             * Timestamp
+             * Format: date-time
+             */
+            timestamp: string;
+            /**
+             * Type
+             * @constant
+             */
+            type: "culprit.found";
+        };
+        /**
          * Curve
          * @description Plot of metrics over an ordered quantity of the scenarios.
          *
@@ -3689,6 +3780,22 @@ export interface components {
             stddev: number | null;
             /** X */
             x: number;
+        };
+        /**
+         * DebugCable
+         * @description Power by the embedded controller of a Chromebook, through a debug cable at a `servod` of the lab's host.
+         */
+        DebugCable: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "debug_cable";
+            /**
+             * Port
+             * @default 9999
+             */
+            port?: number;
         };
         /**
          * DecisionReason
@@ -3974,6 +4081,56 @@ export interface components {
          */
         DeviceStep: "power" | "console" | "golden" | "kexec" | "topology" | "detectors" | "fitness" | "scratch" | "noise";
         /**
+         * DeviceTrial
+         * @description A trial of a machine: its steps as they end, then the files that add it.
+         */
+        DeviceTrial: {
+            /** By */
+            by: string;
+            /** Changes */
+            changes: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            device: components["schemas"]["NewDevice"];
+            /** Disks */
+            disks: string[];
+            /** Doing */
+            doing: string;
+            failure: components["schemas"]["Failure"] | null;
+            /** Files */
+            files: components["schemas"]["TrialFile"][];
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: number;
+            /** Machine */
+            machine: string;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Refusal */
+            refusal: string;
+            state: components["schemas"]["JobState"];
+            /** Steps */
+            steps: components["schemas"]["TrialStepResult"][];
+            topology: components["schemas"]["Topology"] | null;
+            /** Write */
+            write: boolean;
+        };
+        /**
+         * DeviceTrialRequest
+         * @description A machine to try.
+         */
+        DeviceTrialRequest: {
+            device: components["schemas"]["NewDevice"];
+            /**
+             * Write
+             * @default false
+             */
+            write?: boolean;
+        };
+        /**
          * DeviceTypeView
          * @description A device type with the number of its devices and queued runs.
          */
@@ -4002,6 +4159,7 @@ export interface components {
             problems: string[];
             /** Queued Runs */
             queued_runs: number;
+            rehearsed: components["schemas"]["Rehearsed"] | null;
             /** Summary */
             summary: string;
             /**
@@ -4921,6 +5079,33 @@ export interface components {
             };
         };
         /**
+         * Ipmi
+         * @description Power by a baseboard management controller that speaks IPMI 2.0 over LAN.
+         */
+        Ipmi: {
+            /**
+             * Cipher
+             * @default 17
+             */
+            cipher?: number;
+            /** Host */
+            host: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "ipmi";
+            /** Password File */
+            password_file: string;
+            /**
+             * Port
+             * @default 623
+             */
+            port?: number;
+            /** User */
+            user: string;
+        };
+        /**
          * JobState
          * @description State of an apply, a build or a run.
          * @enum {string}
@@ -5243,7 +5428,7 @@ export interface components {
          * @description Result of a look.
          * @enum {string}
          */
-        LookReason: "effect" | "equivalent" | "futile" | "last" | "open";
+        LookReason: "effect" | "equivalent" | "futile" | "last" | "open" | "held" | "budget";
         /**
          * LookRecord
          * @description One look at a run and what followed from it.
@@ -5259,6 +5444,11 @@ export interface components {
              */
             expected_decisions: number;
             reason: components["schemas"]["LookReason"];
+            /**
+             * Share
+             * @default
+             */
+            share: string;
             /** Text */
             text: string;
             /** Undecided */
@@ -5457,6 +5647,93 @@ export interface components {
             transfers: number;
         };
         /**
+         * NewBoot
+         * @description How the machine boots; the fields of a device type's `boot` that differ between machines.
+         */
+        NewBoot: {
+            /**
+             * Console Device
+             * @default ttyS0
+             */
+            console_device?: string;
+            /**
+             * Console Speed
+             * @default 115200
+             * @enum {integer}
+             */
+            console_speed?: 9600 | 19200 | 38400 | 57600 | 115200 | 921600 | 1500000;
+            /**
+             * Golden Timeout S
+             * @default 300
+             */
+            golden_timeout_s?: number;
+            /**
+             * Power Off S
+             * @default 10
+             */
+            power_off_s?: number;
+            /**
+             * Variant Timeout S
+             * @default 180
+             */
+            variant_timeout_s?: number;
+        };
+        /**
+         * NewDevice
+         * @description One machine to add to a lab.
+         */
+        NewDevice: {
+            /**
+             * Arch
+             * @default x86_64
+             * @enum {string}
+             */
+            arch?: "x86_64" | "arm64";
+            /**
+             * @default {
+             *       "console_device": "ttyS0",
+             *       "console_speed": 115200,
+             *       "golden_timeout_s": 300,
+             *       "power_off_s": 10,
+             *       "variant_timeout_s": 180
+             *     }
+             */
+            boot?: components["schemas"]["NewBoot"];
+            console: components["schemas"]["Address"];
+            /** Device Type */
+            device_type: string;
+            /**
+             * Lab
+             * @default local
+             */
+            lab?: string;
+            /** Name */
+            name: string;
+            /** Netconsole */
+            netconsole?: string | null;
+            /** Power */
+            power: components["schemas"]["Ipmi"] | components["schemas"]["Redfish"] | components["schemas"]["Pdu"] | components["schemas"]["DebugCable"];
+            /**
+             * Recipe
+             * @default measure-hardware
+             */
+            recipe?: string;
+            /**
+             * Rehearsal
+             * @default false
+             */
+            rehearsal?: boolean;
+            /** Scratch */
+            scratch?: string[];
+            ssh: components["schemas"]["Address"];
+            /**
+             * Summary
+             * @default
+             */
+            summary?: string;
+            topology?: components["schemas"]["Topology"] | null;
+        };
+        /**
          * NoiseFloor
          * @description Effect of a control kernel, which differs from its baseline by nops only, on one metric.
          */
@@ -5511,7 +5788,7 @@ export interface components {
          * @description Kind of an event that the lab tells others about.
          * @enum {string}
          */
-        OutboxEvent: "submission.accepted" | "submission.finished" | "regression.found" | "device.quarantined" | "lab.lost";
+        OutboxEvent: "submission.accepted" | "submission.finished" | "regression.found" | "culprit.found" | "device.quarantined" | "lab.lost";
         /**
          * Outcome
          * @description Result of a submission, apply, build or run.
@@ -5824,6 +6101,28 @@ export interface components {
             message_id: string | null;
             /** Subject */
             subject: string;
+        };
+        /**
+         * Pdu
+         * @description Power by an outlet of a switched power distribution unit.
+         */
+        Pdu: {
+            /** Host */
+            host: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "pdu";
+            /**
+             * Model
+             * @enum {string}
+             */
+            model: "apc" | "digipower" | "eaton" | "eth008" | "gude" | "gude24" | "gude8031" | "gude8225" | "gude8316" | "netio" | "netio_kshell" | "pe6216" | "raritan" | "sentry" | "shelly_gen1" | "shelly_gen2";
+            /** Outlet */
+            outlet: number;
+            /** Port */
+            port?: number | null;
         };
         /**
          * Permissions
@@ -6233,6 +6532,32 @@ export interface components {
             text: string;
         };
         /**
+         * Redfish
+         * @description Power by the Redfish service of a baseboard management controller, over HTTPS.
+         */
+        Redfish: {
+            /** Certificate */
+            certificate?: string | null;
+            /** Host */
+            host: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "redfish";
+            /** Password File */
+            password_file: string;
+            /**
+             * Port
+             * @default 443
+             */
+            port?: number;
+            /** System */
+            system?: string | null;
+            /** User */
+            user: string;
+        };
+        /**
          * Reference
          * @description A published figure, shown beside the measured one and never used for a verdict.
          */
@@ -6257,6 +6582,19 @@ export interface components {
             source: string;
             /** Stddev */
             stddev: number | null;
+        };
+        /**
+         * Rehearsed
+         * @description Rehearsal of a device type on an emulated machine behind the protocols of the real one.
+         */
+        Rehearsed: {
+            /** Not Covered */
+            not_covered: string[];
+            /**
+             * On
+             * Format: date
+             */
+            on: string;
         };
         /**
          * Repetitions
@@ -6286,6 +6624,8 @@ export interface components {
         Report: {
             /** Attempts */
             attempts: components["schemas"]["AttemptView"][];
+            /** Budget */
+            budget: string[];
             /**
              * Config Compared
              * @default true
@@ -6984,6 +7324,8 @@ export interface components {
             backend?: ("labgrid" | "lava" | "instrumented") | null;
             /** Blocks */
             blocks?: number | null;
+            /** Budget */
+            budget?: number | null;
             /**
              * Force
              * @default false
@@ -7053,6 +7395,8 @@ export interface components {
             /** Runs */
             runs: components["schemas"]["RunStep"][];
             submission: components["schemas"]["SubmissionSummary"];
+            /** Traced Runs */
+            traced_runs: components["schemas"]["RunStep"][];
         };
         /**
          * SubmissionSummary
@@ -7229,6 +7573,8 @@ export interface components {
              * @default 0
              */
             total_boots: number;
+            /** Traced Runs */
+            traced_runs: components["schemas"]["RunView"][];
             /** Tree */
             tree: string;
             /** Verdicts */
@@ -7261,6 +7607,8 @@ export interface components {
             backend: ("labgrid" | "lava" | "instrumented") | null;
             /** Blocks */
             blocks: number | null;
+            /** Budget */
+            budget: number | null;
             /**
              * Force
              * @default false
@@ -7968,25 +8316,25 @@ export interface components {
          */
         Topology: {
             /** Clusters */
-            clusters: components["schemas"]["Cluster"][];
+            clusters?: components["schemas"]["Cluster"][];
             /**
              * Cores Per L3
              * @default 0
              */
-            cores_per_l3: number;
+            cores_per_l3?: number;
             /** L3 Per Socket */
             l3_per_socket: number;
             /**
              * Numa Nodes
              * @default 1
              */
-            numa_nodes: number;
+            numa_nodes?: number;
             /**
              * Numbering
              * @default contiguous
              * @enum {string}
              */
-            numbering: "contiguous" | "smt_last";
+            numbering?: "contiguous" | "smt_last";
             /** Sockets */
             sockets: number;
             /** Threads Per Core */
@@ -8072,6 +8420,49 @@ export interface components {
             /** Resolved At */
             resolved_at: string | null;
             tree: components["schemas"]["Tree"];
+        };
+        /**
+         * TrialFile
+         * @description One of the files that a lab needs for the machine: device type, addresses or exporter file.
+         */
+        TrialFile: {
+            /** Added */
+            added: string;
+            /** Path */
+            path: string;
+            /** Written */
+            written: boolean;
+        };
+        /**
+         * TrialStep
+         * @description Step of a device trial, in the order in which they are tried.
+         * @enum {string}
+         */
+        TrialStep: "console" | "power_off" | "power_on" | "golden" | "echo" | "ssh" | "machine" | "kexec" | "reset";
+        /**
+         * TrialStepResult
+         * @description Result of one step of a trial.
+         */
+        TrialStepResult: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Console
+             * @default
+             */
+            console: string;
+            /**
+             * Fix
+             * @default
+             */
+            fix: string;
+            outcome: components["schemas"]["StepOutcome"];
+            step: components["schemas"]["TrialStep"];
+            /** Text */
+            text: string;
         };
         /**
          * UnsupportedView
@@ -8341,6 +8732,69 @@ export interface components {
             url: string;
             /** Waiting For */
             waiting_for: string;
+        };
+        /**
+         * WebhookCulprit
+         * @description Data of an event about a bisection that has found its commit.
+         */
+        WebhookCulprit: {
+            /** Author */
+            author: string;
+            /** Bad */
+            bad: string;
+            /** Bisection */
+            bisection: number;
+            /** Ci95 */
+            ci95: [
+                number,
+                number
+            ] | null;
+            /** Confirmed By */
+            confirmed_by: number;
+            /** Culprit */
+            culprit: string;
+            /** Device Type */
+            device_type: string;
+            /** Effect */
+            effect: number | null;
+            /** Effect Unit */
+            effect_unit: string;
+            /** Failure */
+            failure: string;
+            /** First */
+            first: string;
+            /** Good */
+            good: string;
+            /** Headline */
+            headline: string;
+            /** Is Merge */
+            is_merge: boolean;
+            /** Metric */
+            metric: string | null;
+            /** Owner */
+            owner: string;
+            /** Plan */
+            plan: string;
+            /** Probability */
+            probability: number | null;
+            /** Scenario */
+            scenario: string | null;
+            /** Setting */
+            setting: string | null;
+            /** Shift */
+            shift: number | null;
+            state: components["schemas"]["BisectionState"];
+            /** Subject */
+            subject: string;
+            /** Submission */
+            submission: number;
+            /** Tree */
+            tree: string;
+            /** Url */
+            url: string;
+            verdict: components["schemas"]["Verdict"] | null;
+            /** Watched Tree */
+            watched_tree: string | null;
         };
         /**
          * WebhookDevice
@@ -8793,6 +9247,8 @@ export interface operations {
                 limit?: number;
                 owner?: string | null;
                 state?: components["schemas"]["BisectionState"] | null;
+                /** @description made by the bisection, or the one that it began with */
+                submission?: number | null;
                 watched_tree?: string | null;
             };
             header?: never;
@@ -8906,7 +9362,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Violates the schema, or: the lab has no such tree, plan, device type, scenario, setting, metric or recipe; the metric is no evidence on the device type; neither or both of `metric` and `failure` are given; good and bad are the same */
+            /** @description Violates the schema, or: the lab has no such tree, plan, device type, scenario, setting, metric or recipe; the metric is no evidence on the device type; neither or both of `metric` and `failure` are given; good and bad are the same; there is no such submission */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9964,6 +10420,232 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    try_device: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeviceTrialRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceTrial"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_device_trial: {
+        parameters: {
+            query?: {
+                /** @description `changes` of the last response; wait until there are more */
+                seen?: number;
+                /** @description Longest time to wait, in seconds */
+                wait_s?: number;
+            };
+            header?: never;
+            path: {
+                trial_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceTrial"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_device_trial: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                trial_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceTrial"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

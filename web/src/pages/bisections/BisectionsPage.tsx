@@ -13,6 +13,7 @@ import { Pager } from "@/parts/Pager";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
+import { BisectLink } from "./BisectLink";
 import classes from "./bisections.module.css";
 import { cellText, culpritText, goesOn, revisionText, subjectOf } from "./labels";
 
@@ -38,12 +39,17 @@ export function BisectionsPage() {
           <a href="/docs/bisect/">How a commit is found</a>
         </>
       }
-      actions={<Link to="/history">History</Link>}
+      actions={
+        <>
+          <Link to="/history">History</Link>
+          <BisectLink of={{}}>Begin a bisection</BisectLink>
+        </>
+      }
     >
       {!page ? (
         <Skeleton lines={20} height="1.8rem" />
       ) : page.items.length === 0 ? (
-        <EmptyState title="No bisections" action={<a href="/docs/bisect/">How to begin one</a>}>
+        <EmptyState title="No bisections" action={<BisectLink of={{}}>Begin one</BisectLink>}>
           <p>A confirmed shift of a watched tree begins one by itself. From the command line:</p>
           <CommandBlock commands={[{ name: "wqlab", text: COMMAND }]} />
         </EmptyState>

@@ -20,6 +20,8 @@ export const STATE_MEANING: Record<BisectionState, string> = {
 const OPEN: ReadonlySet<BisectionState> = new Set(["listing", "ends", "searching", "confirming"]);
 export const goesOn = ({ state }: Pick<Bisection, "state">) => OPEN.has(state);
 
+export const isFound = ({ state }: Pick<Bisection, "state">) => state === "found" || state === "range";
+
 export const shortCommit = (commit: string) => commit.slice(0, 12);
 
 /** What is searched for: the metric, or a failure of the kernel. */

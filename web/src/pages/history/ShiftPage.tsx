@@ -3,7 +3,8 @@ import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { historyLineQuery, historyShiftQuery } from "@/api/historyQueries";
-import { useSession } from "@/api/session";
+import { watchedTreeQuery } from "@/api/intakeQueries";
+import { useHasScope, useSession } from "@/api/session";
 import type { HeadRef, HistoryLineData, HistoryShift, ShiftBisection } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { clean, humanize, oneLine } from "@/lib/words";
@@ -13,7 +14,8 @@ import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
 import { VerdictBadge } from "@/parts/VerdictBadge";
-import { goesOn } from "../bisections/labels";
+import { BisectLink } from "../bisections/BisectLink";
+import { goesOn, isFound } from "../bisections/labels";
 import { ChangeBadge } from "./ChangeBadge";
 import classes from "./history.module.css";
 import {
@@ -131,14 +133,7 @@ function Facts({ of }: { of: HistoryShift }) {
           </>
         )}
       </dd>
-      {of.bisection && (
-        <>
-          <dt>Commit</dt>
-          <dd className={classes.long}>
-            <BisectionText of={of.bisection} />
-          </dd>
-        </>
-      )}
+      <Commit of={of} />
       <dt>Owner</dt>
       <dd>{of.owner || <span className="muted">nobody</span>}</dd>
       <dt>Opened</dt>
@@ -165,12 +160,53 @@ function Facts({ of }: { of: HistoryShift }) {
   );
 }
 
-/** The commit that was found, or how far the search is. */
-function BisectionText({ of }: { of: ShiftBisection }) {
-  const found = of.state === "found" || of.state === "range";
+/** The commit, or a link to the form that searches for it if it was not found by itself. */
+function Commit({ of }: { of: HistoryShift }) {
+  const { line, bisection } = of;
+  const ended = bisection ? !goesOn(bisection) && !isFound(bisection) : of.state !== "new";
+  const may = useHasScope();
+  const { data: watched } = useQuery({
+    ...watchedTreeQuery(line.tree),
+    enabled: ended && may("submit"),
+    retry: false,
+  });
+  // Commits of a repository of its own are not in the tree's.
+  const tree = watched && !watched.spec.url ? watched.spec.tree : null;
+  if (!bisection && !tree) return null;
   return (
     <>
-      {found && of.culprit !== null ? (
+      <dt>Commit</dt>
+      <dd className={classes.long}>
+        {bisection ? <BisectionText of={bisection} /> : <span className="muted">not searched</span>}
+        {ended && tree && (
+          <>
+            {" "}
+            <BisectLink
+              of={{
+                tree,
+                good: of.before.commit,
+                bad: of.after.commit,
+                ref: of.after.name,
+                plan: line.plan,
+                type: line.device_type,
+                scenario: line.scenario,
+                setting: line.setting,
+                metric: line.metric,
+                submission: of.submission_id,
+              }}
+            />
+          </>
+        )}
+      </dd>
+    </>
+  );
+}
+
+/** The commit that was found, or how far the search is. */
+function BisectionText({ of }: { of: ShiftBisection }) {
+  return (
+    <>
+      {isFound(of) && of.culprit !== null ? (
         <>
           <code>
             {of.first !== null && of.first !== of.culprit && `${shortCommit(of.first)}..`}

@@ -166,6 +166,22 @@ test("a changed view is shown at once and written once, when keys are at rest", 
   }
 });
 
+test("a view is not written after a link to another page was followed", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const page = location.pathname;
+  try {
+    const write = vi.fn();
+    await renderPart(<ViewOf inUrl={{ from: null, to: null, at: 4 }} write={write} />);
+    fireEvent.click(screen.getByRole("button"));
+    history.pushState(null, "", "/submissions/62");
+    vi.advanceTimersByTime(300);
+    expect(write).not.toHaveBeenCalled();
+  } finally {
+    history.replaceState(null, "", page);
+    vi.useRealTimers();
+  }
+});
+
 test("people cannot set what only a paired run says", () => {
   expect(statesFor({ state: "new", effect: null })).toEqual(["new", "explained", "fixed"]);
   expect(statesFor({ state: "confirmed", effect: 3 })).toEqual(["new", "confirmed", "explained", "fixed"]);

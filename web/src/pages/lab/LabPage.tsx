@@ -6,6 +6,7 @@ import { oneLine } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
+import { AddDeviceLink } from "./AddDeviceLink";
 import { Devices, GeneratedDevices } from "./Devices";
 import classes from "./LabPage.module.css";
 import { Labs } from "./Labs";
@@ -35,7 +36,7 @@ export function LabPage() {
   const generated = types.filter(type => type.generated);
   if (types.length === 0) {
     return (
-      <Page title="Lab">
+      <Page title="Lab" actions={<AddDeviceLink />}>
         <EmptyState title="No devices">
           Describe devices in the device-types folder; the lab's worker registers them.
         </EmptyState>
@@ -43,7 +44,7 @@ export function LabPage() {
     );
   }
   return (
-    <Page title="Lab" lead={labSummary(types)}>
+    <Page title="Lab" lead={labSummary(types)} actions={<AddDeviceLink />}>
       <nav aria-label="On this page" className={`${classes.contents} no-print`}>
         {described.map(type => (
           <a key={type.name} href={`#${type.name}`}>
@@ -87,6 +88,13 @@ function Problems({ types }: { types: readonly DeviceTypeView[] }) {
   );
 }
 
+/** What is known of the lab on a kind of machine on which it never ran. */
+function untestedText({ rehearsed }: DeviceTypeView): string {
+  return rehearsed
+    ? `rehearsed on ${rehearsed.on} on an emulated machine, never run on such a machine; not covered: ${rehearsed.not_covered.join(", ")}`
+    : "untested: never run on such a machine";
+}
+
 interface TypeSectionProps {
   type: DeviceTypeView;
   devices: readonly DeviceView[];
@@ -102,7 +110,7 @@ function TypeSection({ type, devices, activeRuns }: TypeSectionProps) {
         <>
           {type.summary}; {type.arch}
           {type.emulated && ", emulated"}
-          {type.tested === false && ", untested: never run on such a machine"}.{" "}
+          {type.tested === false && `, ${untestedText(type)}`}.{" "}
           <span className={classes.units}>{deviceCountsText(type)}.</span>
         </>
       }

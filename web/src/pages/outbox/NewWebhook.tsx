@@ -9,6 +9,12 @@ import { FormError } from "@/parts/FormError";
 import classes from "./outbox.module.css";
 import { EVENT_MEANING, EVENTS } from "./webhook";
 
+const CHOSEN: ReadonlySet<OutboxEvent> = new Set([
+  "submission.finished",
+  "regression.found",
+  "culprit.found",
+]);
+
 /** Form that adds a webhook. `everything`: the user may leave out the filter. */
 export function NewWebhook({
   everything,
@@ -69,7 +75,7 @@ export function NewWebhook({
             value={event}
             label={event}
             description={EVENT_MEANING[event]}
-            defaultChecked={event === "submission.finished" || event === "regression.found"}
+            defaultChecked={CHOSEN.has(event)}
           />
         ))}
         {at("/events") && (

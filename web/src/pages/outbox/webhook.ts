@@ -6,6 +6,7 @@ export const EVENT_MEANING: Record<OutboxEvent, string> = {
   "submission.accepted": "a submission was created",
   "submission.finished": "a submission has finished, however it ended",
   "regression.found": "a finished submission has a target with the verdict regression",
+  "culprit.found": "a bisection has found the commit that has changed a metric or makes the kernel fail",
   "device.quarantined": "a device was taken out of the pool",
   "lab.lost": "the worker of a lab has not reported for a while; only for webhooks without a filter",
 };

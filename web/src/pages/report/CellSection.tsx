@@ -1,7 +1,7 @@
 /** One comparison: verdict, figures, boots, other topologies and other metrics of the same boots. */
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
-import type { Comparison } from "@/api/types";
+import type { Comparison, Report } from "@/api/types";
 import { BootsFigure } from "@/figures/BootsFigure";
 import { ForestFigure } from "@/figures/ForestFigure";
 import { noiseFloorOf } from "@/lib/instrumented";
@@ -12,6 +12,7 @@ import { EvidenceMark } from "@/parts/EvidenceMark";
 import { Section } from "@/parts/Page";
 import { ArmValue } from "@/parts/Value";
 import { VerdictBadge } from "@/parts/VerdictBadge";
+import { BisectLink } from "../bisections/BisectLink";
 import { BootValues } from "./BootValues";
 import classes from "./CellSection.module.css";
 import { type CellPart, nearest, partChoices } from "./cellParts";
@@ -24,10 +25,16 @@ import {
   roleColumn,
   verdictColumn,
 } from "./columns";
-import { acrossTopologies, type Cell, otherMetrics, publishedOf, sidesOf } from "./model";
+import { acrossTopologies, bisectionOf, type Cell, otherMetrics, publishedOf, sidesOf } from "./model";
 import { PublishedFigure } from "./Published";
 
-export function CellSection({ cells, selected }: { cells: readonly Cell[]; selected: Cell }) {
+interface CellSectionProps {
+  report: Report;
+  cells: readonly Cell[];
+  selected: Cell;
+}
+
+export function CellSection({ report, cells, selected }: CellSectionProps) {
   const { of, target } = selected;
   const sides = useMemo(() => sidesOf(selected), [selected]);
   const across = useMemo(
@@ -52,6 +59,7 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
     [target, of],
   );
   const summary = target.plan.metrics.find(each => each.name === of.metric)?.summary;
+  const searched = bisectionOf(report, selected);
   const withoutEvidence = of.evidence === "none";
   return (
     <Section
@@ -67,6 +75,7 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
       <div className={classes.verdict}>
         {!withoutEvidence && <VerdictBadge verdict={of.verdict} />} <EvidenceMark evidence={of.evidence} />
         <span>{oneLine(of.reason) || (withoutEvidence && EVIDENCE.none.meaning)}</span>
+        {searched && <BisectLink of={searched}>Find the commit</BisectLink>}
       </div>
       <Figures selected={selected} />
       {published.map(row => (

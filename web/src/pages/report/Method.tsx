@@ -11,6 +11,10 @@ export const Method = memo(function Method({ report }: { report: Report }) {
   const commands = recomputeCommands(report);
   return (
     <Section id="method" title="Method" lead={report.method}>
+      <p>
+        <a href="/docs/trust/">How far to trust a verdict</a>: measured false claims, smallest effects and
+        boots saved.
+      </p>
       {commands && (
         <div>
           <div className={classes.head}>

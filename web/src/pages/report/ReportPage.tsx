@@ -16,6 +16,7 @@ import { Page } from "@/parts/Page";
 import { Progress } from "@/parts/Progress";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Attempts } from "./Attempts";
+import { Budget } from "./Budget";
 import { CellSection } from "./CellSection";
 import { appliesMethod, mainFailure } from "./failures";
 import { Kernels } from "./Kernels";
@@ -76,11 +77,12 @@ export function ReportPage() {
       <Verdicts report={report} />
       {failure && <MainFailure failure={failure} where={report.failed_at} />}
       <OnThisPage report={report} />
+      <Budget lines={report.budget} />
       <Sweep report={report} />
       {selected ? (
         <>
           <Matrices report={report} cells={cells} selected={selected} search={search} />
-          <CellSection cells={cells} selected={selected} />
+          <CellSection report={report} cells={cells} selected={selected} />
           <Numbers cells={cells} search={search} />
         </>
       ) : (

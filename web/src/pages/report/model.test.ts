@@ -5,6 +5,7 @@ import { nearest, partChoices } from "./cellParts";
 import { filterCells } from "./filter";
 import {
   acrossTopologies,
+  bisectionOf,
   type Cell,
   cellsOf,
   commandLines,
@@ -48,6 +49,29 @@ test("the default comparison is the one with the worst verdict", () => {
     ],
   };
   expect(firstCell(cellsOf(regressed))?.key).toBe("2/LOW/locality/scope=system");
+});
+
+test("only a difference of two commits of a tree can be bisected", () => {
+  const regressed = cell("1/HIGH/busy/scope=system");
+  const changed = { ...regressed, of: { ...regressed.of, verdict: "regression" as const } };
+  expect(bisectionOf(report, changed)).toBeNull(); // a series of mails
+  const commits = { baseline: "a".repeat(40), candidate: "b".repeat(40), ref: "for-next" };
+  const { submission } = report;
+  const series = { git: null, mbox: null, thread: null, commits };
+  const pair: Report = {
+    ...report,
+    submission: { ...submission, state: "finished", request: { ...submission.request, series } },
+  };
+  expect(bisectionOf(pair, changed)).toMatchObject({
+    good: commits.baseline,
+    bad: commits.candidate,
+    ref: "for-next",
+    metric: "busy",
+    type: "xeon-2s",
+    submission: submission.id,
+  });
+  const same = { ...changed, of: { ...changed.of, verdict: "equivalent" as const } };
+  expect(bisectionOf(pair, same)).toBeNull();
 });
 
 test("a matrix has a row per device and a column per scenario and setting", () => {

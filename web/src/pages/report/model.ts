@@ -13,6 +13,7 @@ import type {
   Verdict,
 } from "@/api/types";
 import { VERDICT_ORDER } from "@/lib/words";
+import type { NewBisection } from "../bisections/search";
 import { shownComparisons } from "./failures";
 
 /** One comparison and the target it belongs to. */
@@ -64,6 +65,25 @@ export function firstCell(cells: readonly Cell[]): Cell | undefined {
 
 function weight(verdict: Verdict): number {
   return VERDICT_ORDER.indexOf(verdict);
+}
+
+/** What a bisection of a comparison begins with: two commits of a tree that differ. Null if there is nothing to search. */
+export function bisectionOf({ submission }: Report, { of, target }: Cell): Partial<NewBisection> | null {
+  const commits = submission.request.series?.commits;
+  if (!commits || of.question !== "kernel" || submission.state !== "finished") return null;
+  if (of.verdict !== "regression" && of.verdict !== "improvement") return null;
+  return {
+    tree: submission.tree,
+    good: commits.baseline,
+    bad: commits.candidate,
+    ref: commits.ref ?? "",
+    plan: target.plan.name,
+    type: target.device_type,
+    scenario: of.scenario,
+    setting: of.setting,
+    metric: of.metric,
+    submission: submission.id,
+  };
 }
 
 // --- the matrix ---------------------------------------------------------------------------------------------------

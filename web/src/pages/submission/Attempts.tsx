@@ -5,7 +5,7 @@ import { FailureCard } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./panels.module.css";
-import { toBoot, toBuild, toRun, toSeries } from "./selection";
+import { allRuns, toBoot, toBuild, toRun, toSeries } from "./selection";
 import { attemptName } from "./steps";
 
 /** All failed attempts, retried or not, latest first. */
@@ -63,7 +63,7 @@ function Source({ attempt, steps }: { attempt: AttemptView; steps: SubmissionSte
 function sourceOf(attempt: AttemptView, steps: SubmissionSteps) {
   if (attempt.what === "apply") return { to: toSeries(), word: "Series" };
   if (attempt.build_id !== null) return { to: toBuild(attempt.build_id), word: "Build log" };
-  const run = steps.runs.find(each => each.id === attempt.run_id);
+  const run = allRuns(steps).find(each => each.id === attempt.run_id);
   const boots =
     run?.boots.filter(each => each.block === attempt.block && each.attempt === attempt.attempt) ?? [];
   const boot = boots.find(each => each.arm === attempt.arm) ?? boots.at(-1);

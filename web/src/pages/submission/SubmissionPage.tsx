@@ -1,6 +1,7 @@
-import { useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
+import { bisectionsQuery } from "@/api/bisectionQueries";
 import { type StreamState, useEvents } from "@/api/events";
 import { stepsQuery } from "@/api/queries";
 import type { Failure, SubmissionSteps } from "@/api/types";
@@ -12,6 +13,7 @@ import { Progress } from "@/parts/Progress";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { VerdictCounts } from "@/parts/VerdictBadge";
+import { culpritText, isFound } from "../bisections/labels";
 import { Actions } from "./Actions";
 import { Attempts } from "./Attempts";
 import { BuildPanel } from "./BuildPanel";
@@ -82,6 +84,7 @@ function Lead({ steps, stream }: { steps: SubmissionSteps; stream: StreamState }
           </Link>
         </span>
       )}
+      <Bisections id={submission.id} />
       {submission.state !== "finished" && stream !== "ended" && (
         <span className={classes.stream} data-state={stream}>
           {STREAM[stream]}
@@ -89,6 +92,22 @@ function Lead({ steps, stream }: { steps: SubmissionSteps; stream: StreamState }
       )}
     </span>
   );
+}
+
+/** Poll: a bisection may begin after the submission has ended. */
+const BISECTIONS_MS = 30_000;
+
+/** The bisections that have made the submission, or have begun with it. */
+function Bisections({ id }: { id: number }) {
+  const { data } = useQuery({ ...bisectionsQuery({ submission: id }), refetchInterval: BISECTIONS_MS });
+  return data?.items.map(of => (
+    <span key={of.id}>
+      <Link to="/bisections/$id" params={{ id: of.id }}>
+        bisection {of.id}
+      </Link>
+      : {isFound(of) && of.culprit ? <code>{culpritText(of)}</code> : oneLine(of.state.replaceAll("_", " "))}
+    </span>
+  ));
 }
 
 /** Progress of a running submission or result of a finished one. Both take the same space. */
@@ -118,6 +137,12 @@ function Result({ steps }: { steps: SubmissionSteps }) {
       <p className="muted">
         Finished <RelativeTime at={submission.finished_at} />
         {steps.exit_code !== null && `, exit code ${steps.exit_code}`}
+        {steps.submission.targets.some(each => each.verdict !== null) && (
+          <>
+            {". "}
+            <a href="/docs/trust/">How far to trust a verdict</a>
+          </>
+        )}
       </p>
     </div>
   );
@@ -142,19 +167,22 @@ function Detail({ steps, selection }: { steps: SubmissionSteps; selection: Selec
 }
 
 /** Announce state changes of the submission and its runs to screen readers. */
-function useAnnouncements({ submission, runs }: SubmissionSteps) {
+function useAnnouncements({ submission, runs, traced_runs = [] }: SubmissionSteps) {
   const announced = useRef<Map<string, string> | null>(null);
   useEffect(() => {
     const now = new Map([
       ["Submission", stateOrOutcome(submission)],
       ...runs.map(run => [`${run.plan} on ${run.device_type}`, stateOrOutcome(run)] as const),
+      ...traced_runs.map(
+        run => [`Traced boots, ${run.plan} on ${run.device_type}`, stateOrOutcome(run)] as const,
+      ),
     ]);
     const before = announced.current;
     announced.current = now;
     if (before === null) return;
     const changes = [...now].filter(([name, state]) => before.get(name) !== state);
     if (changes.length > 0) announce(changes.map(([name, state]) => `${name}: ${state}`).join("; "));
-  }, [submission, runs]);
+  }, [submission, runs, traced_runs]);
 }
 
 /** Scroll the details into view after a selection if the columns are stacked. */

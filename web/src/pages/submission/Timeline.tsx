@@ -60,6 +60,9 @@ export function Timeline({ steps, selection }: { steps: SubmissionSteps; selecti
       {runs.map(run => (
         <Run key={run.id} run={run} steps={steps} selection={selection} now={now} />
       ))}
+      {(steps.traced_runs ?? []).map(run => (
+        <Run key={run.id} run={run} traced steps={steps} selection={selection} now={now} />
+      ))}
       <li className={classes.legend}>
         <StripLegend />
       </li>
@@ -167,12 +170,14 @@ function StepLink({
 
 interface RunProps {
   run: RunStep;
+  /** True for a run of traced boots, which has no verdict. */
+  traced?: boolean;
   steps: SubmissionSteps;
   selection: Selection;
   now: Date;
 }
 
-function Run({ run, steps, selection, now }: RunProps) {
+function Run({ run, traced = false, steps, selection, now }: RunProps) {
   const current = selection.kind === "run" && selection.run.id === run.id;
   const target = steps.submission.targets.find(each => each.run_id === run.id);
   const completed = run.blocks.filter(block => block.state === "completed").length;
@@ -189,6 +194,7 @@ function Run({ run, steps, selection, now }: RunProps) {
       <div className={classes.head}>
         <h3 className={classes.title}>
           <StepLink to={toRun(run.id)} current={current}>
+            {traced && "Traced boots: "}
             {run.plan} on {run.device_type}
           </StepLink>
         </h3>
@@ -240,9 +246,11 @@ function Run({ run, steps, selection, now }: RunProps) {
           </>
         ) : (
           <span className="muted">
-            {steps.submission.state === "finished"
-              ? "No verdict."
-              : "The verdict is available when all boots are compared."}
+            {traced
+              ? "A figure differs; these boots count what else does. No verdict is made of them."
+              : steps.submission.state === "finished"
+                ? "No verdict."
+                : "The verdict is available when all boots are compared."}
           </span>
         )}
       </p>
@@ -256,9 +264,5 @@ function Waiting({ run }: { run: RunStep }) {
   const { data } = useQuery({ ...queueQuery, enabled: queued, refetchInterval: queued ? QUEUE_MS : false });
   const why = data?.entries.find(entry => entry.run_id === run.id)?.why ?? "";
   const text = waitText(run, oneLine(why));
-  return (
-    <span className={classes.line} title={text}>
-      {text}
-    </span>
-  );
+  return <span className={classes.waiting}>{text}</span>;
 }

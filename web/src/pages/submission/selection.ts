@@ -21,6 +21,11 @@ export type Selection =
 type Choice = Pick<SubmissionSearch, "step" | "build" | "run" | "boot" | "line" | "find">;
 const NO_CHOICE: Choice = { step: "", build: null, run: null, boot: null, line: null, find: "" };
 
+/** All runs, those of traced boots last. */
+export function allRuns({ runs, traced_runs = [] }: SubmissionSteps): RunStep[] {
+  return [...runs, ...traced_runs];
+}
+
 export function toSeries(): Choice {
   return { ...NO_CHOICE, step: "series" };
 }
@@ -51,12 +56,12 @@ export function resolveSelection(search: Choice, steps: SubmissionSteps): Select
 
 function selectionFromSearch(search: Choice, steps: SubmissionSteps): Selection | null {
   if (search.boot !== null) {
-    for (const run of steps.runs) {
+    for (const run of allRuns(steps)) {
       const boot = run.boots.find(each => each.id === search.boot);
       if (boot) return { kind: "run", run, boot, pinned: true };
     }
   }
-  const run = steps.runs.find(each => each.id === search.run);
+  const run = allRuns(steps).find(each => each.id === search.run);
   if (run) return newestOf(run);
   const build = steps.builds.find(each => each.id === search.build);
   if (build) return { kind: "build", build };
@@ -64,7 +69,8 @@ function selectionFromSearch(search: Choice, steps: SubmissionSteps): Selection 
 }
 
 function defaultSelection(steps: SubmissionSteps): Selection {
-  const { apply, builds, runs } = steps;
+  const { apply, builds } = steps;
+  const runs = allRuns(steps);
   if (steps.submission.state === "finished") return finishedSelection(steps);
   if (apply.state !== "finished") return { kind: "series" };
   const measuring = runs.find(run => run.state === "running");

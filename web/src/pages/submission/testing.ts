@@ -121,6 +121,7 @@ export function stepsOf(rest: Partial<SubmissionSteps> = {}): SubmissionSteps {
     },
     builds: [buildOf(11, "baseline"), buildOf(12, "candidate")],
     runs: [runOf(21)],
+    traced_runs: [],
     attempts: [],
     ...rest,
   };

@@ -33,6 +33,8 @@ export const submitSearch = searchParams({
   /** `HOLDER:name=value` */
   param: texts(400),
   blocks: text(80),
+  /** Blocks of all targets together; only with looks. */
+  budget: text(10),
   layouts: text(10),
   priority: text(10),
   /** Empty: the default recipe of each device type. */
@@ -40,6 +42,8 @@ export const submitSearch = searchParams({
   backend: text(64),
   /** `patch`: each patch is measured against the one before. */
   walk: oneOf(["patch"] as const),
+  /** `no`: no traced boots if a figure differs. */
+  trace: oneOf(["no"] as const),
   /** Whether byte-identical kernels are measured too. */
   identical: oneOf(["skip", "measure"] as const, "skip"),
 });

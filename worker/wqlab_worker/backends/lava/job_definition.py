@@ -103,6 +103,12 @@ def define(job: RunJob, boots: Sequence[BootKey], tokens: Sequence[str], sources
     return Definition(yaml.safe_dump(definition, sort_keys=False, width=1000), stages, list(tokens))
 
 
+def cooling_s(job: RunJob) -> int:
+    """Return the longest time that a boot may wait until its device is cool, in seconds."""
+    conditions = job.device.conditions
+    return 0 if conditions.start_below_c is None else conditions.cool_s
+
+
 def golden_arguments(job: RunJob) -> str:
     """Return the kernel arguments of the golden system."""
     boot = job.device.boot
@@ -186,7 +192,7 @@ def _kexec(key: BootKey, arguments: str, options: Sequence[str], limit_s: int) -
 
 def _test(job: RunJob, key: BootKey, results: str) -> dict[str, Any]:
     name = boot_name(key)
-    limit = sum(call.limit_s for call in calls(job, key.block))
+    limit = sum(call.limit_s for call in calls(job, key.block)) + cooling_s(job)
     return {
         "test": {
             "timeout": {"seconds": round(limit) + TEST_OVERHEAD_S},

@@ -26,7 +26,7 @@ from ..unattended.boot_files import ResultsUnreadable, boots_from
 from ..unattended.replay import Replay
 from ..verify_boot import infrastructure_failure, kernel_failure, verify_variant
 from .job_archives import archive_from_pieces, boot_name, read_results
-from .job_definition import Definition, TemplateError
+from .job_definition import Definition, TemplateError, cooling_s
 from .job_diagnosis import diagnose_boot
 from .job_log import JobTracker
 from .lava_client import Lava, LavaError, LavaRefused, LavaUnreachable
@@ -48,6 +48,14 @@ CANCEL_S = 120.0
 """Longest time for a cancelled job to release the device."""
 
 Define = Callable[[Sequence[BootKey], Sequence[str]], Definition]
+
+
+def longest_silence_s(job: RunJob, block: int) -> float:
+    """Return the seconds for which a boot that is not hung may print nothing.
+
+    Cooling prints nothing either, and the first call follows without a line between.
+    """
+    return max(call.limit_s for call in calls(job, block)) + cooling_s(job) + SILENCE_S
 
 
 class LavaDevice:
@@ -112,8 +120,8 @@ class LavaDevice:
         return ScriptOutput(stdout=result.stdout, stderr=result.stderr, status=result.status, seconds=result.seconds)
 
     def restore(self) -> dict[str, str]:
-        """Nothing to restore: LAVA power-cycles the device before its next user."""
-        return {}
+        """Return what the device has restored itself, after the last call of the plan's script."""
+        return self._replay.restored() if self._replay else {}
 
     def wait_for_console(self, text: str, timeout_s: float) -> bool:
         return self._tap.contains(text)
@@ -201,8 +209,7 @@ class LavaDevice:
     def _is_silent(self, tracker: JobTracker, number: int) -> bool:
         if tracker.reached != number or tracker.phase != "test":
             return False
-        longest = max(call.limit_s for call in calls(self._job, tracker.boots[number].block))
-        return time.monotonic() - tracker.last_console > longest + SILENCE_S
+        return time.monotonic() - tracker.last_console > longest_silence_s(self._job, tracker.boots[number].block)
 
     def _end(self, tracker: JobTracker) -> None:
         """Cancel the job unless it has ended, and wait for its end, at most CANCEL_S."""

@@ -40,6 +40,8 @@ class Results:
     conditions: str
     calls: dict[int, CallResult] = field(default_factory=dict)
     """Results by number of the call; skipped calls are missing."""
+    restored: str = ""
+    conditions_stderr: str = ""
 
 
 def boot_files(job: RunJob, blocks: Iterable[int]) -> dict[str, bytes]:
@@ -47,7 +49,8 @@ def boot_files(job: RunJob, blocks: Iterable[int]) -> dict[str, bytes]:
     found = {
         "calls.sh": (files(__package__) / "onboard" / "calls.sh").read_bytes(),
         "probe": probe.COMMAND.encode(),
-        "conditions": (condition_commands.apply_command(job.device.conditions) or "").encode(),
+        "conditions": condition_commands.apply_command(job.device.conditions, wait=True).encode(),
+        "restore": condition_commands.restore_command(job.device.conditions).encode(),
         "script": job.plan.script.encode(),
     }
     found |= {f"calls/{block}": call_script(calls(job, block)).encode() for block in blocks}
@@ -92,6 +95,8 @@ def results_of(found: Mapping[str, bytes]) -> Results:
         decode_output(found.get("probe.err", b"")),
         decode_output(found.get("conditions", b"")),
         calls_by_number,
+        decode_output(found.get("restored", b"")),
+        decode_output(found.get("conditions.err", b"")),
     )
 
 

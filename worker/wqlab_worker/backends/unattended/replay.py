@@ -32,10 +32,14 @@ class Replay:
     def conditions(self) -> dict[str, str]:
         """Return the conditions as they were read back. Raises DeviceFailure if a required one is not satisfied."""
         conditions = self._job.device.conditions
-        if not condition_commands.apply_command(conditions):
-            return {}
-        changes = condition_commands.read_changes(self._results.conditions)
-        return check_conditions(self._job.device, condition_commands.evaluate(conditions, changes))
+        results = condition_commands.evaluate(conditions, self._results.conditions)
+        if (found := condition_commands.evaluate_temperature(conditions, self._results.conditions)) is not None:
+            results.append(found)
+        return check_conditions(self._job.device, results)
+
+    def restored(self) -> dict[str, str]:
+        """Return which conditions the device restored at the end of the boot, as facts."""
+        return condition_commands.restored_facts(self._results.conditions, self._results.restored)
 
     def next_call(
         self, action: str, environment: Mapping[str, str], timeout_s: float, monitored: bool
@@ -52,8 +56,12 @@ class Replay:
                     break
                 self._check_time(action, timeout_s, result)
                 return number, result
+        why = self._results.conditions_stderr.strip()
         raise infrastructure_failure(
-            f"the results of {self._origin} lack `{action}`: the device stopped before that call", of_variant=True
+            f"the results of {self._origin} lack `{action}`: the device stopped before that call"
+            + (f"; setting the conditions printed: {why.splitlines()[-1][:200]}" if why else ""),
+            excerpt=why[-4000:],
+            of_variant=True,
         )
 
     def _check_time(self, action: str, timeout_s: float, result: CallResult) -> None:

@@ -95,7 +95,7 @@ export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string):
     series: seriesOf(draft, mbox),
     tree: draft.tree || defaultTree,
     targets: selectedTargets(draft).map(pair => targetOf(draft, pair)),
-    ...sizeOf(draft.blocks),
+    ...sizeOf(draft),
     ...(draft.layouts.trim() === "" ? {} : { layouts: asTyped(draft.layouts) }),
     priority: draft.priority.trim() === "" ? DEFAULT_PRIORITY : asTyped(draft.priority),
     ...(draft.recipe ? { recipe: draft.recipe } : {}),
@@ -103,13 +103,19 @@ export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string):
     ...(draft.backend ? { backend: draft.backend as Backend } : {}),
     ...(draft.identical === "measure" ? { force: true } : {}),
     ...(draft.walk === "patch" ? { walk: true } : {}),
+    ...(draft.trace === "no" ? { trace: false } : {}),
     ...(draft.vary === "" ? {} : { sweep: sweepOf(draft, draft.vary) }),
   };
 }
 
-/** A number is a fixed size; several, `6,10,16`, are looks after which a run may stop. */
-function sizeOf(text: string): Pick<SubmissionRequest, "blocks" | "looks"> {
-  if (text.includes(",")) return { blocks: null, looks: numbersOf(text) };
+/** A number is a fixed size; several, `6,10,16`, are looks after which a run may stop, and may have a budget. */
+function sizeOf({ blocks: text, budget }: Draft): Pick<SubmissionRequest, "blocks" | "looks" | "budget"> {
+  if (text.includes(","))
+    return {
+      blocks: null,
+      looks: numbersOf(text),
+      ...(budget.trim() === "" ? {} : { budget: asTyped(budget) }),
+    };
   return { blocks: text.trim() === "" ? null : asTyped(text) };
 }
 

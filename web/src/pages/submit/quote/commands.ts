@@ -47,6 +47,7 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
     [
       ...(request.blocks == null ? [] : ["--blocks", String(request.blocks)]),
       ...(request.looks == null ? [] : ["--looks", request.looks.join(",")]),
+      ...(request.budget == null ? [] : ["--budget", String(request.budget)]),
       ...(request.layouts == null || request.layouts === 1 ? [] : ["--layouts", String(request.layouts)]),
       ...(request.priority === DEFAULT_PRIORITY || request.priority === undefined
         ? []
@@ -55,6 +56,7 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
       ...(request.backend ? ["--backend", request.backend] : []),
       ...(request.walk ? ["--walk"] : []),
       ...(request.force ? ["--force"] : []),
+      ...(request.trace === false ? ["--no-trace"] : []),
       "--wait",
     ],
   ];

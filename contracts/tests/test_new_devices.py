@@ -1,0 +1,262 @@
+"""Inventories become device types, exporter files and addresses that the loaders accept; mistakes name their place."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from wqlab_contracts.addresses_file import read_addresses
+from wqlab_contracts.loading import load_data
+from wqlab_contracts.new_devices import files, inventory, render
+from wqlab_contracts.new_devices.description import Ipmi, NewDevice
+
+ROOT = Path(__file__).parents[2]
+HEADER = (
+    "name,device_type,sockets,l3_per_socket,cores_per_l3,threads_per_core,numa_nodes,numbering,power,bmc,bmc_user,"
+    "bmc_password_file,pdu_model,pdu,pdu_outlet,console_host,console_port,ssh_host,scratch\n"
+)
+
+
+def server(number: int, **other: str) -> str:
+    """Return the row of a server; `other` replaces cells by column."""
+    cells = dict(
+        zip(
+            HEADER.strip().split(","),
+            f"server-{number},xeon-a,2,1,40,2,2,smt_last,ipmi,bmc-{number},lab,/etc/wqlab/ipmi,,,,"
+            f"console-1,{7000 + number},server-{number},nvme-A_{number}".split(","),
+            strict=True,
+        )
+    )
+    return ",".join((cells | other).values()) + "\n"
+
+
+def box(number: int) -> str:
+    return (
+        f"box-{number},ryzen-a,1,4,3,2,1,smt_last,pdu,,,,apc,pdu-{number},3,console-2,{8000 + number},box-{number},\n"
+    )
+
+
+def devices(*rows: str) -> list[NewDevice]:
+    return [row.device for row in inventory.read((HEADER + "".join(rows)).encode())]
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(inventory.InventoryError) as caught:
+        inventory.read(text.encode())
+    return [each.text("lab.csv") for each in caught.value.problems]
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> files.Folders:
+    """A lab's folders, with the device types of this repository."""
+    for name in ("kernels", "testplans", "intake"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "device-types", tmp_path / "device-types")
+    return files.Folders(tmp_path, tmp_path / "exporters")
+
+
+def test_200_machines_are_added_at_once_and_again_change_nothing(folders: files.Folders) -> None:
+    machines = devices(*(server(number) for number in range(1, 101)), *(box(number) for number in range(1, 101)))
+    assert len(files.write(files.plan(machines, folders))) == 200 + 2 + 1
+    loaded = load_data(folders.data).device_types
+    assert [unit.name for unit in loaded["xeon-a"].units] == [f"server-{number}" for number in range(1, 101)]
+    unit = loaded["xeon-a"].units[41]
+    assert unit.scratch == ["/dev/disk/by-id/nvme-A_42"]
+    assert unit.power is not None
+    assert unit.power.turn_on == "ipmitool -I lanplus -H bmc-42 -p 623 -C 17 -U lab -f /etc/wqlab/ipmi chassis power on"
+    assert '$power status | grep -q "is off" || $power off' in unit.power.turn_off
+    assert loaded["ryzen-a"].units[0].power is None
+    assert loaded["ryzen-a"].topology.cpus == 24
+    assert loaded["ryzen-a"].tested is False
+    assert files.write(files.plan(machines, folders)) == []
+
+
+def test_a_machine_joins_the_type_that_an_earlier_call_wrote(folders: files.Folders) -> None:
+    files.write(files.plan(devices(server(1)), folders))
+    without_topology = dict.fromkeys(HEADER.split(",")[2:8], "")
+    files.write(files.plan(devices(server(2, **without_topology)), folders))
+    assert [unit.name for unit in load_data(folders.data).device_types["xeon-a"].units] == ["server-1", "server-2"]
+
+
+def test_what_a_machine_has_unlike_its_type_is_named(folders: files.Folders) -> None:
+    files.write(files.plan(devices(server(1)), folders))
+    with pytest.raises(files.DevicesRefused) as caught:
+        files.plan(devices(server(2, cores_per_l3="20")), folders)
+    (refusal,) = caught.value.refusals
+    assert refusal.field == "topology"
+    assert "choose another device type" in refusal.message
+
+
+def test_other_values_are_replaced_only_when_told(folders: files.Folders) -> None:
+    files.write(files.plan(devices(server(1), server(2)), folders))
+    moved = devices(server(1, bmc="bmc-7", console_port="7107"))
+    with pytest.raises(
+        files.DevicesRefused, match="SERVER_1_CONSOLE_PORT=7001, SERVER_1_BMC=bmc-1; choose another name"
+    ):
+        files.plan(moved, folders)
+    files.write(files.plan(moved, folders, replace=True))
+    known, problems = read_addresses(folders.device_types)
+    assert not problems
+    assert (known["SERVER_1_BMC"], known["SERVER_1_CONSOLE_PORT"]) == ("bmc-7", "7107")
+    assert known["SERVER_2_BMC"] == "bmc-2"
+
+
+def test_a_file_that_a_person_wrote_is_left_alone(folders: files.Folders) -> None:
+    with pytest.raises(files.DevicesRefused) as caught:
+        files.plan(devices(server(1, device_type="tiny")), folders)
+    assert "device-types/tiny.yaml was written or edited by a person" in str(caught.value)
+    assert "  - name: server-1" in str(caught.value), "it shows what to add"
+    files.write(files.plan(devices(server(1)), folders))
+    path = folders.device_types / "xeon-a.yaml"
+    path.write_text(path.read_text().replace("tested: false\n", "tested: false  # not yet\n"))
+    with pytest.raises(files.DevicesRefused, match="edited by a person"):
+        files.plan(devices(server(2)), folders)
+
+
+def test_one_wrong_machine_writes_nothing_of_any(folders: files.Folders) -> None:
+    before = sorted(path for path in folders.data.rglob("*"))
+    rows = devices(
+        server(1), server(2, console_port="7001"), server(3, name="server.1"), server(4, device_type="ryzen-3900x-1x2")
+    )
+    with pytest.raises(files.DevicesRefused) as caught:
+        files.plan(rows, folders)
+    said = str(caught.value)
+    assert "server-2 has the console of server-1" in said
+    assert "server.1 makes the same names in addresses.env as server-1" in said
+    assert sorted(path for path in folders.data.rglob("*")) == before
+
+
+def test_the_loader_sees_the_files_before_they_are_written(folders: files.Folders) -> None:
+    """A unit's name may be that of another type: only the whole folder shows it."""
+    with pytest.raises(files.DevicesRefused, match="tiny-1 is already a unit of"):
+        files.plan(devices(server(1, name="tiny-1")), folders)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (server(1, console_port="70010"), "lab.csv:2: console_port: '70010': input should be less than"),
+        (server(1, bmc="b mc"), "lab.csv:2: bmc: 'b mc': write a host name or an IPv4 address"),
+        (server(1, bmc="$(reboot)"), "lab.csv:2: bmc: '$(reboot)': write a host name or an IPv4 address"),
+        (server(1, bmc_password_file="/etc/../x"), "lab.csv:2: bmc_password_file: '/etc/../x': write the absolute"),
+        (server(1, bmc_user="a;b"), "lab.csv:2: bmc_user: 'a;b': use letters, digits and _.- only, at most 32"),
+        (server(1, power=""), "lab.csv:2: power: is empty: write ipmi, redfish, pdu or debug_cable"),
+        (server(1, bmc=""), "lab.csv:2: bmc: is empty: write a value"),
+        (server(1, pdu="pdu-1"), "lab.csv:2: pdu: is set, but power is ipmi: leave it empty"),
+        (server(1, scratch="../sda"), "lab.csv:2: scratch: '../sda': write names in /dev/disk/by-id"),
+        (server(1, numbering="odd"), "lab.csv:2: numbering: 'odd': input should be 'contiguous' or 'smt_last'"),
+        (server(1).strip() + ",more\n", "lab.csv:2: has 20 cells for 19 columns: quote cells with a comma"),
+        (server(1) + server(1), "lab.csv:3: name: server-1 is also in line 2: remove one of them"),
+        ('"server', "lab.csv:2: is not CSV: unexpected end of data"),
+    ],
+)  # fmt: skip
+def test_each_mistake_names_line_column_and_fix(row: str, said: str) -> None:
+    (found,) = mistakes(HEADER + row)
+    assert found.startswith(said)
+
+
+def test_every_mistake_of_a_file_is_reported(folders: files.Folders) -> None:
+    found = mistakes(HEADER + server(1, bmc="", console_port="x") + "\n# comment\n" + server(2, power="steam"))
+    assert [line.split(": ")[0] for line in found] == ["lab.csv:2", "lab.csv:2", "lab.csv:5"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "lab.csv: is empty"),
+        ("name;device_type\na;b\n", "lab.csv:1: is not separated by commas"),
+        (
+            HEADER.replace("bmc_user", "bmc_usr") + server(1),
+            "lab.csv:1: bmc_usr: no such column; did you mean bmc_user",
+        ),
+        (HEADER, "lab.csv: has no machine"),
+        (HEADER.replace("scratch", "name") + server(1), "lab.csv:1: name: is there twice"),
+    ],
+)
+def test_a_file_that_is_no_inventory_is_refused(text: str, said: str) -> None:
+    assert mistakes(text)[0].startswith(said)
+
+
+def test_a_spreadsheets_byte_order_mark_and_line_ends_are_read() -> None:
+    data = b"\xef\xbb\xbf" + (HEADER + server(1)).replace("\n", "\r\n").encode()
+    assert inventory.read(data)[0].device.name == "server-1"
+    with pytest.raises(inventory.InventoryError, match="not UTF-8"):
+        inventory.read((HEADER + server(1, ssh_host="höst")).encode("latin-1"))
+
+
+def test_a_description_has_no_place_for_a_command_or_a_password() -> None:
+    described = devices(server(1))[0].model_dump()
+    for extra in ({"command": "reboot"}, {"password": "secret"}):
+        with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+            NewDevice.model_validate({**described, "power": {**described["power"], **extra}})
+
+
+def test_values_of_a_description_reach_commands_unchanged_in_meaning() -> None:
+    """Every value that can be in a command is of characters that no shell interprets."""
+    power = Ipmi(host="bmc-1.example.org", user="lab", password_file="/etc/wqlab/ipmi-1")
+    device = devices(server(1))[0].model_copy(update={"power": power})
+    commands = render.power_commands(device)
+    assert commands is not None
+    assert "$" not in commands["turn_on"]
+    assert commands["turn_off"].count("$power") == 2
+
+
+NETCONSOLE = "+6665@192.0.2.11/eth0,6666@192.0.2.1/"
+OTHERS = f"""\
+name,device_type,arch,power,bmc,bmc_port,bmc_user,bmc_password_file,bmc_certificate,bmc_system,servo_port,console_host,\
+console_port,console_device,netconsole,ssh_host,sockets,l3_per_socket,cores_per_l3
+quiet-1,quiet,,redfish,bmc-1,8443,lab,/etc/wqlab/redfish,/etc/wqlab/bmc.pem,blade.3,,console-1,7001,,"{NETCONSOLE}",\
+192.0.2.11,1,4,4
+quiet-2,quiet,,redfish,bmc-2,,lab,/etc/wqlab/redfish,,,,console-1,7002,,"{NETCONSOLE}",192.0.2.12,,,
+book-1,book,arm64,debug_cable,,,,,,,9997,console-1,7003,ttyMSM0,,book-1,1,1,8
+"""
+
+
+def test_redfish_netconsole_and_debug_cable(folders: files.Folders) -> None:
+    files.write(files.plan([row.device for row in inventory.read(OTHERS.encode())], folders))
+    loaded = load_data(folders.data).device_types
+    first, second = loaded["quiet"].units
+    assert first.power is not None and second.power is not None
+    assert first.power.turn_on == (
+        "wqlab-redfish --url https://bmc-1:8443 --user lab --password-file /etc/wqlab/redfish --certificate"
+        " /etc/wqlab/bmc.pem --system blade.3 on"
+    )
+    assert second.power.turn_off == (
+        "wqlab-redfish --url https://bmc-2 --user lab --password-file /etc/wqlab/redfish off"
+    )
+    assert first.netconsole == NETCONSOLE
+    (book,) = loaded["book"].units
+    assert book.power is not None
+    assert book.power.turn_off == "dut-control --port 9997 power_state:off"
+    assert (book.netconsole, loaded["book"].arch) == (None, "arm64")
+    assert "NetworkPowerPort" not in (folders.exporters / "book-1.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (",9997,", ",,", ""),  # the usual port
+        (",redfish,bmc-1,", ",ipmi,bmc-1,", "bmc_certificate: is set, but power is ipmi: leave it empty"),
+        ("/etc/wqlab/bmc.pem", "/etc/../x", "bmc_certificate: '/etc/../x': write the absolute path"),
+        (NETCONSOLE, "+6665@x", "netconsole: '+6665@x': write it as +6665@192.0.2.11/eth0,"),
+        ("blade.3", "$(id)", "bmc_system: '$(id)': write the name of a system"),
+        (",9997,", ",0,", "servo_port: '0': "),
+    ],
+)
+def test_mistakes_about_other_switches_name_their_column(before: str, after: str, said: str) -> None:
+    text = OTHERS.replace(before, after, 1)
+    assert text != OTHERS
+    if said:
+        assert any(said in each for each in mistakes(text))
+    else:
+        inventory.read(text.encode())
+
+
+def test_two_machines_at_one_debug_cable_are_refused(folders: files.Folders) -> None:
+    again = OTHERS.splitlines()[3].replace("book-1", "book-2").replace("7003", "7004")
+    rows = inventory.read(f"{OTHERS}{again}\n".encode())
+    with pytest.raises(files.DevicesRefused, match="book-2 has the power switch of book-1"):
+        files.plan([row.device for row in rows], folders)

@@ -1,0 +1,1 @@
+"""Describe new machines, and write what a lab needs of them: device type, exporter file, addresses."""

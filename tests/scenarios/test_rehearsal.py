@@ -1,0 +1,209 @@
+"""Rehearsal machines: a machine of docs/hardware behind its own protocols is checked, measures, and is no hardware."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wqlab_contracts.addresses_file import read_addresses
+from wqlab_contracts.enums import DeviceHealth
+from wqlab_contracts.messages.device_trials import TrialStep
+from wqlab_contracts.new_devices.inventory import cells_of
+from wqlab_lab.paths import LabPaths
+from wqlab_lab.rehearse import rehearsal_lab, start
+
+from .conftest import EXAMPLE, Lab, one_start_at_a_time
+from .processes import processes_of_lab
+
+pytestmark = [pytest.mark.scenario, pytest.mark.device, pytest.mark.timeout(7200)]
+
+DEVICES = {
+    "xeon": ("xeon-8380-1", "xeon-8380-2s"),
+    "ryzen": ("ryzen-box-1", "ryzen-3900x-box"),
+    "ssh-only": ("ssh-only-1", "ssh-only-server"),
+    "chromebook": ("chromebook-mt8183-1", "chromebook-mt8183"),
+}
+"""Machine -> device and device type."""
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(
+    scope="module",
+    params=["xeon", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("ryzen", "ssh-only", "chromebook"))],
+)
+def machine(request: pytest.FixtureRequest) -> Iterator[tuple[str, Lab]]:
+    """Start a lab with one rehearsal machine; yield the machine's name and the lab."""
+    state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
+    paths = LabPaths(ROOT, Path(os.environ["WQLAB_CACHE"]), state)
+    lab = rehearsal_lab(paths, print)
+    own = lab.paths
+    own.state.mkdir()
+    patch = pytest.MonkeyPatch()
+    patch.setenv("WQLAB_NOTICE", "")  # `start` sets it; other tests of this process must not see it
+    try:
+        with one_start_at_a_time():
+            start(lab, paths, [request.param], pages=False)
+        environment = {**os.environ, "NO_COLOR": "1", "WQLAB_URL": own.url, "WQLAB_TOKEN": own.token("admin")}
+        yield request.param, Lab(environment, own.data, "")
+    finally:
+        patch.undo()
+        lab.stop()
+        if keep := os.environ.get("WQLAB_KEEP_LOGS"):
+            shutil.copytree(own.log, Path(keep) / own.state.name, dirs_exist_ok=True)
+        left = processes_of_lab(own.state)
+        lab.down()
+        for folder in (state, own.state):
+            shutil.rmtree(folder, ignore_errors=True)
+    assert not left, f"the lab left processes behind: {left}"
+
+
+def assert_no_hardware_evidence(report: dict[str, Any]) -> None:
+    (target,) = report["targets"]
+    assert target["emulated"]
+    assert {each["evidence"] for each in target["comparisons"]} == {"mechanism", "none"}
+
+
+def test_a_machine_measures_the_real_kernel(machine: tuple[str, Lab]) -> None:
+    """Boot once through BMC or PDU, firmware, GRUB and kexec. The health check before it boots the same way."""
+    name, lab = machine
+    device, device_type = DEVICES[name]
+    target = f"dm-crypt-affinity@{device_type}"
+    submission = lab.submit(
+        *("--settings-only", "--target", target, "--blocks", "1", "--param", "total_ios=96", "--scenario", "LOW"),
+        *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
+    )
+    report = lab.finish(submission)
+    assert_no_hardware_evidence(report)
+    (run,) = (target["run_id"] for target in report["targets"])
+    boots = [boot for boot in lab.client().run(run).boots if boot.valid]
+    assert boots
+    command_line = boots[0].cmdline or ""
+    assert "wqlab.ip=" not in command_line, "the address came from DHCP"
+    shown = lab.wqlab("devices", "show", device)
+    assert "good" in shown
+
+
+@pytest.mark.nightly
+def test_a_device_check_is_green(machine: tuple[str, Lab]) -> None:
+    name, lab = machine
+    checked = lab.wqlab("device", "check", DEVICES[name][0])
+    assert "scratch" in checked
+
+
+FAULTS = {
+    "dhcp-late": ("does not answer by SSH", "no address: no DHCP server answered"),
+    "dhcp-address": ("does not answer by SSH", "192.0.2.77/24"),
+    "disk-renamed": ("does not exist: the disk is missing or was replaced", "nvme-QEMU_NVMe_Ctrl_REPLACED0001"),
+    "clock-1970": ("the clock says", "not between 2020 and 2059"),
+    "memory-error-fatal": ("the device's hardware reported an uncorrected error", "Fatal machine check"),
+}
+"""Fault -> texts of what the lab says (docs/hardware/faults.md). These need one or two boots each."""
+CHECK_S = 1800.0
+"""Longest time of a health check: two cold boots on a busy host."""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_named_and_the_device_comes_back(machine: tuple[str, Lab], fault: str) -> None:
+    """The check of the release puts the device back; a device check would boot ten times more to measure noise."""
+    name, lab = machine
+    if name == "chromebook" and fault in {"disk-renamed", "memory-error-fatal"}:
+        pytest.skip("the SD card has a fixed serial number, and arm64 no machine check that QEMU injects")
+    device = DEVICES[name][0]
+    folder = lab.data.parent / name
+    set_fault(folder, fault)
+    try:
+        said = lab.wqlab("device", "check", device, codes=(4,))
+        shown = lab.wqlab("devices", "show", device)
+    finally:
+        set_fault(folder)
+    assert "infrastructure: " in said
+    for text in FAULTS[fault]:
+        assert text in " ".join(said.split())
+    assert "quarantined" in shown
+    lab.wqlab("devices", "release", device)
+    assert checked_health(lab, device) is DeviceHealth.GOOD
+
+
+def checked_health(lab: Lab, device: str) -> DeviceHealth:
+    """Return the health that a released device gets by the check that its release ordered."""
+    deadline = time.monotonic() + CHECK_S
+    while (health := lab.client().device(device).health) is DeviceHealth.UNKNOWN:
+        assert time.monotonic() < deadline, f"{device} was not checked in {CHECK_S:.0f} s"
+        time.sleep(2)  # the end of a health check has no event for clients
+    return health
+
+
+def set_fault(folder: Path, *names: str) -> None:
+    """Give a rehearsal machine these faults, as a maintainer does."""
+    subprocess.run(["wqlab-bench", "fault", str(folder), *names], check=True)
+
+
+@pytest.mark.nightly
+def test_a_series_is_judged_by_counts_only(machine: tuple[str, Lab]) -> None:
+    name, lab = machine
+    target = f"xfs-fsync@{DEVICES[name][1]}"
+    report = lab.finish(lab.submit("--mbox", str(EXAMPLE), "--target", target, "--blocks", "2"))
+    assert_no_hardware_evidence(report)
+    # Kernels for arm64 inline the locks that the plan counts (docs/plans.md).
+    expected = "unsupported" if name == "chromebook" else "improvement"
+    assert report["targets"][0]["verdict"] == expected
+
+
+def common_cells(known: Mapping[str, str], prefix: str) -> dict[str, str]:
+    names = ("CONSOLE_HOST", "CONSOLE_PORT", "SSH_HOST", "SSH_PORT", "SCRATCH")
+    return {name.lower(): known[f"{prefix}_{name}"] for name in names}
+
+
+def cells_of_xeon(known: Mapping[str, str]) -> dict[str, str]:
+    own = {key.removeprefix("XEON_8380_1_"): value for key, value in known.items()}
+    return common_cells(known, "XEON_8380_1") | {
+        "power": "ipmi", "bmc": own["BMC"], "bmc_port": own["BMC_PORT"], "bmc_user": own["BMC_USER"],
+        "bmc_cipher": own["BMC_CIPHER"], "bmc_password_file": own["BMC_PASSWORD_FILE"], "console_device": "ttyS1",
+    }  # fmt: skip
+
+
+def cells_of_ssh_only(known: Mapping[str, str]) -> dict[str, str]:
+    own = {key.removeprefix("SSH_ONLY_1_"): value for key, value in known.items()}
+    host, _, port = own["BMC"].removeprefix("https://").partition(":")
+    return common_cells(known, "SSH_ONLY_1") | {
+        "power": "redfish", "bmc": host, "bmc_port": port, "bmc_user": own["BMC_USER"],
+        "bmc_password_file": own["BMC_PASSWORD_FILE"], "bmc_certificate": own["BMC_CERTIFICATE"],
+        "netconsole": f"+6665@{own['ADDRESS']}/eth0,6666@{own['NETCONSOLE_HOST']}/",
+    }  # fmt: skip
+
+
+CELLS: Mapping[str, Callable[[Mapping[str, str]], dict[str, str]]] = {
+    "xeon": cells_of_xeon,
+    "ssh-only": cells_of_ssh_only,
+}
+"""Machine -> what a person would type about it, from the rehearsal's addresses."""
+
+
+@pytest.mark.nightly
+def test_the_wizard_tries_each_step(machine: tuple[str, Lab], tmp_path: Path) -> None:
+    """The machine is tried by its addresses alone, as if it were new; no run uses it meanwhile."""
+    name, lab = machine
+    if name not in CELLS:
+        pytest.skip("its console is RFC 2217, and the command describes raw TCP")
+    device, _ = DEVICES[name]
+    lab.wqlab("devices", "quarantine", device, "--reason", "is tried as a new machine")
+    known, _ = read_addresses(lab.data / "device-types")
+    cells = {"name": "tried-1", "device_type": "tried", "rehearsal": "true", "golden_timeout_s": "900"}
+    cells |= CELLS[name](known)
+    file = tmp_path / "tried.csv"
+    file.write_text(cells_of(cells))
+    state = lab.data.parents[1]
+    tried = lab.wqlab(
+        "device", "add", "--from", str(file), "--only-try", "--data", str(lab.data), "--state", str(state)
+    )
+    assert "tried-1 passed every step" in tried
+    assert tried.count("ok      ") == len(TrialStep) - (name == "ssh-only"), "nothing can be typed on netconsole"
