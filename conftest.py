@@ -6,9 +6,16 @@ import os
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from wqlab_contracts import logs
+
+# The same examples in each run, however slow the machine is: a failure then comes from a change of the code.
+settings.register_profile(
+    "wqlab", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("wqlab")
 
 OUTAGE_TESTS = {
     f"tests/scenarios/{name}.py"

@@ -233,7 +233,7 @@ def test_baseline_is_shown_if_the_candidate_has_no_samples():
     assert low.blocks_discarded == 2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.permutations(range(84)))
 def test_input_order_does_not_change_the_result(order):
     rng = np.random.default_rng(8)

@@ -116,7 +116,7 @@ FIELDS = {
 }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_documents_that_are_accepted_are_valid_by_kcidb(data):
     changes: dict[str, dict[str, Any]] = {}

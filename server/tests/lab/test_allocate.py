@@ -116,7 +116,7 @@ def test_unavailable_device_is_not_assigned() -> None:
     assert allocate([unavailable], [], [WaitingRun(1, "ann", 50, 0, "tiny"), check], {}) == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(device_lists, waiting_lists, capacities, st.data())
 def test_assignments_are_valid_and_independent_of_input_order(
     devices: list[PoolDevice], waiting: list[WaitingRun], capacity: dict[str, int], data: st.DataObject
@@ -159,7 +159,7 @@ def test_wanted_device_must_be_good_unless_its_health_is_checked() -> None:
     assert allocate(good, [], [measuring], {}) == [Assignment(2, "a")]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(device_lists, waiting_lists)
 def test_no_device_stays_free_while_a_fitting_run_waits(devices: list[PoolDevice], waiting: list[WaitingRun]) -> None:
     assignments = allocate(devices, [], waiting, {})
@@ -220,7 +220,7 @@ def test_capacity_counts_devices_in_use() -> None:
     assert len(allocate(XEON, [], [wait(1), wait(2)], {"other": 1})) == 2
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(device_lists, waiting_lists, capacities, st.data())
 def test_result_equals_a_naive_queue_simulation(
     devices: list[PoolDevice], waiting: list[WaitingRun], capacity: dict[str, int], data: st.DataObject

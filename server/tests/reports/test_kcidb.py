@@ -164,7 +164,7 @@ def test_series_that_does_not_apply_is_an_invalid_checkout():
     assert (found["builds"], found["tests"]) == ([], [])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.floats(1, 9000), min_size=1, max_size=5), st.lists(st.floats(1, 9000), min_size=1, max_size=5))
 def test_emulated_throughput_is_left_out(baseline, candidate):
     size = min(len(baseline), len(candidate))

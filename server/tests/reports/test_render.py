@@ -88,7 +88,7 @@ def test_json_is_the_serialized_report():
 LOW, HIGH = 4321.25, 8765.75
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.floats(-400, 400), min_size=1, max_size=8), st.lists(st.floats(-400, 400), min_size=1, max_size=8))
 @pytest.mark.parametrize("render", [render_text, render_markdown, render_html, render_junit, render_mmtests])
 def test_emulated_throughput_is_a_value_only(render, spread_a, spread_b):

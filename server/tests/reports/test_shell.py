@@ -21,7 +21,7 @@ def run(script):
     return done.stdout
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.text("abc-=/ '\"\\$`*#;&|", max_size=30), min_size=1, max_size=20))
 def test_wrapped_command_is_the_same_command(arguments):
     lines = shell_lines(f"tuxmake {shlex.join(arguments)}", "    ")

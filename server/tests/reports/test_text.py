@@ -34,7 +34,7 @@ WORDS = st.lists(st.text("abcXYZ09-_/=.,'\"()%<", min_size=1, max_size=120), min
 TEXTS = WORDS.map(" ".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(TEXTS, min_size=12, max_size=12), st.sampled_from(sorted(EXAMPLES)))
 def test_text_has_at_most_60_lines_of_78_columns_for_any_input(texts, name):
     lines = render_text(with_texts(EXAMPLES[name](), texts)).splitlines()

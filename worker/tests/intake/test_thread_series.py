@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from thread_mails import mail, series
 
@@ -192,7 +192,6 @@ def test_query_is_by_change_id_and_by_title_and_author() -> None:
     assert revision_query(thread(odd), "less-v1-1@x") == ""
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     st.lists(
         st.tuples(

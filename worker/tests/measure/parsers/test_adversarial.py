@@ -56,7 +56,7 @@ def test_useless_output_is_not_measured(text: str) -> None:
     not_measured(xfs(text), "not measured")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(min_value=0, max_value=len(TRACED) - 1))
 def test_output_cut_off_anywhere_never_gives_another_figure(end: int) -> None:
     found = dm(TRACED[:end])
@@ -66,7 +66,7 @@ def test_output_cut_off_anywhere_never_gives_another_figure(end: int) -> None:
     assert not found.empty or TRACED[:end].endswith("\n") or not end
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(min_value=0, max_value=TRACED.count("\n")), st.text(max_size=200))
 def test_garbage_line_between_records_changes_no_value(where: int, garbage: str) -> None:
     lines = TRACED.split("\n")
@@ -77,7 +77,7 @@ def test_garbage_line_between_records_changes_no_value(where: int, garbage: str)
             assert value == GOOD.values[name] or re.fullmatch(r"\s*[\d ]+\s*", garbage)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.text())
 def test_reading_never_raises(text: str) -> None:
     read_records(text)
@@ -311,7 +311,7 @@ PLACES = st.sampled_from(
 
 
 @BOTH
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(PLACES, JSON)
 def test_arbitrary_fio_results_give_finite_values_or_none(name: str, place: str, value: object) -> None:
     found = untraced(name, fio_json(**{place: value}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wqlab_contracts.messages import MeasuredTopology
@@ -23,7 +23,6 @@ def text_of(found: list[tuple[int, int, int, int]]) -> str:
     return "begin\tpairs\n" + "".join(f"{q} {e} {n} {ns}\n" for q, e, n, ns in found) + "end\tpairs\n"
 
 
-@settings(deadline=None)
 @given(items, layouts)
 def test_share_counts_each_item(found: list[tuple[int, int, int, int]], domain: list[int]) -> None:
     pairs = read_pairs(read_records(text_of(found)), range(CPUS))
@@ -33,7 +32,6 @@ def test_share_counts_each_item(found: list[tuple[int, int, int, int]], domain: 
     assert 0 <= share(pairs, domain) <= 100
 
 
-@settings(deadline=None)
 @given(items, layouts)
 def test_chance_is_the_mean_over_all_cpus(found: list[tuple[int, int, int, int]], domain: list[int]) -> None:
     pairs = read_pairs(read_records(text_of(found)), range(CPUS))
@@ -41,7 +39,6 @@ def test_chance_is_the_mean_over_all_cpus(found: list[tuple[int, int, int, int]]
     assert chance(pairs, domain) == pytest.approx(100 * sum(domain[q] == domain[e] for q, e in spread) / len(spread))
 
 
-@settings(deadline=None)
 @given(items, st.permutations(range(CPUS)))
 def test_renumbering_the_cpus_changes_nothing(found: list[tuple[int, int, int, int]], new: list[int]) -> None:
     def topology(number: list[int]) -> MeasuredTopology:
