@@ -9,22 +9,64 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import (
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from ..specs import CpuArch, Name, Strict, Topology
 from ..specs.devices import Netconsole
 
-HostName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$")]
+
+def _otherwise(advice: str) -> WrapValidator:
+    """Return a validator whose error for text that does not match the pattern is `advice` instead of the pattern."""
+
+    def validate(value: Any, inner: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return inner(value)
+        except ValidationError as error:
+            if error.errors()[0]["type"] == "string_pattern_mismatch":
+                raise PydanticCustomError("form", advice) from None  # type: ignore[arg-type]  # a literal of this module
+            raise
+
+    return WrapValidator(validate)
+
+
+HostName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"),
+    _otherwise("write a host name or an IPv4 address"),
+]
 """Name or IPv4 address: nothing that a shell, YAML or a URL reads differently."""
 Port = Annotated[int, Field(ge=1, le=65535)]
 PasswordFile = Annotated[
-    str, StringConstraints(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$", min_length=2, max_length=200)
+    str,
+    StringConstraints(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$", min_length=2, max_length=200),
+    _otherwise("write the absolute path of a file on the lab's host, without blanks"),
 ]
 """Absolute path on the lab's host, without `..`."""
-User = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}$")]
-ScratchName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:+-]{0,199}$")]
+User = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}$"),
+    _otherwise("use letters, digits and _.- only, at most 32"),
+]
+ScratchName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:+-]{0,199}$"),
+    _otherwise("write names in /dev/disk/by-id, separated by blanks"),
+]
 """Name of a disk in /dev/disk/by-id."""
-SystemName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+SystemName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"),
+    _otherwise("write the name of a system of the service, such as 1 or System.Embedded.1"),
+]
+NewName = Annotated[Name, _otherwise("use letters, digits and _.- only, at most 64")]
 PduModel = Literal[
     "apc",
     "digipower",
@@ -128,7 +170,11 @@ class Address(Strict):
 class NewBoot(Strict):
     """How the machine boots; the fields of a device type's `boot` that differ between machines."""
 
-    console_device: Annotated[str, StringConstraints(pattern=r"^tty[A-Za-z0-9]{1,16}$")] = "ttyS0"
+    console_device: Annotated[
+        str,
+        StringConstraints(pattern=r"^tty[A-Za-z0-9]{1,16}$"),
+        _otherwise("write the kernel's name of the port, such as ttyS0"),
+    ] = "ttyS0"
     console_speed: Literal[9600, 19200, 38400, 57600, 115200, 921600, 1500000] = 115200
     golden_timeout_s: int = Field(default=300, ge=5, le=3600)
     variant_timeout_s: int = Field(default=180, ge=5, le=3600)
@@ -138,11 +184,15 @@ class NewBoot(Strict):
 class NewDevice(Strict):
     """One machine to add to a lab."""
 
-    name: Name
-    device_type: Name
+    name: NewName
+    device_type: NewName
     """Type of the machine. Machines of one type have the same topology and boot settings."""
-    lab: Name = "local"
-    summary: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\n\r\t$`{}#]*$")] = ""
+    lab: NewName = "local"
+    summary: Annotated[
+        str,
+        StringConstraints(max_length=200, pattern=r"^[^\n\r\t$`{}#]*$"),
+        _otherwise("leave out $, braces, backquotes and #"),
+    ] = ""
     """What the machine is, such as `two Intel Xeon Platinum 8380`; shown with the type."""
     arch: CpuArch = "x86_64"
     topology: Topology | None = None
@@ -150,7 +200,16 @@ class NewDevice(Strict):
     power: Power
     console: Address
     """TCP port at which a console server offers the serial console, or wqlab-netconsole the kernel's log."""
-    netconsole: Netconsole | None = None
+    netconsole: (
+        Annotated[
+            Netconsole,
+            _otherwise(
+                "write it as +6665@192.0.2.11/eth0,6666@192.0.2.1/: the machine's port, address and interface, then"
+                " those of the receiver"
+            ),
+        ]
+        | None
+    ) = None
     """For a machine without a serial port: where its kernels send their log, as the kernel's parameter."""
     ssh: Address
     """SSH of golden system and variants."""

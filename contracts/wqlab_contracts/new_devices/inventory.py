@@ -234,25 +234,8 @@ def _explain(violation: Any, kind: str, line: int, values: Mapping[str, str]) ->
     if violation["type"] == "missing":
         return RowProblem(line, column, "is empty: write a value")
     message = violation["msg"].removeprefix("Value error, ")
-    if violation["type"] == "string_pattern_mismatch":
-        message = _FORMS.get(column, message)
     said = f"{values[column]!r}: " if column in values else ""
     return RowProblem(line, column, f"{said}{message[:1].lower()}{message[1:]}")
-
-
-_FORMS: Mapping[str, str] = {
-    **dict.fromkeys(("name", "device_type", "lab"), "use letters, digits and _.- only, at most 64"),
-    **dict.fromkeys(("bmc", "pdu", "console_host", "ssh_host"), "write a host name or an IPv4 address"),
-    "bmc_password_file": "write the absolute path of a file on the lab's host, without blanks",
-    "bmc_certificate": "write the absolute path of a file on the lab's host, without blanks",
-    "bmc_system": "write the name of a system of the service, such as 1 or System.Embedded.1",
-    "netconsole": "write it as +6665@192.0.2.11/eth0,6666@192.0.2.1/: the machine's port, address and interface, then"
-    " those of the receiver",
-    "bmc_user": "use letters, digits and _.- only, at most 32",
-    "scratch": "write names in /dev/disk/by-id, separated by blanks",
-    "console_device": "write the kernel's name of the port, such as ttyS0",
-    "summary": "leave out $, braces, backquotes and #",
-}
 
 
 def _repeated(rows: Sequence[Row]) -> list[RowProblem]:
