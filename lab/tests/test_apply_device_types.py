@@ -104,3 +104,15 @@ def test_changed_addresses_and_exporter_files_reach_the_exporter(running: Runnin
     running.up()
     assert running.reports[-1] == "the lab is running; device types are unchanged"
     assert len(running.exports(3)) == 3
+
+
+def test_another_environment_starts_every_program_anew(running: RunningLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every program has the settings in its environment, so a changed setting restarts all, also the stores."""
+    before = running.lab.supervisor.pids()
+    monkeypatch.setenv("WQLAB_NOTICE", "another")
+    running.set_address("192.0.2.2")
+    running.up()
+    after = running.lab.supervisor.pids()
+    assert set(after) == set(before)
+    assert running.exports(2)[-1] == "192.0.2.2"
+    assert after["api"] != before["api"]
