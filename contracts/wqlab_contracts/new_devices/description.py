@@ -31,7 +31,7 @@ def _otherwise(advice: str) -> WrapValidator:
             return inner(value)
         except ValidationError as error:
             if error.errors()[0]["type"] == "string_pattern_mismatch":
-                raise PydanticCustomError("form", advice) from None  # type: ignore[arg-type]  # a literal of this module
+                raise PydanticCustomError("form", advice) from None
             raise
 
     return WrapValidator(validate)

@@ -19,7 +19,7 @@ from wqlab_server.reports.render.html import render_html
 from wqlab_server.reports.render.junit import render_junit
 from wqlab_server.reports.render.markdown import render_markdown
 from wqlab_server.reports.render.mmtests import render_mmtests
-from wqlab_server.reports.render.shared_text import MAX_OPTIONS
+from wqlab_server.reports.render.system_text import MAX_OPTIONS
 from wqlab_server.reports.render.text import render_text
 
 from .all_examples import EXAMPLES

@@ -11,7 +11,8 @@ from wqlab_contracts.enums import Arm, Evidence, Question
 from wqlab_contracts.messages import CheckpatchFinding
 from wqlab_server.reports.render.html import render_html
 from wqlab_server.reports.render.markdown import render_markdown
-from wqlab_server.reports.render.shared_text import checkpatch_summary, published, topology
+from wqlab_server.reports.render.shared_text import checkpatch_summary, published
+from wqlab_server.reports.render.system_text import topology
 from wqlab_server.reports.render.text import render_text
 
 from .report_examples import panic, study

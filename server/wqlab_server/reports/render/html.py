@@ -22,6 +22,7 @@ from . import (
     ladder_tables,
     shared_text,
     sweep_tables,
+    system_text,
     thread_text,
 )
 from .figures import figures
@@ -51,6 +52,7 @@ def _template(name: str) -> Template:
     environment.globals.update(
         failures=failures,
         shared_text=shared_text,
+        system_text=system_text,
         thread_text=thread_text,
         figures=figures,
         workqueue_figures=workqueue_figures,

@@ -20,6 +20,7 @@ from . import (
     ladder_tables,
     shared_text,
     sweep_tables,
+    system_text,
     thread_text,
 )
 from .shell import shell_lines
@@ -104,11 +105,11 @@ def _ladder(target: TargetReport) -> list[str]:
 
 def _target(target: TargetReport, report: Report) -> list[str]:
     comparisons = failures.comparisons(report, target)
-    device = shared_text.platform(target)
+    device = system_text.platform(target)
     lines = [f"### {_name(target)}", "", f"{_safe(device.topology)}; {shared_text.block_counts(target)}"]
     lines[-1] += "" if target.byte_identical else f"; per boot: {shared_text.repetitions(target)}"
     lines += _differences(target)
-    system = [f"{name} {value}" for name, value in shared_text.system(target)]
+    system = [f"{name} {value}" for name, value in system_text.system(target)]
     lines += ["", _safe("; ".join(system))] if system else []
     lines += _ladder(target)
     judged = [cell for cell in comparisons if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY]
@@ -149,7 +150,7 @@ def _target(target: TargetReport, report: Report) -> list[str]:
     commands = target.environment.commands.items() if target.environment else ()
     for scenario, command in commands:
         lines += ["", f"Command of {_safe(scenario)}:", "", *_fenced("\n".join(shell_lines(command)))]
-    for title, cmdline in shared_text.cmdlines(target).items():
+    for title, cmdline in system_text.cmdlines(target).items():
         lines += ["", f"{title}:", "", *_fenced(cmdline)]
     return lines
 
@@ -191,11 +192,11 @@ def _instrument(target: TargetReport) -> list[str]:
 
 
 def _differences(target: TargetReport) -> list[str]:
-    found = shared_text.differences(target)
+    found = system_text.differences(target)
     if not found:
         return []
     rows = [_row(*map(_safe, (each.name, each.baseline, each.candidate))) for each in found]
-    more = shared_text.differences_left_out(target)
+    more = system_text.differences_left_out(target)
     return ["", "| environment differs | baseline | candidate |", "|---|---|---|", *rows, *(["", more] if more else [])]
 
 
@@ -249,7 +250,7 @@ def _kernels(report: Report) -> list[str]:
     if report.config_sha256:
         lines.append(f"- configuration sha256 `{_code(report.config_sha256)}`")
     lines += [f"  - `{_code(line)}`" for line in report.config_diff]
-    if len(builds) > 1 and (note := shared_text.configuration_note(report)):
+    if len(builds) > 1 and (note := system_text.configuration_note(report)):
         lines.append(f"  - {note}")
     found = report.submission.apply.checkpatch
     if failures.applies_checkpatch(report):

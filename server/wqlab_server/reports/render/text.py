@@ -23,6 +23,7 @@ from . import (
     ladder_tables,
     shared_text,
     sweep_tables,
+    system_text,
     text_table,
     thread_text,
 )
@@ -168,7 +169,7 @@ def _configuration(report: Report) -> list[Part]:
         return [part(2, *(["", *wrapped(text, limit, indent="  ")] for limit in (6, 3, 2)))]
     if len({build.arm for build in report.submission.builds if build.outcome is Outcome.PASSED}) < 2:
         return []
-    return [part(8, ["", *wrapped(f"Configuration: {shared_text.configuration_note(report)}", 2, indent="  ")])]
+    return [part(8, ["", *wrapped(f"Configuration: {system_text.configuration_note(report)}", 2, indent="  ")])]
 
 
 def _budget(report: Report) -> list[Part]:
@@ -205,8 +206,8 @@ def _target(target: TargetReport, report: Report, rank: int, table_lines: int, r
     reasons = [
         wrapped(reason, 2 if reason_lines < REASON_LINES else 8, "* ") for reason in text_table.reasons(compared)
     ]
-    platform = shared_text.platform(target)
-    facts = "; ".join(f"{name} {value}" for name, value in shared_text.system(target) if name in SYSTEM_FACTS)
+    platform = system_text.platform(target)
+    facts = "; ".join(f"{name} {value}" for name, value in system_text.system(target) if name in SYSTEM_FACTS)
     return [
         part(rank + 1, wrapped(f"Topology: {platform.mismatch}", 2, indent="  ") if platform.mismatch else []),
         part(later + 7, wrapped(f"System: {facts}", 3, indent="  ") if facts else []),
@@ -267,7 +268,7 @@ def _environment(target: TargetReport, rank: int, place_lines: int) -> list[Part
 def _place(target: TargetReport) -> list[str]:
     """Return where the target was measured, on what, how often, and with which loss."""
     boots = "" if target.byte_identical else shared_text.repetitions(target)
-    parts = [shared_text.platform(target).topology, shared_text.block_counts(target), boots]
+    parts = [system_text.platform(target).topology, shared_text.block_counts(target), boots]
     return wrapped(
         f"{failures.name(target)}, {_device(target)}: {'; '.join(filter(None, parts))}", PLACE_LINES, indent="  "
     )
@@ -285,10 +286,10 @@ def _device(target: TargetReport) -> str:
 
 def _differences(target: TargetReport, limit: int) -> list[str]:
     """Return the environment's differences between the kernels, configuration options last and together."""
-    lines = shared_text.cmdlines(target)
+    lines = system_text.cmdlines(target)
     found = [f"{title}: {line}" for title, line in lines.items()] if len(lines) > 1 else []
     options = [each for each in _named(target) if each.name.startswith("CONFIG_")]
-    found += [f"{each.name}: {shared_text.per_arm(each)}" for each in _named(target) if each not in options]
+    found += [f"{each.name}: {system_text.per_arm(each)}" for each in _named(target) if each not in options]
     if options:
         values = "; ".join(f"{each.name} {each.baseline} -> {each.candidate}" for each in options)
         found.append(f"{words.count(len(options), 'configuration option')}: {values}")
