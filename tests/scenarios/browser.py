@@ -32,13 +32,22 @@ new PerformanceObserver(list => {
 }).observe({ type: "layout-shift", buffered: true });
 """
 
-_SCROLL_THROUGH = """async () => {
-  for (let at = 0; at < document.documentElement.scrollHeight; at += innerHeight) {
+# Playwright has no time limit for scripts, and Chromium has been seen to draw no frame for minutes. What needs a frame
+# after these waits has a limit of its own.
+_TWO_FRAMES = """() => new Promise(done => {
+  requestAnimationFrame(() => requestAnimationFrame(done));
+  setTimeout(done, 5000);
+})"""
+_FONTS_READY = "() => Promise.race([document.fonts.ready, new Promise(done => setTimeout(done, 10000))]).then(() => {})"
+
+_SCROLL_THROUGH = f"""async () => {{
+  const frames = {_TWO_FRAMES};
+  for (let at = 0; at < document.documentElement.scrollHeight; at += innerHeight) {{
     scrollTo(0, at);
-    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
-  }
+    await frames();
+  }}
   scrollTo(0, 0);
-}"""
+}}"""
 
 
 def start_chromium(playwright: Playwright) -> Browser:
@@ -97,13 +106,13 @@ class Person:
     def settle(self) -> None:
         expect(self.page.locator("h1").first).to_be_visible()
         expect(self.page.locator("[aria-busy=true]")).to_have_count(0)
-        self.page.evaluate("() => document.fonts.ready.then(() => undefined)")
+        self.page.evaluate(_FONTS_READY)
 
     def look(self, width: tuple[int, int], scheme: str) -> None:
         """Resize the window and set the preferred colour scheme of the operating system."""
         self.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
         self.page.set_viewport_size({"width": width[0], "height": width[1]})
-        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.page.evaluate(_TWO_FRAMES)
 
     def photograph(self, folder: Path, name: str) -> None:
         """Save a screenshot of the whole page, after scrolling through it because charts are drawn when visible."""
