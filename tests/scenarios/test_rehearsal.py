@@ -71,16 +71,20 @@ def assert_no_hardware_evidence(report: dict[str, Any]) -> None:
     assert {each["evidence"] for each in target["comparisons"]} == {"mechanism", "none"}
 
 
+def submit_study(lab: Lab, device_type: str) -> int:
+    """Submit two settings of dm-crypt in one boot of the tree's kernel."""
+    return lab.submit(
+        *("--settings-only", "--target", f"dm-crypt-affinity@{device_type}", "--blocks", "1"),
+        *("--param", "total_ios=96", "--scenario", "LOW"),
+        *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
+    )
+
+
 def test_a_machine_measures_the_real_kernel(machine: tuple[str, Lab]) -> None:
     """Boot once through BMC or PDU, firmware, GRUB and kexec. The health check before it boots the same way."""
     name, lab = machine
     device, device_type = DEVICES[name]
-    target = f"dm-crypt-affinity@{device_type}"
-    submission = lab.submit(
-        *("--settings-only", "--target", target, "--blocks", "1", "--param", "total_ios=96", "--scenario", "LOW"),
-        *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
-    )
-    report = lab.finish(submission)
+    report = lab.finish(submit_study(lab, device_type))
     assert_no_hardware_evidence(report)
     (run,) = (target["run_id"] for target in report["targets"])
     boots = [boot for boot in lab.client().run(run).boots if boot.valid]
@@ -101,6 +105,8 @@ def test_a_device_check_is_green(machine: tuple[str, Lab]) -> None:
 FAULTS = {
     "dhcp-late": ("does not answer by SSH", "no address: no DHCP server answered"),
     "dhcp-address": ("does not answer by SSH", "192.0.2.77/24"),
+    "dhcp-second": ("does not answer by SSH", "from 192.0.2.2"),
+    "disk-full": ("cannot be written", "No space left on device"),
     "disk-renamed": ("does not exist: the disk is missing or was replaced", "nvme-QEMU_NVMe_Ctrl_REPLACED0001"),
     "clock-1970": ("the clock says", "not between 2020 and 2059"),
     "memory-error-fatal": ("the device's hardware reported an uncorrected error", "Fatal machine check"),
@@ -131,6 +137,33 @@ def test_a_fault_is_named_and_the_device_comes_back(machine: tuple[str, Lab], fa
     assert "quarantined" in shown
     lab.wqlab("devices", "release", device)
     assert checked_health(lab, device) is DeviceHealth.GOOD
+
+
+SURVIVED = {
+    "bmc-reboots": "",
+    "spanning-tree": "",
+    "console-drops": "",
+    "memory-error": "lines on the console, the first: ",
+}
+"""Fault -> what the fact `hardware errors` of a boot says; these end no boot."""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", SURVIVED)
+def test_a_fault_that_ends_no_boot_is_recorded_at_most(machine: tuple[str, Lab], fault: str) -> None:
+    name, lab = machine
+    if fault == "memory-error" and name == "chromebook":
+        pytest.skip("arm64 has no machine check that QEMU injects")
+    folder = lab.data.parent / name
+    set_fault(folder, fault)
+    try:
+        report = lab.finish(submit_study(lab, DEVICES[name][1]))
+    finally:
+        set_fault(folder)
+    run = lab.client().run(report["targets"][0]["run_id"])
+    boots = [boot for boot in run.boots if boot.valid]
+    assert boots
+    assert SURVIVED[fault] in boots[0].environment.get("hardware errors", "")
 
 
 def checked_health(lab: Lab, device: str) -> DeviceHealth:

@@ -61,6 +61,15 @@ _BOOT_HINTS: tuple[tuple[LinearPattern, Diagnosis], ...] = (
         Diagnosis("the boot loader could not read the golden files", _NO_NETWORK_BOOT),
     ),
     (
+        LinearPattern(r"Booting `[^'\n]{0,80}'$|Loading: [#T \t]{0,80}$|[^\s%]{1,200}\.\.\. +\d{1,3}%$"),
+        Diagnosis(
+            "the boot loader was still loading the golden files",
+            "TFTP sends one small block at a time, so a slow or lossy network takes minutes. Check the speed and "
+            "duplex of the switch port, and the load of the TFTP server; or let iPXE load by HTTP, or raise "
+            "`golden_timeout_s`.",
+        ),
+    ),
+    (
         LinearPattern(r"grub(?: rescue)?>$"),
         Diagnosis("the boot loader waits at its prompt", _NO_NETWORK_BOOT),
     ),
