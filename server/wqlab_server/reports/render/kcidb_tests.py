@@ -261,7 +261,7 @@ def figure_path(cell: Comparison) -> str:
 
 
 def _number(value: float, unit: str) -> Number:
-    return Number(value=value, unit=unit or None, prefix=None if _PREFIXED_UNIT.fullmatch(unit) else "metric")
+    return Number(value=_round(value), unit=unit or None, prefix=None if _PREFIXED_UNIT.fullmatch(unit) else "metric")
 
 
 def _figure_misc(cell: Comparison) -> dict[str, JsonValue]:
@@ -292,7 +292,18 @@ def _figure_misc(cell: Comparison) -> dict[str, JsonValue]:
         "blocks_needed": cell.blocks_needed,
         "not_measured": None if cell.not_measured is None else str(cell.not_measured),
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: _rounded(value) for name, value in given.items() if value is not None}
+
+
+def _rounded(value: JsonValue) -> JsonValue:
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return _round(value) if isinstance(value, float) else value
+
+
+def _round(value: float) -> float:
+    """Round to 12 significant digits. The digits after them depend on the processor that computed the value."""
+    return float(f"{value:.12g}")
 
 
 # --- both -------------------------------------------------------------------------------------------------------
