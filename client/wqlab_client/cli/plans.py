@@ -84,9 +84,10 @@ def format_plan(view: PlanView) -> list[Text]:
 
 def _profile_lines(device: str, profile: Profile) -> list[Text]:
     r = profile.repetitions
+    warmups = f"{r.warmup} to {r.warmup_most}" if r.warmup_most else f"{r.warmup}"
     lines = [
         Text(
-            f"  on {device}: {profile.blocks} blocks, {r.warmup} warm-up + {r.untraced} untraced + {r.traced} traced "
+            f"  on {device}: {profile.blocks} blocks, {warmups} warm-up + {r.untraced} untraced + {r.traced} traced "
             f"repetitions{_parameters(profile.parameters)}"
         )
     ]

@@ -48,8 +48,29 @@ class Repetitions(Strict):
     """Number of repetitions of each kind per boot, scenario and setting."""
 
     warmup: int = Field(default=1, ge=0, le=10)
+    """Fewest warm-up repetitions."""
+    warmup_most: int | None = Field(default=None, ge=2, le=20)
+    """Most warm-up repetitions: those after the first `warmup` run until the timed primary figures are stable.
+    None: exactly `warmup`."""
     untraced: int = Field(default=5, ge=0, le=100)
     traced: int = Field(default=1, ge=0, le=100)
+
+    @property
+    def most_warmups(self) -> int:
+        return self.warmup if self.warmup_most is None else self.warmup_most
+
+    @property
+    def most(self) -> int:
+        """Return the largest number of repetitions of a cell."""
+        return self.most_warmups + self.untraced + self.traced
+
+    @model_validator(mode="after")
+    def _check_warmups(self) -> Self:
+        if self.warmup_most is not None and not 2 <= self.warmup < self.warmup_most:
+            raise ValueError(
+                f"warmup_most: {self.warmup_most} needs a `warmup` of at least 2, which are compared, and below it"
+            )
+        return self
 
 
 LARGEST_LOOK = 100

@@ -72,7 +72,7 @@ def declared(session: Session, run: Run) -> Declared:
         frozenset(scenario.name for scenario in plan.scenarios),
         frozenset(profile.settings),
         frozenset(metric.name for metric in plan.metrics),
-        counts.warmup + counts.untraced + counts.traced,
+        counts.most,
     )
     _declared[key] = found
     while len(_declared) > _MAX_RUNS:

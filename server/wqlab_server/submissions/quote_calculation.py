@@ -188,8 +188,7 @@ def boot_time(target: RequestedTarget) -> tuple[float, QuoteBasis, str]:
         return past.scaled_to(cells), QuoteBasis.MEASURED, text
     boot = target.device_type.boot
     startup_s = boot.power_off_s + boot.golden_timeout_s + boot.variant_timeout_s
-    repetitions = target.profile.repetitions
-    rounds = (repetitions.warmup + repetitions.untraced + repetitions.traced) * settings
+    rounds = target.profile.repetitions.most * settings
     workload_s = sum(rounds * repetition_s(target.profile, scenario) for scenario in target.plan.scenarios)
     text = (
         f"not measured yet: at most {startup_s:g} s to boot, and {rounds * len(target.plan.scenarios)} repetitions "

@@ -25,7 +25,7 @@ from wqlab_contracts.messages import (
 )
 
 from ..backends.interface import Cancel, EventSink
-from . import disturbance, monitor, tracer
+from . import disturbance, monitor, tracer, warmup
 from .collect import WHOLE_SETTING, Measurement, NotMeasured, Operations, Records, collect, read_records
 from .collect import Unsupported as UnsupportedReason
 from .counts import collect_counts, operations
@@ -183,7 +183,8 @@ class BootRunner:
         reported: set[str] = set()
         measured: list[tuple[Repetition, Measurement]] = []
         beside_monitor: list[Measurement] = []
-        for repetition in repetitions(self.job):
+        warmups: list[Mapping[str, float]] = []
+        for repetition in repetitions(self.job, lambda: warmup.is_stable(self.job.plan, warmups)):
             self._check_canceled()
             output = self._script(boot, "measure", parameters(self.job, cell, repetition.traced), cell, repetition)
             measurement = self._collect(output, booted.topology, repetition.traced, cell.setting)
@@ -203,6 +204,10 @@ class BootRunner:
                 beside_monitor.append(measurement)
             else:
                 measured.append((repetition, measurement))
+            if repetition.warmup:
+                warmups.append(measurement.values)
+        if self.job.profile.repetitions.warmup_most is not None:
+            self._emit_fact(boot, f"{warmup.FACT_PREFIX}{cell}", warmup.stability_text(self.job.plan, warmups))
         self._emit_samples(boot, cell, measured)
         if beside_monitor:
             self._emit_disturbance(boot, cell, measured, beside_monitor)
@@ -219,8 +224,10 @@ class BootRunner:
         ]
         text = disturbance.effect_text(self.job.plan, plain, [measurement.values for measurement in beside_monitor])
         if text is not None:
-            facts = {f"{disturbance.FACT_PREFIX}{cell}": text}
-            self.emit.event(Samples(at=self.now(), boot=boot.key, samples=[], facts=facts))
+            self._emit_fact(boot, f"{disturbance.FACT_PREFIX}{cell}", text)
+
+    def _emit_fact(self, boot: _Boot, name: str, text: str) -> None:
+        self.emit.event(Samples(at=self.now(), boot=boot.key, samples=[], facts={name: text}))
 
     def _collect(self, output: ScriptOutput, topology: MeasuredTopology, traced: bool, setting: str) -> Measurement:
         plan = self.job.plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from wqlab_contracts.enums import RunPurpose
@@ -49,9 +49,10 @@ def cells(job: RunJob, block: int) -> list[Cell]:
     return sorted(order, key=lambda cell: not job.plan.is_default(cell.setting))
 
 
-def repetitions(job: RunJob) -> Iterator[Repetition]:
+def repetitions(job: RunJob, is_stable: Callable[[], bool] = lambda: False) -> Iterator[Repetition]:
     """Yield a cell's repetitions: warm-ups (untraced), then untraced ones, then traced ones.
 
+    `is_stable` is asked before each warm-up after the profile's fewest, and ends them; by default the most are yielded.
     A traced boot has one, in which the plan's script does not trace by itself. In an A/A comparison on hardware, each
     untraced one is followed by one beside the monitor.
     """
@@ -62,11 +63,13 @@ def repetitions(job: RunJob) -> Iterator[Repetition]:
     untraced = [(False, False, False)]
     if job.purpose is RunPurpose.CANARY and not job.device.emulated and monitor.SCRIPT in job.files:
         untraced.append((False, False, True))
-    phases = (
-        [(True, False, False)] * counts.warmup + untraced * counts.untraced + [(False, True, False)] * counts.traced
-    )
     number = -1
-    for warmup, traced, beside_monitor in phases:
+    for warmups in range(counts.most_warmups):
+        if warmups >= counts.warmup and is_stable():
+            break
+        number += 1
+        yield Repetition(number, warmup=True, traced=False)
+    for warmup, traced, beside_monitor in untraced * counts.untraced + [(False, True, False)] * counts.traced:
         number += not beside_monitor
         yield Repetition(number, warmup, traced, beside_monitor)
 

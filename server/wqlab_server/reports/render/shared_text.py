@@ -71,7 +71,8 @@ def method_of(targets: Sequence[TargetReport]) -> str:
 def repetitions(target: TargetReport) -> str:
     """Return the repetitions of each scenario and setting in a boot: `1 warm-up, 5 untraced, 1 traced repetitions`."""
     planned = target.plan.profile(target.emulated).repetitions
-    return f"{planned.warmup} warm-up, {planned.untraced} untraced, {planned.traced} traced repetitions"
+    warmups = f"{planned.warmup}" if planned.warmup_most is None else f"{planned.warmup} to {planned.warmup_most}"
+    return f"{warmups} warm-up, {planned.untraced} untraced, {planned.traced} traced repetitions"
 
 
 def canaries(target: TargetReport) -> list[str]:

@@ -6616,6 +6616,8 @@ export interface components {
              * @default 1
              */
             warmup: number;
+            /** Warmup Most */
+            warmup_most: number | null;
         };
         /**
          * Report

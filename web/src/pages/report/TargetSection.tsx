@@ -150,6 +150,7 @@ function blocksText(target: TargetReport): string {
     discarded.push(`for failures of the lab ${target.discarded_by_lab} (counted against no kernel)`);
   const {
     warmup = 1,
+    warmup_most,
     untraced = 5,
     traced = 1,
   } = (target.emulated ? target.plan.emulated : target.plan.hardware).repetitions ?? {};
@@ -157,7 +158,7 @@ function blocksText(target: TargetReport): string {
     `${target.blocks_completed} of ${count(target.blocks_planned, "block")} completed${isInstrumented(target) ? ", one seed each" : ""}`,
     discarded.length > 0 ? `discarded and repeated: ${discarded.join(", ")}` : "none discarded",
     ...stopOf(target),
-    `each boot: ${warmup} warm-up, ${untraced} untraced and ${traced} traced repetitions`,
+    `each boot: ${warmup_most == null ? warmup : `${warmup} to ${warmup_most}`} warm-up, ${untraced} untraced and ${traced} traced repetitions`,
     ...(target.outcome && target.outcome !== "passed" ? [`run ${humanize(target.outcome)}`] : []),
   ].join("; ");
 }
