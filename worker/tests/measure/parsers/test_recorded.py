@@ -77,7 +77,8 @@ def test_untraced_dm_crypt_values_are_read() -> None:
     assert found.values["bandwidth"] == pytest.approx((15_728_640 + 8_749_056) / 1_048_576 / 2.19)
     assert found.values["issuers"] == 8
     assert found.values["cpu_utilisation"] == pytest.approx(6.6367)
-    assert found.values["read_clat_p99"] == pytest.approx(1535115.264)
+    assert [found.values[f"read_clat_{p}"] for p in ("p50", "p99", "p999")] == [767557.632, 1535115.264, 1535115.264]
+    assert [found.values[f"write_clat_{p}"] for p in ("p50", "p99", "p999")] == [1061158.912, 1719664.64, 1887436.8]
     assert found.command is not None
     assert found.command.startswith("fio --name=iops-test-job --filename=/dev/mapper/")
     assert found.facts["fio"] == "fio-3.33"
@@ -99,6 +100,8 @@ def test_untraced_xfs_values_are_read() -> None:
     assert values["bandwidth"] == pytest.approx(1.7194, abs=1e-3)
     assert values["iops"] == pytest.approx(440.15, abs=0.01)
     assert values["fsync_mean"] == pytest.approx(2711742.45, abs=0.01)
+    # fio's histogram ends at 17.1 s.
+    assert [values[f"fsync_{p}"] for p in ("p50", "p99", "p999")] == [2139095.04, 17112760.32, 17112760.32]
 
 
 def test_netperf_wakeups_are_read() -> None:

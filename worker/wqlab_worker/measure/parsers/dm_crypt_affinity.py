@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Measurement, NoSamples, Operations, Records, Unsupported, compute_measurement
+from ..collect import Measurement, Operations, Records, Unsupported, compute_measurement
 from .fio import GIB, MIB, apply_fio_result, read_fio
 from .histogram import percentile, read_histogram
 from .pairs import locality
@@ -24,8 +24,12 @@ TRACED = (
 UNTRACED = (
     "issuers",
     "bandwidth",
+    "read_clat_p50",
     "read_clat_p99",
+    "read_clat_p999",
+    "write_clat_p50",
     "write_clat_p99",
+    "write_clat_p999",
     "cpu_utilisation",
     "cpu_seconds_per_gib",
     "context_switches",
@@ -61,14 +65,11 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | U
 
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
-    bandwidth = fio.bandwidth_mib_s
-    if fio.read.p99_us is None or fio.write.p99_us is None:
-        raise NoSamples("fio reports no completion latency of reads and writes")
     return {
         "issuers": fio.jobs,
-        "bandwidth": bandwidth,
-        "read_clat_p99": fio.read.p99_us,
-        "write_clat_p99": fio.write.p99_us,
+        "bandwidth": fio.bandwidth_mib_s,
+        **fio.read.percentiles("read_clat", "completion"),
+        **fio.write.percentiles("write_clat", "completion"),
         "cpu_utilisation": records.value("cpu_utilisation"),
         "cpu_seconds_per_gib": records.value("cpu_busy_seconds") / (fio.bytes / GIB),
         "context_switches": records.value("context_switches"),

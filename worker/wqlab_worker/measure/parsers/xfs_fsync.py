@@ -22,7 +22,9 @@ UNTRACED = (
     "bandwidth",
     "iops",
     "fsync_mean",
+    "fsync_p50",
     "fsync_p99",
+    "fsync_p999",
     "cpu_utilisation",
     "cpu_seconds_per_gib",
     "context_switches",
@@ -46,7 +48,8 @@ def operations(records: Records) -> dict[str, Operations]:
 
 
 def _traced(records: Records) -> dict[str, float | Unsupported]:
-    fsyncs = read_fio(records).sync.ios
+    fio = read_fio(records)
+    fsyncs = fio.sync.ios
     if not fsyncs:
         raise NoSamples("fio completed no fsync")
     waited = read_histogram(records, "locks_until_wait_waited")
@@ -100,7 +103,7 @@ def locks_until_wait(waited: Counter[int], returned: Counter[int]) -> int | Unsu
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
     bandwidth = fio.bandwidth_mib_s
-    if fio.sync.mean_us is None or fio.sync.p99_us is None:
+    if fio.sync.mean_us is None:
         raise NoSamples("fio reports no fsync latency")
     if fio.write.runtime_s <= 0:
         raise NoSamples("fio reports a write time of zero")
@@ -108,7 +111,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         "bandwidth": bandwidth,
         "iops": fio.write.ios / fio.write.runtime_s,
         "fsync_mean": fio.sync.mean_us,
-        "fsync_p99": fio.sync.p99_us,
+        **fio.sync.percentiles("fsync", "fsync"),
         "cpu_utilisation": records.value("cpu_utilisation"),
         "cpu_seconds_per_gib": records.value("cpu_busy_seconds") / (fio.bytes / GIB),
         "context_switches": records.value("context_switches"),
