@@ -10,6 +10,7 @@ from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, NoSamples, Operations, Records, Unsupported, compute_measurement
 from .fio import FioResult, Stream, apply_fio_result, read_fio
+from .fio_command import check_work
 from .histogram import mean, read_histogram, total
 
 TRACED = (
@@ -50,6 +51,7 @@ def operations(records: Records) -> dict[str, Operations]:
 
 def _traced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
+    check_work(records, fio)
     stream = _stream(fio)
     migrations = records.value("migrations")
     found: dict[str, float | Unsupported] = {
@@ -98,6 +100,7 @@ def _completions(records: Records) -> dict[str, float | Unsupported]:
 
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
+    check_work(records, fio)
     stream = _stream(fio)
     if stream.mean_us is None:
         raise NoSamples("fio reports no completion latency")

@@ -6,6 +6,7 @@ from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, Operations, Records, Unsupported, compute_measurement
 from .fio import GIB, MIB, apply_fio_result, read_fio
+from .fio_command import check_work
 from .histogram import percentile, read_histogram
 from .pairs import locality
 
@@ -52,7 +53,7 @@ def operations(records: Records) -> dict[str, Operations]:
 
 
 def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:
-    read_fio(records)
+    check_work(records, read_fio(records))
     waits = read_histogram(records, "queue_to_start_us")
     found: dict[str, float | Unsupported] = {"items": records.value("items")}
     found |= locality(records, topology)
@@ -65,6 +66,7 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | U
 
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
+    check_work(records, fio)
     return {
         "issuers": fio.jobs,
         "bandwidth": fio.bandwidth_mib_s,

@@ -15,6 +15,7 @@ from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, NoSamples, NotMeasured, Operations, Records, Unsupported, compute_measurement
 from .fio import GIB, apply_fio_result, read_fio
+from .fio_command import check_work
 from .histogram import majority_value, mean, read_histogram, total
 
 TRACED = ("locks_per_flush", "locks_per_flush_mean", "locks_per_fsync", "flushes_per_fsync", "exact_share")
@@ -49,6 +50,7 @@ def operations(records: Records) -> dict[str, Operations]:
 
 def _traced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
+    check_work(records, fio)
     fsyncs = fio.sync.ios
     if not fsyncs:
         raise NoSamples("fio completed no fsync")
@@ -102,6 +104,7 @@ def locks_until_wait(waited: Counter[int], returned: Counter[int]) -> int | Unsu
 
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
+    check_work(records, fio)
     bandwidth = fio.bandwidth_mib_s
     if fio.sync.mean_us is None:
         raise NoSamples("fio reports no fsync latency")
