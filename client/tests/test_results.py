@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from example_views import APPLIED, VIEWS, boot, build, run, submission
 from fakelab import FakeLab, Reply, Request
 
 from wqlab_client.progress import checkpatch_counts
-from wqlab_contracts.enums import Arm, JobState, SubmissionState
-from wqlab_contracts.messages import CompilerWarning
+from wqlab_contracts.enums import Arm, ArtifactKind, JobState, SubmissionState
+from wqlab_contracts.messages import Artifact, CompilerWarning
 
 FINISHED = VIEWS[-1]
 
@@ -107,6 +108,28 @@ def test_console_of_a_run_without_boots_is_an_error(wqlab: Wqlab, lab: FakeLab) 
     lab.serve("/runs/7", run(JobState.QUEUED))
     ended = wqlab("console", "7")
     assert (ended.code, ended.err) == (2, "wqlab: error: run 7 has no boot yet\n")
+
+
+def test_samples_raw_prints_the_output_of_each_boot(wqlab: Wqlab, lab: FakeLab) -> None:
+    outputs = {"block0-0-baseline.txt": b"value\tlocks\t34\n", "block0-1-candidate.txt": b"value\tlocks\t4\n"}
+    kept = [_artifact(ArtifactKind.RAW_OUTPUT, name, content) for name, content in outputs.items()]
+    lab.serve("/runs/7/artifacts", [*kept, _artifact(ArtifactKind.WORKQUEUE_SERIES, "series.csv", b"s")])
+    for artifact, content in zip(kept, outputs.values(), strict=True):
+        lab.serve(f"/runs/7/artifacts/{artifact.sha256}", content, content_type="text/plain")
+    assert wqlab("samples", "7", "--raw").out == (
+        "## block0-0-baseline.txt\nvalue\tlocks\t34\n## block0-1-candidate.txt\nvalue\tlocks\t4\n"
+    )
+
+
+def test_run_without_raw_output_is_an_error(wqlab: Wqlab, lab: FakeLab) -> None:
+    lab.serve("/runs/7/artifacts", [_artifact(ArtifactKind.WORKQUEUE_SERIES, "series.csv", b"s")])
+    ended = wqlab("samples", "7", "--raw")
+    assert (ended.code, ended.out) == (2, "")
+    assert "run 7 has no output of its plan's script" in ended.err
+
+
+def _artifact(kind: ArtifactKind, name: str, content: bytes) -> Artifact:
+    return Artifact(sha256=hashlib.sha256(content).hexdigest(), size=len(content), kind=kind, name=name)
 
 
 def samples_csv(candidate: int) -> str:

@@ -50,6 +50,15 @@ encode() { # CPU
 	feed | taskset -c "$1" mpeg2enc -v 0 -M 0 -f 3 -b 4000 -o "$WORK/encoded" || fail infrastructure "mpeg2enc ended with status $?"
 }
 
+check_encoded() { # fail unless each repetition of this boot encodes the same clip to the same bytes
+	[ -s "$WORK/encoded" ] || fail infrastructure "mpeg2enc wrote nothing"
+	sum=$(sha256sum <"$WORK/encoded" | cut -c1-16)
+	record fact encoded "$sum"
+	[ -e "$WORK/first-sum" ] || echo "$sum" >"$WORK/first-sum"
+	[ "$sum" = "$(cat "$WORK/first-sum")" ] ||
+		fail kernel "the encoder's output is not that of this boot's first repetition: sum $sum, and $(cat "$WORK/first-sum") before"
+}
+
 start_load() { # REQUEST: write it by busybox, whose echo prints the error; returns at the end of the load
 	busybox echo "$1" >"$LOAD/start"
 }
@@ -98,7 +107,7 @@ measure() {
 	cpu_records "$before" "$(cpu_times)"
 	frame load <"$LOAD/result"
 	echo "$began $ended" | $AWK '{ printf "value\tencode_seconds\t%.2f\n", $2 - $1 }' >&3
-	record fact encoded "$(sha256sum <"$WORK/encoded" | cut -c1-16)"
+	check_encoded
 	record value kworkers "$(cat /proc/[0-9]*/comm 2>/dev/null | grep '^kworker/' | grep -vc '^kworker/R-')"
 	rm "$WORK/encoded"
 }

@@ -1,11 +1,13 @@
-"""`wqlab plans` and `trees`: list test plans and kernel trees."""
+"""`wqlab plans` and `trees`: list test plans and kernel trees, create a plan."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
+from typer.core import TyperGroup
 
 from wqlab_contracts.api.plans import PlanView
 from wqlab_contracts.enums import Role
@@ -13,10 +15,30 @@ from wqlab_contracts.specs import INSTRUMENTED_METRICS, Profile
 
 from ..errors import UsageError
 from ..formatting import clean, one_line
+from ..new_plan import create, find_checkout
+from .output import Output
 from .session import JsonFlag, session_of
 
 
-def plans(
+class _PlansGroup(TyperGroup):
+    """`wqlab plans [NAME]` is `wqlab plans show [NAME]`. No plan has the name of a command (`RESERVED_NAMES`)."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not (args and (args[0] in self.commands or args[0] in ctx.help_option_names)):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+plans_app = typer.Typer(
+    name="plans",
+    cls=_PlansGroup,
+    help="List test plans, show one (`wqlab plans NAME`), or create one.",
+    rich_markup_mode=None,
+)
+
+
+@plans_app.command("show")
+def show_plans(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this plan", show_default=False)] = None,
     script: Annotated[
@@ -105,6 +127,27 @@ def _parameters(parameters: dict[str, str | int | float]) -> str:
     )
 
 
+@plans_app.command("new")
+def new_plan(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the plan, as futex-wake", show_default=False)],
+    checkout: Annotated[
+        Path, typer.Option(help="Checkout of wqlab; default: the one that this folder is in", show_default=False)
+    ] = Path(),
+) -> None:
+    """Create a plan with a parser and a test in a checkout of wqlab. It runs as it is: replace its workload."""
+    output = Output()
+    root = find_checkout(checkout)
+    for path in create(root, name):
+        output.line(f"new  {path}")
+    output.note(f"Try it in {root}, then replace the workload (docs/plans.md, Write a plan in an hour):")
+    for command in (
+        f"make test-one T='worker/tests/plans worker/tests/measure/parsers/test_{name.replace('-', '_')}.py'",
+        "make restart",
+        f"wqlab submit --mbox tests/series/noop.mbox --target {name}@tiny --blocks 1 --wait",
+    ):
+        output.note(f"    {command}")
+
+
 def trees(context: typer.Context, as_json: JsonFlag = False) -> None:
     """List the kernel trees, which --tree names."""
     session = session_of(context)
@@ -122,5 +165,5 @@ def trees(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    app.command("plans")(plans)
+    app.add_typer(plans_app)
     app.command("trees")(trees)

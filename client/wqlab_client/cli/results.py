@@ -14,7 +14,7 @@ from rich.text import Text
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.runs import RunView
 from wqlab_contracts.api.submissions import ApplyView
-from wqlab_contracts.enums import Arm, JobState
+from wqlab_contracts.enums import Arm, ArtifactKind, JobState
 
 from ..client import Client, ReportFormat
 from ..errors import UsageError
@@ -215,13 +215,28 @@ def samples(
     run_id: RunId,
     output: OutputFile = None,
     as_json: JsonFlag = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print instead what the plan's script printed in each boot")
+    ] = False,
 ) -> None:
     """Print a run's samples as CSV, which `wqlab compare` reads."""
     session = session_of(context)
+    if raw:
+        session.output.text(_raw_output(session.client, run_id), output)
+        return
     if as_json:
         session.output.document(session.client.samples(run_id))
         return
     session.output.text(session.client.samples_csv(run_id), output)
+
+
+def _raw_output(client: Client, run_id: int) -> str:
+    """Return the output of the plan's script, each boot under its file's name. Raises UsageError if none is kept."""
+    kept = [artifact for artifact in client.run_artifacts(run_id) if artifact.kind is ArtifactKind.RAW_OUTPUT]
+    if not kept:
+        raise UsageError(f"run {run_id} has no output of its plan's script", "no boot has run it, or it was deleted")
+    outputs = (client.run_artifact(run_id, artifact).decode(errors="replace") for artifact in kept)
+    return "".join(f"## {artifact.name}\n{text}" for artifact, text in zip(kept, outputs, strict=True))
 
 
 def compare(  # noqa: PLR0917 - the options of a command

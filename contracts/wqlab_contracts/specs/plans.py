@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ..enums import MetricClass, Role
 from .base import Name, Strict
@@ -166,6 +166,10 @@ INSTRUMENTED_BLOCKS = 6
 """Blocks on instrumented devices, one seed each: the fewest with which a sign-flip test can reach p <= .05."""
 
 
+RESERVED_NAMES = ("new", "show")
+"""Commands of `wqlab plans`, which are no names of plans, so that `wqlab plans NAME` shows a plan."""
+
+
 class TestPlan(Strict):
     """A test plan: content of testplans/<plan>/plan.yaml."""
 
@@ -271,6 +275,13 @@ class TestPlan(Strict):
             if metric.name == name:
                 return metric
         raise KeyError(name)
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if name in RESERVED_NAMES:
+            raise ValueError(f"a plan cannot be called {name!r}: that is a command of `wqlab plans`; rename the plan")
+        return name
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:

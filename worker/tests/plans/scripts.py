@@ -12,16 +12,7 @@ from wqlab_contracts.yamlfile import Document
 from wqlab_worker.measure.collect import Records, read_records
 
 PLANS = Path(__file__).parents[3] / "testplans"
-NAMES = [
-    "aio-migration",
-    "cmwq-load",
-    "dm-crypt-affinity",
-    "fan-out",
-    "health-check",
-    "netperf-stream",
-    "test-workqueue",
-    "xfs-fsync",
-]
+NAMES = sorted(path.parent.name for path in PLANS.glob("*/plan.yaml"))
 SHELL = shutil.which("dash") or "/bin/sh"
 AWKS = ["/usr/bin/mawk", "busybox awk"]
 

@@ -159,3 +159,23 @@ def test_last_of_two_benchmark_runs_counts(tmp_path: Path, caller: str) -> None:
     assert len(lines) == 7
     assert lines[0] == "test_workqueue: running 2 threads, 200 items/thread"
     assert lines[1].split() == ["test_workqueue:", "cpu", "3052", "items/sec", "p50=2847", "p90=3780", "p95=5224", "ns"]
+
+
+@pytest.mark.parametrize(
+    ("sums", "failure"),
+    [
+        ("a a a", None),
+        ("a b", (ErrorKind.KERNEL, "the encoder's output is not that of this boot's first repetition: sum ")),
+        ("a ''", (ErrorKind.INFRASTRUCTURE, "mpeg2enc wrote nothing")),
+    ],
+)
+def test_encoder_writes_the_same_in_each_repetition(
+    tmp_path: Path, sums: str, failure: tuple[ErrorKind, str] | None
+) -> None:
+    command = f'for text in {sums}; do printf %s "$text" >"$WORK/encoded"; (check_encoded) || break; done'
+    found = call("cmwq-load", command, tmp_path)
+    assert len(found.facts["encoded"]) == 16
+    if failure is None:
+        assert found.failure is None
+    else:
+        assert found.failure and found.failure.kind is failure[0] and found.failure.summary.startswith(failure[1])

@@ -226,7 +226,7 @@ def untraced(name: str, fio: str) -> Measurement:
 
 def fio_json(**changed: object) -> str:
     stream = {"total_ios": 1, "io_bytes": 1, "runtime": 1}
-    latency = {"mean": 1.0, "percentile": {"99.000000": 1}}
+    latency = {"mean": 1.0, "percentile": {"50.000000": 1, "99.000000": 2, "99.900000": 3}}
     job: dict[str, object] = {
         "error": 0,
         "read": {**stream, "clat_ns": latency},
@@ -279,6 +279,15 @@ def test_fio_fixture_is_valid(name: str) -> None:
 )
 def test_a_broken_fio_result_is_not_measured(name: str, fio: str) -> None:
     not_measured(untraced(name, fio), "not measured: ")
+
+
+@BOTH
+@pytest.mark.parametrize("missing", ["50.000000", "99.000000", "99.900000"])
+def test_a_fio_result_without_a_percentile_is_not_measured(name: str, missing: str) -> None:
+    stream = "sync__lat_ns" if name == "xfs-fsync" else "write__clat_ns"
+    percentile = {key: 1 for key in ("50.000000", "99.000000", "99.900000") if key != missing}
+    found = untraced(name, fio_json(**{stream: {"mean": 1.0, "percentile": percentile}}))
+    no_samples(found, "fio reports no (fsync|completion) latency: p")
 
 
 def test_run_with_zero_write_time_is_not_measured() -> None:

@@ -36,6 +36,7 @@ def device(cpus: int, l3_domains: int, nodes: int = 1) -> MeasuredTopology:
 
 RYZEN = device(24, 4)
 XEON = device(32, 2, nodes=2)
+DEFAULTS = "base_slice=default,granularity=default"
 
 
 def measured(plan_name: str, file: str, topology: MeasuredTopology, traced: bool, setting: str = "") -> Measurement:
@@ -77,7 +78,8 @@ def test_untraced_dm_crypt_values_are_read() -> None:
     assert found.values["bandwidth"] == pytest.approx((15_728_640 + 8_749_056) / 1_048_576 / 2.19)
     assert found.values["issuers"] == 8
     assert found.values["cpu_utilisation"] == pytest.approx(6.6367)
-    assert found.values["read_clat_p99"] == pytest.approx(1535115.264)
+    assert [found.values[f"read_clat_{p}"] for p in ("p50", "p99", "p999")] == [767557.632, 1535115.264, 1535115.264]
+    assert [found.values[f"write_clat_{p}"] for p in ("p50", "p99", "p999")] == [1061158.912, 1719664.64, 1887436.8]
     assert found.command is not None
     assert found.command.startswith("fio --name=iops-test-job --filename=/dev/mapper/")
     assert found.facts["fio"] == "fio-3.33"
@@ -99,6 +101,25 @@ def test_untraced_xfs_values_are_read() -> None:
     assert values["bandwidth"] == pytest.approx(1.7194, abs=1e-3)
     assert values["iops"] == pytest.approx(440.15, abs=0.01)
     assert values["fsync_mean"] == pytest.approx(2711742.45, abs=0.01)
+    # fio's histogram ends at 17.1 s.
+    assert [values[f"fsync_{p}"] for p in ("p50", "p99", "p999")] == [2139095.04, 17112760.32, 17112760.32]
+
+
+def test_migrations_of_the_writer_are_read() -> None:
+    """3072 writes in 2.832 s with four migrations, by the trace and by the writer's own counter."""
+    values = measured("aio-migration", "aio-2cpu.txt", device(2, 1), traced=True, setting=DEFAULTS).values
+    assert values["migrations"] == values["migrations_by_counter"] == 4
+    assert values["migrations_per_1000_ios"] == pytest.approx(4000 / 3072)
+    assert values["stay_max_ms"] == pytest.approx(834.515)
+    assert (values["completions_unbound"], values["completions_local"]) == (0, 100)
+
+
+def test_untraced_aio_values_are_read() -> None:
+    values = measured("aio-migration", "aio-2cpu-untraced.txt", device(2, 1), traced=False, setting=DEFAULTS).values
+    assert values["bandwidth"] == pytest.approx(12 / 12.19)
+    assert values["latency_mean"] == pytest.approx(242757.242)
+    assert [values[f"latency_{p}"] for p in ("p50", "p99", "p999")] == [202375.168, 960495.616, 1098907.648]
+    assert values["writer_switches"] == 1451
 
 
 def test_netperf_wakeups_are_read() -> None:

@@ -41,7 +41,7 @@ def fio(error: int = 0, read_ios: int = 0) -> str:
     """fio result of one second with 256 written blocks of 4 KiB and the given number of reads."""
 
     def stream(ios: int) -> dict[str, Any]:
-        latency = {"mean": 2000.0, "percentile": {"99.000000": 9000}}
+        latency = {"mean": 2000.0, "percentile": {"50.000000": 1000, "99.000000": 9000, "99.900000": 9500}}
         return {"total_ios": ios, "io_bytes": ios * 4096, "runtime": 1000 if ios else 0, "clat_ns": latency}
 
     job = {"error": error, "read": stream(read_ios), "write": stream(256), "sync": {"total_ios": 0}}
@@ -58,7 +58,7 @@ def test_value_records_are_the_metrics() -> None:
 def test_script_values_take_precedence_over_fio() -> None:
     found = read(fio() + "value\tiops\t7\n", metric("bandwidth"), metric("iops"), metric("write_p99"))
     assert found.failure is None
-    assert found.values == {"bandwidth": 1.0, "iops": 7.0, "write_p99": 9.0}
+    assert found.values == {"bandwidth": 1.0, "iops": 7.0, "write_p50": 1.0, "write_p99": 9.0, "write_p999": 9.5}
     assert found.facts["fio"] == "fio-3.33"
     assert read(fio(read_ios=256), metric("iops")).values["iops"] == 512
 

@@ -12,7 +12,7 @@ from .test_recorded import RECORDED, device, plan
 
 TINY = device(2, 1)
 LOAD = (RECORDED / "cmwq-2cpu.txt").read_text()
-"""Workload 0 on an emulated device of a busy host, Linux 6.12.117."""
+"""Workload 0 on an emulated device, Linux 6.12.117."""
 
 
 def load(text: str) -> Measurement:
@@ -37,16 +37,16 @@ def test_load_result_without_concurrency_deficit_is_read() -> None:
         "works_lost": 0,
         "rule_violations": 0,
         "works_executed": 672,
-        "peak_concurrency": 14,
-        "workers": 15,
-        "rescued_works": 89,
-        "kworkers": 33,
-        "start_delay_mean_us": 607639,
-        "start_delay_max_us": 4394988,
-        "load_seconds": 8.803,
-        "encode_seconds": 59.50,
-        "cpu_utilisation": 19.6315,
-        "context_switches": 2369,
+        "peak_concurrency": 20,
+        "workers": 26,
+        "rescued_works": 4,
+        "kworkers": 50,
+        "start_delay_mean_us": 25058,
+        "start_delay_max_us": 318962,
+        "load_seconds": 0.575,
+        "encode_seconds": 1.29,
+        "cpu_utilisation": 53.2407,
+        "context_switches": 1513,
     }
     assert found.command is not None
     assert "workload=0 burn=S duration_ms=400 cpu=1 seed=1" in found.command

@@ -10,6 +10,7 @@ from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, NoSamples, Operations, Records, Unsupported, compute_measurement
 from .fio import FioResult, Stream, apply_fio_result, read_fio
+from .fio_command import check_work
 from .histogram import mean, read_histogram, total
 
 TRACED = (
@@ -27,7 +28,9 @@ TRACED = (
 UNTRACED = (
     "bandwidth",
     "latency_mean",
+    "latency_p50",
     "latency_p99",
+    "latency_p999",
     "writer_cpu_share",
     "writer_switches",
     "cpu_utilisation",
@@ -47,7 +50,9 @@ def operations(records: Records) -> dict[str, Operations]:
 
 
 def _traced(records: Records) -> dict[str, float | Unsupported]:
-    stream = _stream(read_fio(records))
+    fio = read_fio(records)
+    check_work(records, fio)
+    stream = _stream(fio)
     migrations = records.value("migrations")
     found: dict[str, float | Unsupported] = {
         "migrations_per_1000_ios": 1000.0 * migrations / stream.ios,
@@ -95,13 +100,14 @@ def _completions(records: Records) -> dict[str, float | Unsupported]:
 
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
+    check_work(records, fio)
     stream = _stream(fio)
-    if stream.mean_us is None or stream.p99_us is None:
+    if stream.mean_us is None:
         raise NoSamples("fio reports no completion latency")
     found: dict[str, float | Unsupported] = {
         "bandwidth": fio.bandwidth_mib_s,
         "latency_mean": stream.mean_us,
-        "latency_p99": stream.p99_us,
+        **stream.percentiles("latency", "completion"),
         "cpu_utilisation": records.value("cpu_utilisation"),
         "context_switches": records.value("context_switches"),
     }

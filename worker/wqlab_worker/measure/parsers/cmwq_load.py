@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wqlab_contracts.messages import MeasuredTopology
 
+from ...linear_patterns import LinearPattern
 from ..collect import (
     Measurement,
     NoSamples,
@@ -34,6 +35,7 @@ UNTRACED = (
 )
 MAX_ACTIVE = 1
 """`max_active` of the module's workqueues, for each CPU."""
+_REQUEST = LinearPattern(r"\b(workload|burn|duration_ms|seed)=(\w+)")
 
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
@@ -50,6 +52,9 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         raise NoSamples("the module planned no work")
     if load["executed"] > load["planned"]:
         raise NotMeasured(f"the module executed {load['executed']} of {load['planned']} planned work items")
+    _check_request(records)
+    if not records.facts.get("encoded"):
+        raise NotMeasured("the encoder wrote nothing")
     return {
         "concurrency_deficit": load["queues"] - min(load["met"], load["queues"]) + load["starved"],
         "works_lost": load["planned"] - load["executed"] + load["refused"],
@@ -83,3 +88,12 @@ def read_load(records: Records) -> dict[str, int]:
         raise NotMeasured(f"the module's result lacks {error}") from None
     except ValueError as error:
         raise NotMeasured(f"the module's result is unreadable: {error}") from None
+
+
+def _check_request(records: Records) -> None:
+    """Raise NotMeasured if the module's result is that of another request than the command's."""
+    found = dict(line.split(" ", 1) for line in records.frame("load") if " " in line)
+    for request in _REQUEST.finditer(records.command or ""):
+        name, requested = request.groups()
+        if found.get(name) != requested:
+            raise NotMeasured(f"the module's result is for {name} {found.get(name)}, and {requested} was requested")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Measurement, NoSamples, Operations, Records, Unsupported, compute_measurement
+from ..collect import Measurement, Operations, Records, Unsupported, compute_measurement
 from .fio import GIB, MIB, apply_fio_result, read_fio
+from .fio_command import check_work
 from .histogram import percentile, read_histogram
 from .pairs import locality
 
@@ -24,8 +25,12 @@ TRACED = (
 UNTRACED = (
     "issuers",
     "bandwidth",
+    "read_clat_p50",
     "read_clat_p99",
+    "read_clat_p999",
+    "write_clat_p50",
     "write_clat_p99",
+    "write_clat_p999",
     "cpu_utilisation",
     "cpu_seconds_per_gib",
     "context_switches",
@@ -48,7 +53,7 @@ def operations(records: Records) -> dict[str, Operations]:
 
 
 def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:
-    read_fio(records)
+    check_work(records, read_fio(records))
     waits = read_histogram(records, "queue_to_start_us")
     found: dict[str, float | Unsupported] = {"items": records.value("items")}
     found |= locality(records, topology)
@@ -61,14 +66,12 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | U
 
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
-    bandwidth = fio.bandwidth_mib_s
-    if fio.read.p99_us is None or fio.write.p99_us is None:
-        raise NoSamples("fio reports no completion latency of reads and writes")
+    check_work(records, fio)
     return {
         "issuers": fio.jobs,
-        "bandwidth": bandwidth,
-        "read_clat_p99": fio.read.p99_us,
-        "write_clat_p99": fio.write.p99_us,
+        "bandwidth": fio.bandwidth_mib_s,
+        **fio.read.percentiles("read_clat", "completion"),
+        **fio.write.percentiles("write_clat", "completion"),
         "cpu_utilisation": records.value("cpu_utilisation"),
         "cpu_seconds_per_gib": records.value("cpu_busy_seconds") / (fio.bytes / GIB),
         "context_switches": records.value("context_switches"),

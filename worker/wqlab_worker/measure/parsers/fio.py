@@ -15,6 +15,8 @@ from ..device_text import printable
 
 MIB = 1 << 20
 GIB = 1 << 30
+PERCENTILES = {"p50": "50.000000", "p99": "99.000000", "p999": "99.900000"}
+"""Name of a percentile in metrics -> its key in fio's result. fio's histogram ends at 17.1 s: none is above."""
 EILSEQ = 84
 """fio's error code of a failed verification ("Invalid or incomplete multibyte or wide character")."""
 
@@ -27,7 +29,14 @@ class Stream:
     bytes: int
     runtime_s: float
     mean_us: float | None
-    p99_us: float | None
+    percentiles_us: dict[str, float]
+    """Latency by the names in PERCENTILES; empty if there was no operation or fio was told to leave them out."""
+
+    def percentiles(self, prefix: str, what: str) -> dict[str, float]:
+        """Return the latency of each of PERCENTILES in us, named `<prefix>_p50`. Raises NoSamples if one is missing."""
+        if missing := PERCENTILES.keys() - self.percentiles_us.keys():
+            raise NoSamples(f"fio reports no {what} latency: {', '.join(sorted(missing))}")
+        return {f"{prefix}_{name}": us for name, us in self.percentiles_us.items()}
 
 
 @dataclass(frozen=True)
@@ -103,8 +112,12 @@ def _stream(stream: Mapping[str, Any], latency: str) -> Stream:
         bytes=_whole(stream.get("io_bytes", 0)),
         runtime_s=_whole(stream.get("runtime", 0)) / 1e3,
         mean_us=float(found["mean"]) / 1e3 if ios and "mean" in found else None,
-        p99_us=float(found["percentile"]["99.000000"]) / 1e3 if ios and "percentile" in found else None,
+        percentiles_us=_percentiles(found["percentile"]) if ios and "percentile" in found else {},
     )
+
+
+def _percentiles(found: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(found[key]) / 1e3 for name, key in PERCENTILES.items() if key in found}
 
 
 def _whole(value: object) -> int:

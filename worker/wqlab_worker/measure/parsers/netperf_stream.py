@@ -9,6 +9,7 @@ from __future__ import annotations
 from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 
+from ...linear_patterns import LinearPattern
 from ..collect import (
     Measurement,
     NoSamples,
@@ -32,8 +33,12 @@ UNTRACED = (
 )
 
 UNITS = "10^6bits/s"
+MIN_TIME_SHARE = 0.9
+"""Smallest share of the requested run time after which a stream is complete."""
 MIN_WAKEUPS = 20
 """Fewest wakeups across CPUs for a meaningful share."""
+_DURATION = LinearPattern(r" -l (\d{1,5}) ")
+_MESSAGE = LinearPattern(r" -m (\d{1,9}) ")
 
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
@@ -46,12 +51,33 @@ def operations(records: Records) -> dict[str, Operations]:
 
 
 def read_netperf(records: Records) -> dict[str, str]:
-    """Read the `NAME=value` lines of netperf's `-k` output. Raises NotMeasured for a run that sent nothing."""
+    """Read the `NAME=value` lines of netperf's `-k` output.
+
+    Raises NotMeasured for a run that sent nothing, ended early, or whose counts contradict each other.
+    """
     lines = (line.partition("=") for line in records.frame("netperf"))
     found = {name: value.strip() for name, equals, value in lines if equals}
     if not _whole(found, "LOCAL_SEND_CALLS") or not _whole(found, "LOCAL_BYTES_SENT"):
         raise NoSamples("netperf sent no message")
+    _check_work(found, records.command or "")
     return found
+
+
+def _check_work(netperf: dict[str, str], command: str) -> None:
+    """Raise NotMeasured unless the stream ran for the requested time and its bytes are those of its messages."""
+    calls, sent = _whole(netperf, "LOCAL_SEND_CALLS"), _whole(netperf, "LOCAL_BYTES_SENT")
+    arrived = _whole(netperf, "REMOTE_BYTES_RECVD")
+    if not arrived:
+        raise NotMeasured(f"netperf sent {sent} bytes, and none arrived")
+    if (duration := _DURATION.search(command)) and _figure(netperf, "ELAPSED_TIME") < MIN_TIME_SHARE * int(duration[1]):
+        raise NotMeasured(f"netperf ran for {netperf['ELAPSED_TIME']} of {duration[1]} s")
+    if message := _MESSAGE.search(command):
+        size = int(message[1])
+        # The timer can interrupt a call that has sent a part of its message; only the receiver counts that part.
+        if abs(sent - calls * size) > size:
+            raise NotMeasured(f"netperf sent {sent} bytes in {calls} messages of {size} bytes")
+        if arrived > sent + size:
+            raise NotMeasured(f"netperf sent {sent} bytes, and {arrived} arrived")
 
 
 def _traced(records: Records) -> dict[str, float | Unsupported]:

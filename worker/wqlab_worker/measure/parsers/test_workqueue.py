@@ -25,6 +25,8 @@ UNTRACED = (
     "context_switches",
 )
 _RUN = LinearPattern(r"test_workqueue:\s+(\w+)\s+(\d+) items/sec\s+p50=(\d+)\s+p90=(\d+)\s+p95=(\d+) ns\s*")
+_START = LinearPattern(r"test_workqueue: running (\d+) threads, (\d+) items/thread")
+_ITEMS = LinearPattern(r" wq_items=(\d+)")
 _ERROR = LinearPattern(r"test_workqueue: (.*failed.*)")
 
 
@@ -34,6 +36,7 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
 
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
     lines = records.frame("benchmark")
+    _check_items(lines, records.command or "")
     runs = [match.groups() for match in map(_RUN.fullmatch, lines) if match]
     if len({scope for scope, *_ in runs}) != len(runs):
         raise NotMeasured("the benchmark reports a scope twice")
@@ -48,3 +51,10 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
     found["cpu_utilisation"] = records.value("cpu_utilisation")
     found["context_switches"] = records.value("context_switches")
     return found
+
+
+def _check_items(lines: list[str], command: str) -> None:
+    """Raise NotMeasured unless each thread queued the requested number of items. A scope's line says that all ran."""
+    queued = next((match[2] for match in map(_START.fullmatch, lines) if match), "an unknown number of")
+    if (requested := _ITEMS.search(command)) and queued != requested[1]:
+        raise NotMeasured(f"the benchmark queued {queued} items a thread, and {requested[1]} were requested")

@@ -8,14 +8,14 @@ from __future__ import annotations
 from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import TRACED_METRICS, Measurement, NotMeasured, Records, Unsupported, compute_measurement
-from .fio import FioResult, apply_fio_result, read_fio
+from .fio import PERCENTILES, FioResult, apply_fio_result, read_fio
 
-FIO = ("bandwidth", "iops", "read_p99", "write_p99")
+FIO = ("bandwidth", "iops", *(f"{stream}_{name}" for stream in ("read", "write") for name in PERCENTILES))
 
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
-    """Return metrics by the names in the script's records, and fio's: bandwidth (MiB/s), iops (1/s), read_p99 and
-    write_p99 (completion latency in us). A value of the script takes precedence over fio's."""
+    """Return metrics by the names in the script's records, and fio's: bandwidth (MiB/s), iops (1/s), and the completion
+    latency of reads and writes (us), such as read_p50, read_p99 and read_p999. A script's value takes precedence."""
     found: dict[str, float | Unsupported] = dict(records.values)
     names = list(found)
     unreadable: NotMeasured | None = None
@@ -39,10 +39,9 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
 def _fio_metrics(fio: FioResult) -> dict[str, float]:
     """Return fio's metrics. Raises NotMeasured for a run that moved no data."""
     runtime = max(fio.read.runtime_s, fio.write.runtime_s)
-    values = {
+    return {
         "bandwidth": fio.bandwidth_mib_s,
         "iops": (fio.read.ios + fio.write.ios) / runtime,
-        "read_p99": fio.read.p99_us,
-        "write_p99": fio.write.p99_us,
+        **{f"read_{name}": us for name, us in fio.read.percentiles_us.items()},
+        **{f"write_{name}": us for name, us in fio.write.percentiles_us.items()},
     }
-    return {name: value for name, value in values.items() if value is not None}

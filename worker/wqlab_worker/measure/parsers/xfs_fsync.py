@@ -15,6 +15,7 @@ from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, NoSamples, NotMeasured, Operations, Records, Unsupported, compute_measurement
 from .fio import GIB, apply_fio_result, read_fio
+from .fio_command import check_work
 from .histogram import majority_value, mean, read_histogram, total
 
 TRACED = ("locks_per_flush", "locks_per_flush_mean", "locks_per_fsync", "flushes_per_fsync", "exact_share")
@@ -22,7 +23,9 @@ UNTRACED = (
     "bandwidth",
     "iops",
     "fsync_mean",
+    "fsync_p50",
     "fsync_p99",
+    "fsync_p999",
     "cpu_utilisation",
     "cpu_seconds_per_gib",
     "context_switches",
@@ -46,7 +49,9 @@ def operations(records: Records) -> dict[str, Operations]:
 
 
 def _traced(records: Records) -> dict[str, float | Unsupported]:
-    fsyncs = read_fio(records).sync.ios
+    fio = read_fio(records)
+    check_work(records, fio)
+    fsyncs = fio.sync.ios
     if not fsyncs:
         raise NoSamples("fio completed no fsync")
     waited = read_histogram(records, "locks_until_wait_waited")
@@ -99,8 +104,9 @@ def locks_until_wait(waited: Counter[int], returned: Counter[int]) -> int | Unsu
 
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
+    check_work(records, fio)
     bandwidth = fio.bandwidth_mib_s
-    if fio.sync.mean_us is None or fio.sync.p99_us is None:
+    if fio.sync.mean_us is None:
         raise NoSamples("fio reports no fsync latency")
     if fio.write.runtime_s <= 0:
         raise NoSamples("fio reports a write time of zero")
@@ -108,7 +114,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         "bandwidth": bandwidth,
         "iops": fio.write.ios / fio.write.runtime_s,
         "fsync_mean": fio.sync.mean_us,
-        "fsync_p99": fio.sync.p99_us,
+        **fio.sync.percentiles("fsync", "fsync"),
         "cpu_utilisation": records.value("cpu_utilisation"),
         "cpu_seconds_per_gib": records.value("cpu_busy_seconds") / (fio.bytes / GIB),
         "context_switches": records.value("context_switches"),
