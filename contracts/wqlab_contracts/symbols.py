@@ -14,14 +14,16 @@ NAME_LIMIT = 100
 _LINE_LIMIT = 300
 """Characters of a line that are looked at; names of definitions are among them."""
 
-_LABEL = re.compile(r"[A-Za-z_]\w*:(?!:)")
-_ATTRIBUTE = re.compile(r"\b(?:__(?:printf|scanf|alloc_size|aligned|section)\([^()]*\)|__attribute__\(\([^()]*\)\))")
-_TYPE = re.compile(r"(?:typedef\s+)?(?:struct|union|enum)\s+(\w+)\s*\{?\s*$")
-_PREPROCESSOR = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)")
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_LABEL = re.compile(r"[A-Za-z_]\w*:(?!:)", re.ASCII)
+_ATTRIBUTE = re.compile(
+    r"\b(?:__(?:printf|scanf|alloc_size|aligned|section)\([^()]*\)|__attribute__\(\([^()]*\)\))", re.ASCII
+)
+_TYPE = re.compile(r"(?:typedef\s+)?(?:struct|union|enum)\s+(\w+)\s*\{?\s*$", re.ASCII)
+_PREPROCESSOR = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)", re.ASCII)
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _END_OF_NAME = re.compile(r"[(=;\[{]")
-_PER_CPU = re.compile(r"(?:DEFINE|DECLARE)_PER_CPU")
-_REGISTRATION = re.compile(r"[A-Z][A-Z0-9_]*|\w+_initcall|module_(?:init|exit|param\w*)")
+_PER_CPU = re.compile(r"(?:DEFINE|DECLARE)_PER_CPU", re.ASCII)
+_REGISTRATION = re.compile(r"[A-Z][A-Z0-9_]*|\w+_initcall|module_(?:init|exit|param\w*)", re.ASCII)
 """Macros whose argument is the symbol: `SYSCALL_DEFINE3(io_submit, ...)`, `core_initcall(wq_sysfs_init)`."""
 _INSIGNIFICANT = frozenset({"", "{", "}", "};", "*/"})
 
