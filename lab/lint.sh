@@ -9,6 +9,7 @@ gate() {
     shift
     "$@" > "$log" 2>&1 || { cat "$log"; echo "lint: $name failed" >&2; exit 1; }
     echo "lint: $name ok"
+    sed -n 's/^note: /      note: /p' "$log"
 }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

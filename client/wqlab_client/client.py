@@ -13,6 +13,7 @@ from .calls.outbox import OutboxCalls
 from .calls.reports import ReportCalls, ReportFormat
 from .calls.rules import RuleCalls
 from .calls.subscriptions import SubscriptionCalls
+from .calls.touches import TouchesCalls
 from .calls.watched_trees import WatchedTreeCalls
 
 __all__ = ["Client", "ReportFormat"]
@@ -32,6 +33,7 @@ class Client(
     ComparisonCalls,
     ForgeCalls,
     SubscriptionCalls,
+    TouchesCalls,
 ):
     """A connection to one lab; safe to use from several threads.
 

@@ -37,6 +37,7 @@ from wqlab_contracts.api import (
     submissions,
     subscriptions,
     sweeps,
+    touches,
     webhooks,
 )
 from wqlab_contracts.api import instrument as api_instrument
@@ -74,6 +75,7 @@ MODULES = (
     submissions,
     subscriptions,
     sweeps,
+    touches,
     webhooks,
     bundle,
     cpu_layout,

@@ -10,6 +10,7 @@ from typing import Any
 
 from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, TestPlan, Tree, WatchedTree
 from .specs.rules import ListRule
+from .specs.touches import Touch
 
 _WINDOW = re.compile(r"^[^#\n]*\b(?:run_fio|(?:window|wqmark) begin)\b", re.MULTILINE)
 """Beginning of a window in a plan's script; `run_fio` of testplans/common marks one around fio."""
@@ -44,6 +45,8 @@ class DataFolder:
     list_rules: Mapping[str, ListRule] = field(default_factory=dict)
     """Rules by which series on mailing lists are measured; the lab has more, which are not in files."""
     watched_trees: tuple[WatchedTree, ...] = ()
+    touches: tuple[Touch, ...] = ()
+    """Which plans are proposed for a series, by what it changes."""
 
     def archive(self, name: str) -> Archive | None:
         """Return a mail archive; None if the folder has none of this name."""

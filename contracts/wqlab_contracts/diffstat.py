@@ -1,4 +1,4 @@
-"""Diffstat of a mailed patch. Pure.
+"""Diffstat of a mailed patch, and the symbols that it changes. Pure.
 
 Only as many lines are counted as the hunk headers announce, so text after the diff (a mail signature begins with `-- `)
 is never counted as a change.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from wqlab_contracts.api.series import FileChange
+from wqlab_contracts.symbols import SYMBOLS_LIMIT, ChangedSymbols, is_c
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
@@ -34,6 +35,7 @@ class _File:
     deletions: int = 0
     has_names: bool = False
     """True once the file's `---` line was read; the next one starts another file."""
+    symbols: ChangedSymbols = field(default_factory=ChangedSymbols)
 
 
 def changed_files(body: str) -> list[FileChange]:
@@ -56,6 +58,8 @@ def changed_files(body: str) -> list[FileChange]:
                 new_left -= 1
             elif mark != "\\":
                 old_left = new_left = 0  # the hunk is shorter than its header says
+            if mark in ("+", "-", " ", ""):
+                files[-1].symbols.add_line(line[1:], changed=mark in ("+", "-"))
             previous = ""
             continue
         if line.startswith("diff --git "):
@@ -66,6 +70,7 @@ def changed_files(body: str) -> list[FileChange]:
             _set_names(files[-1], previous[4:], line[4:])
         elif files and (hunk := _HUNK.match(line)):
             old_left, new_left = (1 if count is None else int(count) for count in hunk.groups())
+            files[-1].symbols.begin_hunk(line[hunk.end() :])
         elif files:
             _read_extended_header(files[-1], line)
         previous = line
@@ -146,6 +151,7 @@ def _merge_by_path(files: list[_File]) -> list[FileChange]:
             insertions=file.insertions,
             deletions=file.deletions,
             binary=file.binary,
+            symbols=file.symbols.names if is_c(path) else [],
         )
         before = found.get(path)
         if before is not None:
@@ -154,6 +160,7 @@ def _merge_by_path(files: list[_File]) -> list[FileChange]:
                     "insertions": before.insertions + change.insertions,
                     "deletions": before.deletions + change.deletions,
                     "binary": before.binary or change.binary,
+                    "symbols": list(dict.fromkeys([*before.symbols, *change.symbols]))[:SYMBOLS_LIMIT],
                 }
             )
         found[path] = change

@@ -10,6 +10,7 @@
     kernels/modules/<name>/        source of a kernel module, with a Kbuild that makes <name>.ko (optional)
     testplans/<plan>/plan.yaml     next to the files sent to the device; `files_of:` adds those of another plan
     testplans/common/              files sent to the device with every plan (optional)
+    testplans/touches.yaml         the table `touches:` of plans that are proposed for files and functions (optional)
     intake/archives.yaml           the list `archives:` of mail archives, in the order to ask them (optional)
     intake/forges.yaml             the list `forges:` of repositories on forges (optional)
     intake/rules/<rule>.yaml       a rule by which series on a mailing list are measured (optional)
@@ -49,6 +50,9 @@ from .specs import (
     WatchedTree,
 )
 from .specs.rules import ListRule
+from .touches_file import notes as touches_notes
+from .touches_file import read_touches
+from .touches_file import reference_problems as touches_problems
 from .watched_trees_file import read_watched_trees
 from .yamlfile import DataError, Document, Location, Problem, suggest_name
 
@@ -127,6 +131,7 @@ class _Reader:
         if common is not None and generated_lab is not None:
             self._check_generated(common, plain_common, generated_lab, recipe_documents.names, plan_documents.names)
         rule_documents, rules = self._list_rules()
+        touches_document, touches = read_touches(self.root)
         folder = DataFolder(
             self.root,
             device_types,
@@ -145,8 +150,11 @@ class _Reader:
             self._forges(set(trees)),
             rules,
             self._watched_trees(trees, device_types, plan_documents.names),
+            touches,
         )
         self._check_list_rules(rule_documents, folder)
+        if touches_document is not None:
+            self.problems += [*touches_document.problems, *touches_problems(touches_document, folder)]
         return folder
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -456,6 +464,8 @@ def main() -> None:
         sys.exit(str(error))
     counts = (len(folder.device_types), len(folder.trees), len(folder.recipes), len(folder.plans))
     print("{} device types, {} trees, {} recipes, {} plans".format(*counts))
+    for note in touches_notes(folder):
+        print(f"note: {note}")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ WITHOUT_SUCCESS = {
     "join_lab",  # needs the secret of an invitation
     "get_run_artifact",  # needs the hash of an artifact
     "get_submission_series",  # needs a finished apply
+    "propose_targets",  # needs an mbox with a patch, or a thread that a worker has found
     "compare_anything",  # needs two measured sides with a figure in common
     "receive_forge_event",  # needs a signature
     *("get_forge", "poll_forge"),  # need a forge, which is in the operator's file
@@ -73,7 +74,7 @@ WITHOUT_SUCCESS = {
     "finish_oidc_sign_in",  # redirects, after a sign-in with the provider
 }
 """Operations that answer no generated request with 2xx."""
-READ_ONLY = {"create_quote", "inspect_series"}
+READ_ONLY = {"create_quote", "inspect_series", "propose_targets"}
 """Operations without GET that change nothing."""
 CHANGING_GET = {"finish_oidc_sign_in"}
 """Operations with GET that change something: the provider redirects the browser to them. tests/accounts/oidc/ covers

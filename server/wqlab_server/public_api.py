@@ -55,7 +55,7 @@ from .storage.events import (
 )
 from .submissions import endpoints as submission_endpoints
 from .submissions import page_endpoints as submission_page_endpoints
-from .submissions import quote_endpoints
+from .submissions import quote_endpoints, touches_endpoints
 
 PREFIX = "/api/v1"
 PUBLIC_READING = "x-public-reading"
@@ -77,6 +77,7 @@ def include_in(router: APIRouter) -> None:
         submission_endpoints,
         submission_page_endpoints,
         quote_endpoints,
+        touches_endpoints,
         series_endpoints,
         intake_endpoints,
         forge_endpoints,

@@ -29,6 +29,7 @@ from . import (
     submissions,
     submit,
     subscriptions,
+    touches,
     users,
     watch,
     watched_trees,
@@ -47,6 +48,7 @@ app = typer.Typer(
 )
 for _commands in (
     submit,
+    touches,
     watch,
     submissions,
     results,

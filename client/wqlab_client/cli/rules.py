@@ -167,6 +167,13 @@ def _takes(rule: ListRule) -> str:
     return "; ".join([", ".join(parts) or "everything", *(["if asked"] if rule.only_if_asked else [])])
 
 
+def _measures(rule: ListRule) -> str:
+    named = ", ".join(rule.targets)
+    if rule.what_it_touches:
+        return f"what it touches, of {named}" if named else "what it touches"
+    return named or "what the cover letter asks for"
+
+
 def _state(view: RuleView) -> Text:
     watched = view.watched
     if view.problems:
@@ -188,7 +195,7 @@ def _print_rule(output: Output, view: RuleView) -> None:
     if rule.summary:
         output.line(f"  {one_line(rule.summary)}")
     output.line(f"  takes: {one_line(_takes(rule))}")
-    output.line(f"  measures: {', '.join(rule.targets) or 'what the cover letter asks for'}; tree {rule.tree}")
+    output.line(f"  measures: {_measures(rule)}; tree {rule.tree}")
     budget = f"{view.minutes_used:.0f} of {rule.minutes_a_day} minutes used in 24 hours"
     output.line(f"  owner: {one_line(rule.owner)}; {budget}{f'; quiet (UTC) {hours}' if hours else ''}")
     for problem in view.problems:

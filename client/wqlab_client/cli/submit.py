@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,16 +13,17 @@ from typer.core import TyperCommand
 
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.layouts import MOST_LAYOUTS
-from wqlab_contracts.message_ids import find_message_id
-from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target, ThreadSeries
+from wqlab_contracts.messages import Target
 from wqlab_contracts.messages.threads import REVISION_LIMIT
 from wqlab_contracts.specs import Backend, format_setting, parse_setting
 
 from ..errors import UsageError
 from . import watch
 from .looks_option import parse_looks
+from .series_options import SeriesOptions, parse_series, usage_error
 from .session import JsonFlag, Session, session_of
 from .sweep_option import parse_sweep
+from .touches import add_proposals
 
 PER_TARGET = ("--target", "--scenario", "--setting", "--param")
 _META = "wqlab.targets"
@@ -61,12 +60,12 @@ class _TargetDraft:
     parameters: dict[str, str | int | float] = field(default_factory=dict)
 
 
-def parse_targets(options: Sequence[tuple[str, str]], *, sweep: bool = False) -> list[Target]:
+def parse_targets(options: Sequence[tuple[str, str]], *, sweep: bool = False, proposed: bool = False) -> list[Target]:
     """Parse targets from (option, value) pairs in command-line order; with a sweep, a target needs no device type.
 
     A --scenario, --setting or --param belongs to the --target before it; those before the first --target belong to
     every target, and a target's own --param overrides them. Raises UsageError for a malformed value and if there is
-    no target.
+    no target, unless the lab proposes some.
     """
     common = _TargetDraft("", "")
     drafts: list[_TargetDraft] = []
@@ -91,8 +90,17 @@ def parse_targets(options: Sequence[tuple[str, str]], *, sweep: bool = False) ->
             if not (knob and equals):
                 raise UsageError(f"--param {value!r} is not NAME=VALUE", "write for example --param runtime_s=20")
             draft.parameters[knob] = parse_parameter(given)
+    if not drafts and proposed:
+        if options:
+            raise UsageError(
+                f"{options[0][0]} does not change proposed targets", "pass it after a --target, or run `wqlab touches`"
+            )
+        return []
     if not drafts:
-        raise UsageError("no --target is given", "name a plan and a device type: --target xfs-fsync@xeon-2s")
+        raise UsageError(
+            "no --target is given",
+            "name a plan and a device type: --target xfs-fsync@xeon-2s, or let the lab propose some: --what-it-touches",
+        )
     try:
         return [
             Target(
@@ -105,7 +113,7 @@ def parse_targets(options: Sequence[tuple[str, str]], *, sweep: bool = False) ->
             for draft in drafts
         ]
     except ValidationError as error:
-        raise _usage_error("--target", error) from None
+        raise usage_error("--target", error) from None
 
 
 def parse_one_target(target: str, setting: str | None, parameters: Sequence[str]) -> Target:
@@ -132,76 +140,6 @@ def parse_parameter(text: str) -> str | int | float:
     if dot and whole.isascii() and whole.isdigit() and fraction.isascii() and fraction.isdigit():
         return float(text)
     return text
-
-
-@dataclass(frozen=True)
-class SeriesOptions:
-    """The options that name the series."""
-
-    git: str | None = None
-    ref: str | None = None
-    base: str | None = None
-    mbox: str | None = None
-    message_id: str | None = None
-    revision: int | None = None
-    settings_only: bool = False
-
-
-def parse_series(given: SeriesOptions) -> Series | None:
-    """Parse the series from the options; None for a settings study.
-
-    Raises UsageError unless exactly one of --git (with --ref), --mbox, --message-id and --settings-only is given.
-    """
-    kinds = {
-        "--git": given.git,
-        "--mbox": given.mbox,
-        "--message-id": given.message_id,
-        "--settings-only": given.settings_only,
-    }
-    named = [name for name, value in kinds.items() if value]
-    if len(named) != 1:
-        raise UsageError(
-            f"{' and '.join(named)} exclude each other" if named else "nothing to test is given",
-            "pass one of --git URL --ref BRANCH, --mbox FILE (- is standard input), --message-id ID, --settings-only",
-        )
-    if not given.git and (given.ref or given.base):
-        raise UsageError(f"{'--ref' if given.ref else '--base'} needs --git", "pass --git URL, or omit it")
-    if not given.message_id and given.revision is not None:
-        raise UsageError("--revision needs --message-id", "pass --message-id ID, or omit it")
-    if given.git:
-        if not given.ref:
-            raise UsageError("--git needs --ref", "name the branch or tag of the series: --ref my-branch")
-        return Series(git=GitSeries(url=given.git, ref=given.ref, base=given.base))
-    if given.message_id:
-        if find_message_id(given.message_id) is None:
-            raise UsageError(
-                f"--message-id: there is no Message-ID in {given.message_id[:200]!r}",
-                "write the part between < and > of the mail's Message-ID header, or the URL of the mail in an archive",
-            )
-        return Series(thread=ThreadSeries(message_id=given.message_id, revision=given.revision))
-    return Series(mbox=MboxSeries(text=_read_mbox(given.mbox))) if given.mbox else None
-
-
-def _read_mbox(name: str) -> str:
-    what = "standard input" if name == "-" else name
-    try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"--mbox: {what} is not UTF-8 (byte {error.start})", "create it with `git format-patch --stdout`"
-        ) from None
-    except OSError as error:
-        raise UsageError(f"--mbox: cannot read {what}: {error.strerror}") from None
-    if not text.strip():
-        raise UsageError(f"--mbox: {what} is empty", "create it with `git format-patch --stdout BASE..` or `b4 am`")
-    return text
-
-
-def _usage_error(what: str, error: ValidationError) -> UsageError:
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return UsageError(f"{what}: {where}: {first['msg']} (got {str(first['input'])[:60]!r})")
 
 
 def choose_tree(session: Session, option: str | None) -> str:
@@ -261,6 +199,13 @@ def submit(  # noqa: PLR0917 - the options of a command
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Plan parameter, for the --target before it; repeatable"),
     ] = None,
+    what_it_touches: Annotated[
+        bool,
+        typer.Option(
+            "--what-it-touches",
+            help="Show the targets that the lab proposes for what the series changes, and submit them (see `touches`)",
+        ),
+    ] = False,
     walk: Annotated[
         bool,
         typer.Option("--walk", help="Measure each patch against the one before: a ladder with a rung for each patch"),
@@ -346,6 +291,8 @@ def submit(  # noqa: PLR0917 - the options of a command
     A series that was mailed needs no file: wqlab submit --message-id https://lore.kernel.org/r/ID --target
     xfs-fsync@xeon-2s
 
+    The lab can propose targets for what a series changes: wqlab submit --mbox series.mbox --what-it-touches
+
     A walk says which patch of a series changes something: wqlab submit --mbox series.mbox --target xfs-fsync@xeon-2s
     --walk
 
@@ -357,11 +304,16 @@ def submit(  # noqa: PLR0917 - the options of a command
         raise UsageError("--fail-on needs --wait", "without --wait the command ends before there is a verdict")
     series = parse_series(SeriesOptions(git, ref, base, mbox, message_id, revision, settings_only))
     swept = parse_sweep(sweep, sweep_base)
-    targets = parse_targets(context.meta[_META], sweep=swept is not None)
+    if what_it_touches and swept is not None:
+        raise UsageError("--what-it-touches and --sweep exclude each other", "a sweep needs --target PLAN")
+    targets = parse_targets(context.meta[_META], sweep=swept is not None, proposed=what_it_touches)
+    chosen_tree = choose_tree(session, tree)
+    if what_it_touches:
+        targets = add_proposals(session, series, chosen_tree, targets)
     try:
         request = SubmissionRequest(
             series=series,
-            tree=choose_tree(session, tree),
+            tree=chosen_tree,
             targets=targets,
             blocks=blocks,
             repetitions=repetitions,
@@ -377,7 +329,7 @@ def submit(  # noqa: PLR0917 - the options of a command
             sweep=swept,
         )
     except ValidationError as error:
-        raise _usage_error("the request", error) from None
+        raise usage_error("the request", error) from None
     if dry_run:
         session.output.document(request)
         return

@@ -53,6 +53,8 @@ class FileChange(Message):
     insertions: int
     deletions: int
     binary: bool = False
+    symbols: list[str] = Field(default_factory=list)
+    """Functions, variables, types and macros whose definitions the patch changes, in a C file; at most 200."""
 
 
 class SeriesPatch(Message):

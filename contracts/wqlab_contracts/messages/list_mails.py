@@ -16,10 +16,15 @@ MAILS_A_READ = 1_000
 MAILS_OF_A_PREVIEW = 20_000
 """Maximum number of cover letters and patches that the preview of a rule looks at."""
 PATH_LIMIT = 300
+PATH_LENGTH = 300
+SYMBOL_LIMIT = 300
+"""Maximum number of symbols of a mail."""
 REPLY_BYTES = 64 << 10
 """Size of the largest reply that may be a command; it has a few kilobytes."""
 REQUEST_LIMIT = 10
 _MessageId = Annotated[str, StringConstraints(max_length=1000)]
+_Path = Annotated[str, StringConstraints(max_length=PATH_LENGTH)]
+_Symbol = Annotated[str, StringConstraints(max_length=100)]
 _Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 
 
@@ -49,8 +54,10 @@ class ListMail(Message):
     number: int | None = Field(default=None, ge=0, le=9999)
     """M of [PATCH M/N]."""
     total: int | None = Field(default=None, ge=0, le=9999)
-    paths: list[Annotated[str, StringConstraints(max_length=300)]] = Field(default_factory=list, max_length=PATH_LIMIT)
+    paths: list[_Path] = Field(default_factory=list, max_length=PATH_LIMIT)
     """Files that the patch changes."""
+    symbols: dict[_Path, list[_Symbol]] = Field(default_factory=dict, max_length=PATH_LIMIT)
+    """Functions, variables, types and macros that the patch changes in them, at most SYMBOL_LIMIT in all."""
     requests: list[ShortText] = Field(default_factory=list, max_length=REQUEST_LIMIT)
     """What lines `wqlab: ...` of the mail ask for; quoted lines are left out."""
 

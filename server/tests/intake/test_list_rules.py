@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from wqlab_contracts.api.touches import TouchedFile
 from wqlab_contracts.enums import DecisionReason
 from wqlab_contracts.messages.list_mails import ListMail
 from wqlab_contracts.specs.rules import ListRule, QuietHours
 from wqlab_server.intake.listed_series import ListedSeries, collect
-from wqlab_server.intake.match_rules import Refused, Taken, judge, judge_all
+from wqlab_server.intake.match_rules import Refused, Taken, judge, judge_all, propose_nothing
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -109,6 +111,45 @@ def test_only_series_that_ask_are_taken_by_default() -> None:
     assert isinstance(unasked, Refused) and unasked.reason is DecisionReason.NOT_ASKED
     taken = judge(rule(), one(series(requests=["xfs-fsync@xeon-2s, smoke@tiny"])))
     assert isinstance(taken, Taken) and taken.targets == ("xfs-fsync@xeon-2s", "smoke@tiny")
+
+
+def test_rule_measures_what_a_series_touches() -> None:
+    changed: list[TouchedFile] = []
+
+    def propose(files: Sequence[TouchedFile]) -> list[str]:
+        changed.extend(files)
+        return ["xfs-fsync@xeon-2s", "cmwq-load@ryzen-3900x"]
+
+    cover, first, second = series()
+    first = first.model_copy(update={"symbols": {"kernel/workqueue.c": ["flush_work"]}})
+    second = second.model_copy(update={"paths": ["fs/xfs/xfs_log.c"]})
+    touching = rule(only_if_asked=False, what_it_touches=True, paths=["kernel/"])
+    taken = judge(touching, one([cover, first, second]), propose)
+    assert isinstance(taken, Taken) and taken.targets == ("xfs-fsync@xeon-2s", "cmwq-load@ryzen-3900x")
+    assert changed == [
+        TouchedFile(path="kernel/workqueue.c", symbols=["flush_work"]),
+        TouchedFile(path="fs/xfs/xfs_log.c"),
+    ]
+    bounded = rule(only_if_asked=False, what_it_touches=True, paths=["kernel/"], targets=["cmwq-load@ryzen-3900x"])
+    (some,) = judge_all([bounded], one(series()), propose)
+    assert isinstance(some, Taken) and some.targets == ("cmwq-load@ryzen-3900x",)
+    other = bounded.model_copy(update={"targets": ["smoke@tiny"]})
+    none = judge(other, one(series()), propose)
+    assert isinstance(none, Refused) and "`targets` has none of these" in none.detail
+    nothing = judge(touching, one(series()), propose_nothing)
+    assert isinstance(nothing, Refused) and nothing.reason is DecisionReason.PATHS
+    assert nothing.detail == "the lab has no plan for the files and functions that it changes"
+
+
+def test_series_asks_for_what_it_touches_by_the_word_test() -> None:
+    asked = judge(
+        rule(what_it_touches=True), one(series(requests=["test, smoke@tiny"])), lambda _: ["xfs-fsync@xeon-2s"]
+    )
+    assert isinstance(asked, Taken) and asked.targets == ("xfs-fsync@xeon-2s", "smoke@tiny")
+    unasked = judge(rule(what_it_touches=True), one(series()), lambda _: ["xfs-fsync@xeon-2s"])
+    assert isinstance(unasked, Refused) and unasked.reason is DecisionReason.NOT_ASKED
+    nothing = judge(rule(what_it_touches=True), one(series(requests=["test"])))
+    assert isinstance(nothing, Refused) and nothing.reason is DecisionReason.PATHS
 
 
 def test_rule_bounds_what_may_be_asked_for() -> None:

@@ -152,6 +152,31 @@ def test_series_that_asks_becomes_a_submission_of_the_owner(wq: List) -> None:
         assert (entry.actor, entry.detail["owner"]) == ("rule wq", "dev")
 
 
+TABLE = """\
+touches:
+  - name: flush
+    paths: [kernel/workqueue.c]
+    symbols: [flush_*]
+    plans:
+      - {plan: locks, finds: Whether a flush takes fewer locks.}
+      - {plan: affinity, devices: [multi_l3], finds: Whether a flush changes where works run.}
+"""
+
+
+def test_rule_measures_what_a_series_touches(data_dir: Path, wq: List) -> None:
+    (data_dir / "testplans/touches.yaml").write_text(TABLE)
+    wq.rule(only_if_asked=False, what_it_touches=True)
+    wq.arrive(*mails(name="less", requests=[], symbols={"kernel/workqueue.c": ["flush_work"]}))
+    (made,) = wq.submissions()
+    targets = [(target.plan, target.device_type) for target in made.request.targets]
+    assert targets == [("locks", "single"), ("affinity", "device")]
+    wq.arrive(*mails(name="other", requests=[], symbols={"kernel/workqueue.c": ["insert_work"]}))
+    assert len(wq.submissions()) == 1
+    row = wq.decision()
+    assert (row.state, row.reason) == (DecisionState.NOT_TAKEN, DecisionReason.PATHS)
+    assert row.detail == "the lab has no plan for the files and functions that it changes"
+
+
 def test_nothing_is_taken_twice(wq: List) -> None:
     wq.rule()
     wq.arrive(*mails())

@@ -9,7 +9,7 @@ import pytest
 
 from wqlab_contracts.api.series import SeriesInspection
 from wqlab_contracts.enums import Scope
-from wqlab_server.series import inspection_process
+from wqlab_server.http import inspection_process
 
 from ..support.live_server import Live
 from ..support.scene import MBOX

@@ -99,6 +99,14 @@ class LabSnapshot:
     def offered(self) -> list[UnfinishedRun]:
         return [run for run in self.runs if run.state is JobState.QUEUED and run.device is not None]
 
+    @property
+    def usable_types(self) -> set[str]:
+        """Device types with a device that can measure, or may after a health check."""
+        usable = (
+            each for each in self.devices if each.health is not DeviceHealth.QUARANTINED and not each.unavailable_reason
+        )
+        return {device.device_type for device in usable}
+
     @cached_property
     def queued(self) -> list[UnfinishedRun]:
         """Queued runs without a device, in the order in which devices are assigned now."""

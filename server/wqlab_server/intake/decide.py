@@ -15,7 +15,7 @@ from wqlab_contracts.messages import normalised_subject
 
 from ..models import RuleDecisionRow, SeenMail, StoredRule
 from .listed_series import ListedSeries, collect
-from .match_rules import Refused, Taken, address_of, judge_all
+from .match_rules import Propose, Refused, Taken, address_of, judge_all, propose_nothing
 
 INCOMPLETE_WAIT = timedelta(days=1)
 """How long a series waits for its missing patches, after the last one has arrived."""
@@ -33,8 +33,11 @@ Revision = tuple[str, int]
 """Root and number of a revision."""
 
 
-def decide(session: Session, archive: str, now: datetime) -> None:
-    """Decide on the series of a list whose mails have arrived, or that have waited long enough."""
+def decide(session: Session, archive: str, now: datetime, propose: Propose = propose_nothing) -> None:
+    """Decide on the series of a list whose mails have arrived, or that have waited long enough.
+
+    `propose` is asked for the targets of rules that measure what a series touches.
+    """
     rows = {row.message_id: row for row in session.scalars(_unsettled(archive))}
     if not rows:
         return
@@ -56,7 +59,7 @@ def decide(session: Session, archive: str, now: datetime) -> None:
         settled += [row.message_id for row in members]
         before = decided.setdefault((series.root, series.version), {})
         rules = [rule for rule in stored if rule.name not in before and _was_on(rule, series)]
-        for rule, answer in zip(rules, _answers(rules, series, members, before), strict=True):
+        for rule, answer in zip(rules, _answers(rules, series, members, before, propose), strict=True):
             values = _values(session, rule, series, answer, now)
             before[rule.name] = values["state"]
             if values["state"] is DecisionState.WAITING:
@@ -111,8 +114,9 @@ def _answers(
     series: ListedSeries,
     members: Sequence[SeenMail],
     before: Mapping[str, DecisionState],
+    propose: Propose,
 ) -> list[Taken | Refused]:
-    answers = judge_all([stored.rule for stored in rules], series)
+    answers = judge_all([stored.rule for stored in rules], series, propose)
     if any(row.removed for row in members):
         return [_instead(each, DecisionReason.REMOVED, "the archive has removed a mail of it") for each in answers]
     if not series.is_complete:

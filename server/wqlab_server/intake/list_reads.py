@@ -17,6 +17,7 @@ from ..models import ListRead
 from ..settings import Settings
 from ..storage.events import LIST_READ_CHANNEL, notify
 from . import previews, watched_lists
+from .match_rules import Propose
 
 
 def lock(session: Session, read_id: int) -> ListRead:
@@ -49,7 +50,14 @@ def progress(session: Session, read_id: int, fence: int, events: Sequence[Progre
 
 
 def finish(
-    session: Session, read_id: int, fence: int, result: ListReadResult, *, settings: Settings, minutes: previews.Minutes
+    session: Session,
+    read_id: int,
+    fence: int,
+    result: ListReadResult,
+    *,
+    settings: Settings,
+    minutes: previews.Minutes,
+    propose: Propose,
 ) -> None:
     """Store what was read, with the list's new position, and finish the read. A repeated request changes nothing.
 
@@ -62,5 +70,5 @@ def finish(
         raise StaleFence(claims.describe(row), fence)
     claims.check_fence(session, row, fence)
     watched_lists.store(session, row, result, settings)
-    previews.store(session, row, result, minutes)
+    previews.store(session, row, result, minutes, propose)
     notify(session, LIST_READ_CHANNEL, row.id)

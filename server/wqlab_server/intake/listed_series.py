@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from wqlab_contracts.api.touches import TouchedFile
 from wqlab_contracts.messages.list_mails import ListMail
 
 
@@ -52,6 +53,15 @@ class ListedSeries:
     @property
     def paths(self) -> list[str]:
         return list(dict.fromkeys(path for patch in self.patches.values() for path in patch.paths))
+
+    @property
+    def touched(self) -> list[TouchedFile]:
+        """Return the files that its patches change, each once, with the symbols that they change in them."""
+        found: dict[str, dict[str, None]] = {path: {} for path in self.paths}
+        for patch in self.patches.values():
+            for path, symbols in patch.symbols.items():
+                found.setdefault(path, {}).update(dict.fromkeys(symbols))
+        return [TouchedFile(path=path, symbols=list(symbols)) for path, symbols in found.items()]
 
     @property
     def requests(self) -> list[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import email.utils
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wqlab_contracts.api.touches import TouchedFile
 from wqlab_contracts.enums import DecisionReason
 from wqlab_contracts.specs.rules import ListRule
 
@@ -17,6 +18,14 @@ _SEPARATORS = re.compile(r"[\s,]+")
 _TARGETS_LIMIT = 16
 EVERYTHING = "test"
 """A request `wqlab: test` asks for the targets of the rule."""
+
+Propose = Callable[[Sequence[TouchedFile]], Sequence[str]]
+"""Return the targets, `plan@device-type`, that the lab proposes for what a series changes."""
+
+
+def propose_nothing(_: Sequence[TouchedFile]) -> Sequence[str]:
+    """Propose no targets: for rules that name theirs."""
+    return ()
 
 
 @dataclass(frozen=True)
@@ -37,12 +46,14 @@ class Refused:
     detail: str
 
 
-def judge_all(rules: Sequence[ListRule], series: ListedSeries) -> list[Taken | Refused]:
+def judge_all(
+    rules: Sequence[ListRule], series: ListedSeries, propose: Propose = propose_nothing
+) -> list[Taken | Refused]:
     """Return what each rule says about a series whose patches have all arrived. At most the first one takes it."""
     taker: ListRule | None = None
     answers: list[Taken | Refused] = []
     for rule in rules:
-        answer = judge(rule, series)
+        answer = judge(rule, series, propose)
         if isinstance(answer, Taken):
             if taker is not None:
                 answer = Refused(rule, DecisionReason.OTHER_RULE, f"rule {taker.name} takes it")
@@ -52,7 +63,7 @@ def judge_all(rules: Sequence[ListRule], series: ListedSeries) -> list[Taken | R
     return answers
 
 
-def judge(rule: ListRule, series: ListedSeries) -> Taken | Refused:
+def judge(rule: ListRule, series: ListedSeries, propose: Propose = propose_nothing) -> Taken | Refused:
     """Return what is measured of a series whose patches have all arrived, or the first reason why nothing is."""
     if not _any_path(rule.paths, series.paths):
         return Refused(rule, DecisionReason.PATHS, "no patch changes a file of `paths`")
@@ -62,7 +73,7 @@ def judge(rule: ListRule, series: ListedSeries) -> Taken | Refused:
         return Refused(rule, DecisionReason.AUTHORS, "its sender is not in `authors`")
     if rule.only_if_asked and not series.requests:
         return Refused(rule, DecisionReason.NOT_ASKED, "its cover letter has no line `wqlab: PLAN@DEVICE-TYPE`")
-    return _targets(rule, series)
+    return _targets(rule, series, propose)
 
 
 def _any_path(prefixes: Sequence[str], paths: Sequence[str]) -> bool:
@@ -87,14 +98,19 @@ def address_of(author: str) -> str:
     return email.utils.parseaddr(author)[1].casefold()
 
 
-def _targets(rule: ListRule, series: ListedSeries) -> Taken | Refused:
-    """Return what is measured: what the series asks for, else what the rule names."""
+def _targets(rule: ListRule, series: ListedSeries, propose: Propose) -> Taken | Refused:
+    """Return what is measured: what the series asks for, else what the rule names or the lab proposes."""
     if not series.requests:
-        return Taken(rule, tuple(rule.targets))
+        return _own_targets(rule, series, propose)
     asked: dict[str, None] = {}
     problem = ""
     for word in (word for request in series.requests for word in _SEPARATORS.split(request) if word):
-        if word == EVERYTHING:
+        if word == EVERYTHING and rule.what_it_touches:
+            own = _own_targets(rule, series, propose)
+            if isinstance(own, Refused):
+                return own
+            asked.update(dict.fromkeys(own.targets))
+        elif word == EVERYTHING:
             if not rule.targets:
                 problem = f"`wqlab: {EVERYTHING}` needs a rule with targets; name one: wqlab: PLAN@DEVICE-TYPE"
             asked.update(dict.fromkeys(rule.targets))
@@ -109,3 +125,17 @@ def _targets(rule: ListRule, series: ListedSeries) -> Taken | Refused:
     if len(asked) > _TARGETS_LIMIT:
         return Refused(rule, DecisionReason.NOT_ALLOWED, f"it asks for {len(asked)} targets; at most {_TARGETS_LIMIT}")
     return Taken(rule, tuple(asked))
+
+
+def _own_targets(rule: ListRule, series: ListedSeries, propose: Propose) -> Taken | Refused:
+    """Return what a rule measures of a series that asks for nothing in particular."""
+    if not rule.what_it_touches:
+        return Taken(rule, tuple(rule.targets))
+    proposed = propose(series.touched)
+    allowed = [target for target in proposed if not rule.targets or target in rule.targets]
+    if not proposed:
+        return Refused(rule, DecisionReason.PATHS, "the lab has no plan for the files and functions that it changes")
+    if not allowed:
+        detail = f"of its changes the lab would measure {', '.join(proposed)}, and `targets` has none of these"
+        return Refused(rule, DecisionReason.PATHS, detail)
+    return Taken(rule, tuple(allowed[:_TARGETS_LIMIT]))

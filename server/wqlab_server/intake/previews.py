@@ -26,7 +26,7 @@ from ..storage.db import clock
 from ..storage.times import is_recent
 from . import watched_lists
 from .listed_series import ListedSeries, collect
-from .match_rules import Refused, Taken, judge
+from .match_rules import Propose, Refused, Taken, judge, propose_nothing
 from .take_series import request_of
 
 MAX_UNFINISHED = 4
@@ -101,14 +101,22 @@ def read(session: Session, read_id: int) -> RulePreview:
     )
 
 
-def store(session: Session, row: ListRead, result: ListReadResult, minutes: Minutes) -> None:
+def store(
+    session: Session, row: ListRead, result: ListReadResult, minutes: Minutes, propose: Propose = propose_nothing
+) -> None:
     """Judge the mails of a preview by its rule and store what it would have taken."""
     if row.rule is not None and result.found is not None:
-        row.preview = judged(session, row.rule, row.source, result.found, minutes)
+        row.preview = judged(session, row.rule, row.source, result.found, minutes, propose=propose)
 
 
 def judged(
-    session: Session, rule: ListRule, source: ListSource, found: ListMails, minutes: Minutes
+    session: Session,
+    rule: ListRule,
+    source: ListSource,
+    found: ListMails,
+    minutes: Minutes,
+    *,
+    propose: Propose = propose_nothing,
 ) -> PreviewedSeriesList:
     """Return what a rule says about the mails of a list since the source's time."""
     mails = [mail for mail in found.mails if watched_lists.is_storable(mail)]
@@ -117,7 +125,7 @@ def judged(
     for series in collect(mails):
         if series.archived_at < source.since:
             continue
-        answer = judge(rule, series)
+        answer = judge(rule, series, propose)
         near = isinstance(answer, Taken) or answer.reason in _NEAR
         if near and removed & {mail.message_id for mail in series.mails}:
             answer = Refused(rule, DecisionReason.REMOVED, "the archive has removed a mail of it")

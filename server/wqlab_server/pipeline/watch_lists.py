@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+
 import structlog
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.api.touches import TouchedFile
 from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import AuditAction, SubmissionState
 from wqlab_contracts.loading import DataError
+from wqlab_contracts.touches import propose
 
+from ..estimates import lab_snapshot
 from ..http.auth import SCOPE_OF_ROLE, Principal
 from ..http.problems import ApiProblem
-from ..intake import decide, rules, take_series, watched_lists
+from ..intake import decide, match_rules, rules, take_series, watched_lists
 from ..models import RuleDecisionRow, Run, SeenMail
 from ..settings import Settings
 from ..storage.audit import Actor, record
@@ -45,7 +51,7 @@ def watch_lists(factory: SessionFactory, settings: Settings, data: LiveData) -> 
         archives = session.scalars(select(SeenMail.archive).where(~SeenMail.settled).distinct()).all()
     for archive in archives:
         with isolate_errors(factory, "lists", archive), transaction(factory) as session:
-            decide.decide(session, archive, clock(session))
+            decide.decide(session, archive, clock(session), proposer(session, settings, current))
     with transaction(factory) as session:
         due = take_series.due(session)
     steps = steps_of(settings, current)
@@ -55,6 +61,20 @@ def watch_lists(factory: SessionFactory, settings: Settings, data: LiveData) -> 
     with isolate_errors(factory, "lists", "old"), transaction(factory) as session:
         before = clock(session) - decide.DECISIONS_KEPT
         session.execute(delete(RuleDecisionRow).where(decide.unwanted_before(before)))
+
+
+def proposer(session: Session, settings: Settings, data: DataFolder) -> match_rules.Propose:
+    """Return what proposes targets for a series, on device types with a device that can measure now."""
+
+    @cache
+    def usable() -> set[str]:
+        return lab_snapshot.load(session, settings).usable_types
+
+    def propose_targets(files: Sequence[TouchedFile]) -> list[str]:
+        found = propose(files, data, usable())
+        return [f"{each.target.plan}@{each.target.device_type}" for each in found.proposals]
+
+    return propose_targets
 
 
 def steps_of(settings: Settings, data: DataFolder) -> take_series.Steps:

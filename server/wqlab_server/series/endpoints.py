@@ -15,13 +15,13 @@ from wqlab_contracts.messages import MboxSeries
 from ..http import long_poll
 from ..http.auth import Reader, Submitter
 from ..http.deps import AppSettings
+from ..http.inspection_process import InspectionFailed, inspect_in_process
 from ..http.limits import slow_responses
 from ..http.paging import plain_text
 from ..http.problems import ApiProblem, documented
 from ..storage.db import SessionFactory, transaction
 from ..storage.events import LOOKUP_CHANNEL
 from . import branches
-from .inspection_process import InspectionFailed, inspect_in_process
 
 router = APIRouter(tags=["series"], responses=documented(401, 403, 422, 429))
 

@@ -41,7 +41,7 @@ from ..intake.forges import heads
 from ..jobs import claims
 from ..lab import lease
 from ..pipeline import device_sessions
-from ..pipeline.watch_lists import steps_of
+from ..pipeline.watch_lists import proposer, steps_of
 from ..runs import service as runs
 from ..runs.record import record
 from ..series import branches
@@ -271,8 +271,16 @@ def list_read_events(read_id: int, body: ProgressEvents, db: Db, _: BuildWorker)
 def finish_list_read(
     read_id: int, body: FinishListRead, db: Db, data: Data, settings: AppSettings, _: BuildWorker
 ) -> None:
-    minutes = steps_of(settings, data.current()).minutes
-    list_reads.finish(db, read_id, body.fence, body.result, settings=settings, minutes=minutes)
+    current = data.current()
+    list_reads.finish(
+        db,
+        read_id,
+        body.fence,
+        body.result,
+        settings=settings,
+        minutes=steps_of(settings, current).minutes,
+        propose=proposer(db, settings, current),
+    )
     post(db, Message(TICK, None, SERVER_QUEUE))
 
 

@@ -20,11 +20,14 @@ from pathlib import Path
 from typing import IO
 
 from wqlab_contracts import mbox
+from wqlab_contracts.diffstat import changed_files
 from wqlab_contracts.mbox import Mail
 from wqlab_contracts.messages.list_mails import (
+    PATH_LENGTH,
     PATH_LIMIT,
     REPLY_BYTES,
     REQUEST_LIMIT,
+    SYMBOL_LIMIT,
     ArchivedReply,
     ListMail,
     ListMails,
@@ -109,8 +112,21 @@ def describe(mail: Mail, archived_at: datetime) -> ListMail:
         number=number,
         total=total,
         paths=[printable(path) for path in list(paths)[:PATH_LIMIT]],
+        symbols=_symbols(mail) if mail.has_patch and not mail.is_reply else {},
         requests=[printable(each) for each in requests[:REQUEST_LIMIT]],
     )
+
+
+def _symbols(mail: Mail) -> dict[str, list[str]]:
+    """Return path -> symbols of the files that a patch changes, within the limits of a ListMail."""
+    found: dict[str, list[str]] = {}
+    left = SYMBOL_LIMIT
+    for change in changed_files(mail.body)[:PATH_LIMIT]:
+        taken = change.symbols[:left]
+        left -= len(taken)
+        if taken and len(change.path) <= PATH_LENGTH:
+            found[printable(change.path)] = taken
+    return found
 
 
 def _commits(repository: str, behind: str | None, since: int) -> list[tuple[str, datetime]]:

@@ -1,0 +1,137 @@
+"""`wqlab touches`: the targets that the lab proposes for a series, by what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from wqlab_contracts.api.quotes import QuoteBasis
+from wqlab_contracts.api.touches import TargetProposal, TouchedFile, Touches
+from wqlab_contracts.messages import Series, Target
+
+from ..errors import UsageError
+from ..formatting import align_columns, one_line, rough_duration
+from .series_options import SeriesOptions, parse_series
+from .session import JsonFlag, Session, session_of
+
+_SYMBOLS_SHOWN = 3
+_FILES_SHOWN = 2
+_UNCOVERED_SHOWN = 5
+
+
+def touches(
+    context: typer.Context,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="The series as an mbox; - is standard input", show_default=False),
+    ] = None,
+    message_id: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Instead of FILE: Message-ID of any mail of the series, or its URL"),
+    ] = None,
+    tree: Annotated[str | None, typer.Option(metavar="NAME", help="Kernel tree (`wqlab trees`)")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Propose targets for a series, by the files and functions that it changes.
+
+    Each proposal says what the plan could find, what led to it, and the device time that it takes. `wqlab submit
+    --what-it-touches` submits them. A branch has no diff before the lab applies it: give its patches as an mbox.
+    """
+    session = session_of(context)
+    if (file is None) == (message_id is None):
+        raise UsageError("pass either FILE or --message-id", "FILE is an mbox; - is standard input")
+    series = parse_series(SeriesOptions(mbox=file, message_id=message_id))
+    found = session.client.touches(series or Series(), tree)
+    if as_json:
+        session.output.document(found)
+        return
+    session.output.lines(format_touches(found))
+    if found.proposals:
+        source = f"--mbox {file}" if file is not None else f"--message-id {message_id}"
+        session.output.note(f"submit them with `wqlab submit {source} --what-it-touches`")
+
+
+def add_proposals(session: Session, series: Series | None, tree: str, own: Sequence[Target]) -> list[Target]:
+    """Show what the lab proposes for a series on stderr, and return the targets: one's own, then the proposed ones.
+
+    Raises UsageError if the lab has no diff of the series, or if there is no target at all.
+    """
+    if series is None or (series.mbox is None and series.thread is None):
+        raise UsageError(
+            "--what-it-touches needs --mbox or --message-id",
+            "the lab has the diff of a branch only after it has applied it; pass the output of git format-patch",
+        )
+    found = session.client.touches(series, tree)
+    for line in format_touches(found):
+        session.output.note(line)
+    taken = {(target.plan, target.device_type) for target in own}
+    proposed = [each.target for each in found.proposals]
+    targets = [*own, *(each for each in proposed if (each.plan, each.device_type) not in taken)]
+    if not targets:
+        raise UsageError("the lab proposes nothing for this series", "name a plan and a device type with --target")
+    return targets
+
+
+def format_touches(found: Touches) -> list[Text | str]:
+    """Format proposals as lines: a row each with what it could find below, then the sum and what is left out."""
+    lines: list[Text | str] = []
+    if found.proposals:
+        header, *rows = align_columns(
+            ("TARGET", "DEVICE TIME", "BECAUSE OF"), [_row(each) for each in found.proposals], None
+        )
+        lines.append(header)
+        for row, proposal in zip(rows, found.proposals, strict=True):
+            lines.append(row)
+            lines += [f"    {one_line(sentence)}" for sentence in proposal.finds]
+            if proposal.target.settings:
+                lines.append(f"    settings: {'; '.join(one_line(each) for each in proposal.target.settings)}")
+        lines.append(_sum(found))
+    else:
+        lines.append("the lab proposes no target for what this series changes")
+    for left in found.left_out:
+        lines.append(f"not proposed: {one_line(left.plan)}: {one_line(left.why)}")
+    if found.uncovered:
+        shown = ", ".join(one_line(path) for path in found.uncovered[:_UNCOVERED_SHOWN])
+        more = len(found.uncovered) - _UNCOVERED_SHOWN
+        lines.append(f"no plan for:  {shown}{f' and {more} more' if more > 0 else ''}")
+    if found.looked_at < found.files:
+        lines.append(f"only the first {found.looked_at} of {found.files} changed files were looked at")
+    return lines
+
+
+def _row(proposal: TargetProposal) -> tuple[str, str, str]:
+    target = proposal.target
+    quote = proposal.quote
+    time = "unknown"
+    if quote is not None and quote.device_s is not None:
+        limit = "at most " if quote.basis is QuoteBasis.PLANNED else ""
+        time = f"{limit}{rough_duration(quote.device_s)}"
+    return f"{target.plan}@{target.device_type}", time, _because(proposal.because)
+
+
+def _because(files: Sequence[TouchedFile]) -> str:
+    shown = "; ".join(_file(file) for file in files[:_FILES_SHOWN])
+    more = len(files) - _FILES_SHOWN
+    return f"{shown} and {more} more file{'' if more == 1 else 's'}" if more > 0 else shown
+
+
+def _file(file: TouchedFile) -> str:
+    if not file.symbols:
+        return one_line(file.path)
+    names = ", ".join(one_line(symbol) for symbol in file.symbols[:_SYMBOLS_SHOWN])
+    more = len(file.symbols) - _SYMBOLS_SHOWN
+    return f"{names}{f' and {more} more' if more > 0 else ''} in {one_line(file.path)}"
+
+
+def _sum(found: Touches) -> str:
+    devices = "device time unknown" if found.device_s is None else f"{rough_duration(found.device_s)} of device time"
+    if found.build_s is None:
+        return f"all of them:  {devices}; the time of their kernel builds is unknown"
+    return f"all of them:  {devices}, {rough_duration(found.build_s)} of kernel builds"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("touches")(touches)

@@ -1,0 +1,192 @@
+"""Targets that are proposed for what a series changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from wqlab_contracts.api.touches import REASONS_LIMIT, UNCOVERED_LIMIT, TouchedFile, Touches
+from wqlab_contracts.data_folder import DataFolder
+from wqlab_contracts.inspection import inspect
+from wqlab_contracts.loading import load_data
+from wqlab_contracts.specs.touches import Touch
+from wqlab_contracts.touches import FILES_LIMIT, propose, touched_files
+
+ROOT = Path(__file__).parents[2]
+FINDS = "Whether anything is different."
+FSYNC: dict[str, Any] = {"plan": "xfs-fsync", "devices": ["multi_node"], "finds": FINDS}
+CRYPT: dict[str, Any] = {"plan": "dm-crypt-affinity", "devices": ["multi_l3"], "finds": FINDS}
+
+
+@pytest.fixture(scope="module")
+def lab() -> DataFolder:
+    return load_data(ROOT)
+
+
+def proposals(lab: DataFolder, series: str) -> list[str]:
+    found = propose(touched_files(inspect((ROOT / series).read_text())), lab)
+    return [f"{each.target.plan}@{each.target.device_type}" for each in found.proposals]
+
+
+def row(**changes: Any) -> Touch:
+    return Touch.model_validate({"name": "r", "paths": ["kernel/workqueue.c"], "plans": [FSYNC]} | changes)
+
+
+class Lab:
+    """A lab with another table."""
+
+    def __init__(self, lab: DataFolder, *touches: Touch) -> None:
+        self.touches, self.plans, self.device_types = touches, lab.plans, lab.device_types
+
+
+@pytest.mark.parametrize(
+    ("series", "targets"),
+    [
+        (
+            "kernels/examples/flush-lock-runs.mbox",
+            ["xfs-fsync@xeon-2s", "xfs-fsync@instrumented-4l3", "cmwq-load@ryzen-3900x"],
+        ),
+        ("kernels/examples/dio-done-unbound.mbox", ["aio-migration@ryzen-3900x"]),
+        (
+            "tests/series/default-scope-system.mbox",
+            [
+                *("dm-crypt-affinity@ryzen-3900x", "fan-out@ryzen-3900x", "test-workqueue@ryzen-3900x"),
+                "cmwq-load@ryzen-3900x",
+            ],
+        ),
+        ("tests/series/anywhere.mbox", []),
+    ],
+)
+def test_what_the_repositorys_series_touch(lab: DataFolder, series: str, targets: list[str]) -> None:
+    assert proposals(lab, series) == targets
+
+
+def test_reasons_name_file_and_symbols(lab: DataFolder) -> None:
+    found = propose(touched_files(inspect((ROOT / "kernels/examples/flush-lock-runs.mbox").read_text())), lab)
+    first, *_, last = found.proposals
+    assert first.because == [TouchedFile(path="kernel/workqueue.c", symbols=["flush_workqueue_prep_pwqs"])]
+    assert first.by_symbol and not last.by_symbol
+    assert last.because == [TouchedFile(path="kernel/workqueue.c")]
+    assert found.uncovered == [] and (found.files, found.looked_at) == (1, 1)
+
+
+def test_files_without_a_row_are_named(lab: DataFolder) -> None:
+    found = propose([TouchedFile(path="mm/slub.c", symbols=["kfree"]), TouchedFile(path="fs/xfs/xfs_log.c")], lab)
+    assert found.uncovered == ["mm/slub.c"]
+    assert [each.target.plan for each in found.proposals] == ["xfs-fsync"]
+
+
+def test_rows_of_one_plan_and_device_type_are_one_proposal(lab: DataFolder) -> None:
+    rows = (
+        row(name="file", symbols=[]),
+        row(name="symbol", symbols=["flush_*", "*_work"], plans=[{**FSYNC, "finds": "Whether flushes differ."}]),
+        row(name="other", symbols=["nothing"]),
+    )
+    changed = TouchedFile(path="kernel/workqueue.c", symbols=["flush_workqueue", "insert_work", "worker"])
+    (found,) = propose([changed], Lab(lab, *rows)).proposals
+    assert found.finds == [FINDS, "Whether flushes differ."] and found.by_symbol
+    assert found.because == [TouchedFile(path="kernel/workqueue.c", symbols=["flush_workqueue", "insert_work"])]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "settings"),
+    [
+        (["scope=cache,strict=0"], ["scope=cpu,strict=0"], ["scope=cache,strict=0", "scope=cpu,strict=0"]),
+        (["scope=cache,strict=0"], None, None),
+        (None, ["scope=cache,strict=0"], None),
+    ],
+)
+def test_settings_of_rows_are_put_together(
+    lab: DataFolder, first: list[str] | None, second: list[str] | None, settings: list[str] | None
+) -> None:
+    rows = [row(name=f"r{number}", plans=[{**CRYPT, "settings": each}]) for number, each in enumerate((first, second))]
+    (found,) = propose([TouchedFile(path="kernel/workqueue.c")], Lab(lab, *rows)).proposals
+    assert found.target.settings == settings
+
+
+@pytest.mark.parametrize(
+    ("devices", "chosen"),
+    [
+        (["multi_l3"], "ryzen-3900x"),
+        (["multi_node"], "xeon-2s"),
+        (["smt", "multi_node"], "xeon-2s"),
+        (["big_little"], "chromebook-biglittle"),
+        (["instrumented", "multi_node"], "instrumented-2s"),
+        (["instrumented", "big_little"], "instrumented-biglittle"),
+        ([], "tiny"),
+    ],
+)
+def test_device_type_that_suits_best(lab: DataFolder, devices: list[str], chosen: str) -> None:
+    one = row(plans=[{**FSYNC, "devices": devices}])
+    (found,) = propose([TouchedFile(path="kernel/workqueue.c")], Lab(lab, one)).proposals
+    assert found.target.device_type == chosen and chosen not in found.also_on
+
+
+def test_hardware_is_preferred(lab: DataFolder) -> None:
+    hardware = lab.device_types["tiny"].model_copy(
+        update={"name": "epyc", "emulation": None, "topology": lab.device_types["xeon-2s"].topology}
+    )
+    known = Lab(lab, row(plans=[CRYPT]))
+    known.device_types = {**lab.device_types, "epyc": hardware}
+    (found,) = propose([TouchedFile(path="kernel/workqueue.c")], known).proposals
+    assert found.target.device_type == "epyc" and found.also_on == ["ryzen-3900x", "xeon-2s"]
+
+
+def one_left_out(found: Touches) -> str:
+    assert not found.proposals
+    (left,) = found.left_out
+    assert left.because == [TouchedFile(path="kernel/workqueue.c")]
+    return left.why
+
+
+def test_plan_that_cannot_be_measured_is_left_out_with_the_reason(lab: DataFolder) -> None:
+    changed = [TouchedFile(path="kernel/workqueue.c")]
+    unknown = Lab(lab, row(plans=[{**FSYNC, "plan": "none-such"}]))
+    assert one_left_out(propose(changed, unknown)) == "this lab has no plan none-such"
+    without = Lab(lab, row())
+    without.device_types = {"tiny": lab.device_types["tiny"]}
+    assert one_left_out(propose(changed, without)) == "this lab has no device type with several NUMA nodes"
+    why = one_left_out(propose(changed, Lab(lab, row()), usable={"tiny"}))
+    assert why == "no device with several NUMA nodes can measure now (device types: xeon-2s)"
+    other = propose(changed, Lab(lab, row(plans=[CRYPT])), usable={"xeon-2s"})
+    assert other.proposals[0].target.device_type == "xeon-2s", "the second best, which can measure"
+
+
+def test_size_of_the_answer_is_limited(lab: DataFolder) -> None:
+    many = [TouchedFile(path=f"fs/xfs/f{number}.c") for number in range(FILES_LIMIT + 10)]
+    found = propose(many, lab)
+    assert (found.files, found.looked_at) == (FILES_LIMIT + 10, FILES_LIMIT)
+    assert len(found.proposals[0].because) == REASONS_LIMIT
+    other = propose([TouchedFile(path=f"mm/f{number}.c") for number in range(UNCOVERED_LIMIT + 10)], lab)
+    assert len(other.uncovered) == UNCOVERED_LIMIT
+
+
+def test_renamed_file_counts_by_both_names(lab: DataFolder) -> None:
+    mail = (
+        "From: a@b\nSubject: [PATCH] x\n\ndiff --git a/kernel/workqueue.c b/kernel/wq/core.c\n"
+        "rename from kernel/workqueue.c\nrename to kernel/wq/core.c\n"
+    )
+    assert [each.path for each in touched_files(inspect(mail))] == ["kernel/wq/core.c", "kernel/workqueue.c"]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"paths": []}, "at least 1"),
+        ({"paths": ["/etc/passwd"]}, "pattern"),
+        ({"paths": ["fs/*.c"]}, "pattern"),
+        ({"symbols": ["a*b"]}, "pattern"),
+        ({"symbols": ["*"]}, "pattern"),
+        ({"plans": []}, "at least 1"),
+        ({"plans": [{**FSYNC, "devices": ["big"]}]}, "'multi_l3'"),
+        ({"plans": [{**FSYNC, "devices": ["smt", "smt"]}]}, "listed twice"),
+        ({"plans": [{**FSYNC, "finds": "No full stop at the end"}]}, "pattern"),
+        ({"plans": [{**CRYPT, "settings": ["strict=0,scope=cache"]}]}, "is written 'scope=cache,strict=0'"),
+    ],
+)
+def test_mistakes_of_a_row_are_refused(change: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValidationError, match=text):
+        row(**change)

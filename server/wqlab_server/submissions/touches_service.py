@@ -1,0 +1,111 @@
+"""Targets that the lab proposes for a series, with their cost. Reads the database and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.api.series import SeriesInspection
+from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.api.touches import LeftOutPlan, TargetProposal, TouchedFile, Touches
+from wqlab_contracts.data_folder import DataFolder
+from wqlab_contracts.enums import Outcome
+from wqlab_contracts.messages import Series, ThreadSeries
+from wqlab_contracts.touches import propose
+
+from ..estimates import lab_snapshot
+from ..http.problems import ApiProblem, invalid
+from ..models import ThreadLookup
+from ..settings import Settings
+from .quote_service import make_quote
+from .validate_sweep import MAX_TARGETS
+
+
+def inspected_thread(session: Session, thread: ThreadSeries) -> SeriesInspection:
+    """Return what a worker found of a thread in the last day. Raises ApiProblem 422 if it found none."""
+    found = session.scalar(
+        select(ThreadLookup)
+        .where(
+            ThreadLookup.message_id == thread.message_id,
+            ThreadLookup.revision.is_not_distinct_from(thread.revision),
+            ThreadLookup.outcome == Outcome.PASSED,
+        )
+        .order_by(ThreadLookup.id.desc())
+        .limit(1)
+    )
+    inspection = found.result.inspection if found is not None and found.result is not None else None
+    if inspection is None:
+        detail = (
+            f"the lab has not looked for {thread.message_id!r} yet; request GET /api/v1/archives/thread with this "
+            "message_id and revision first, until its state is finished"
+        )
+        raise invalid([{"pointer": "/series/thread", "detail": detail}])
+    return inspection
+
+
+def check_usable(inspection: SeriesInspection, pointer: str) -> None:
+    """Raise ApiProblem 422 with the series' defects if a submission of it would be refused."""
+    if not inspection.usable:
+        errors = [problem.detail for problem in inspection.problems if problem.severity == "error"]
+        raise invalid([{"pointer": pointer, "detail": detail} for detail in errors])
+
+
+def propose_with_cost(
+    session: Session,
+    data: DataFolder,
+    settings: Settings,
+    files: Sequence[TouchedFile],
+    *,
+    series: Series,
+    tree: str | None,
+    owner: str,
+) -> Touches:
+    """Return the targets that are proposed for the files of a series, each with its cost in one submission with all.
+
+    Raises ApiProblem 422 if the lab does not have the tree.
+    """
+    touches = propose(files, data, lab_snapshot.load(session, settings).usable_types)
+    if not touches.proposals:
+        return touches
+    proposals = touches.proposals[:MAX_TARGETS]
+    request = SubmissionRequest(
+        series=series, tree=tree or data.default_tree, targets=[each.target for each in proposals]
+    )
+    quote = make_quote(session, data, settings, request, owner)
+    of_tree = [error for error in quote.errors if error.pointer == "/tree"]
+    if of_tree:
+        raise invalid([error.model_dump() for error in of_tree])
+    costs = {target.index: target for target in quote.targets}
+    refused = {error.pointer.split("/")[2]: error.detail for error in quote.errors if _is_of_target(error.pointer)}
+    left_out = [_left_out(each, refused[str(index)]) for index, each in enumerate(proposals) if str(index) in refused]
+    return touches.model_copy(
+        update={
+            "proposals": [
+                each.model_copy(update={"quote": costs.get(index)})
+                for index, each in enumerate(proposals)
+                if str(index) not in refused
+            ],
+            "left_out": [*touches.left_out, *left_out],
+            "device_s": quote.device_s,
+            "build_s": quote.build_s,
+        }
+    )
+
+
+def _is_of_target(pointer: str) -> bool:
+    return pointer.startswith("/targets/")
+
+
+def _left_out(proposal: TargetProposal, why: str) -> LeftOutPlan:
+    return LeftOutPlan(plan=proposal.target.plan, devices=proposal.devices, why=why, because=proposal.because)
+
+
+def refuse_branch() -> ApiProblem:
+    """Return the refusal of a series that the lab has no diff of."""
+    detail = (
+        "the lab has the diff of a branch only after it has applied it; give the series as an mbox (git format-patch "
+        "--stdout BASE..) or by its Message-ID"
+    )
+    return invalid([{"pointer": "/series", "detail": detail}])
