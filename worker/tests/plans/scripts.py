@@ -20,6 +20,8 @@ NAMES = [
     "health-check",
     "netperf-stream",
     "test-workqueue",
+    "work-latency",
+    "work-latency-scopes",
     "xfs-fsync",
 ]
 SHELL = shutil.which("dash") or "/bin/sh"
