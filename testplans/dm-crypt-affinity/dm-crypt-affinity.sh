@@ -7,11 +7,12 @@
 set -u
 # shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
+# shellcheck source=../common/knobs.sh
+. "$(dirname "$0")/knobs.sh"
 
 PROC=${PROC:-/proc}
 NAME=wqlab-crypt
 DEVICE=/dev/mapper/$NAME
-INITIAL=${INITIAL:-$WORK/initial} # prefix of the files with the knobs as the kernel set them
 
 knob_folder() { # print the sysfs folder of this device's kcryptd (not kcryptd_io); older kernels name it kcryptd!MAJ:MIN
 	for folder in /sys/devices/virtual/workqueue/kcryptd[-!]*; do
@@ -69,9 +70,7 @@ setup() {
 	[ -b "$DEVICE" ] || fail infrastructure "no device node $DEVICE"
 	record fact dm_table "$table <key> 0 $scratch 0 (no flags)"
 	folder=$(knob_folder) || return 0
-	for file in affinity_scope affinity_strict; do
-		[ ! -r "$folder/$file" ] || cat "$folder/$file" >"$INITIAL.$file"
-	done
+	keep_initial "$folder"
 }
 
 describe() { # record facts about the environment
@@ -79,57 +78,6 @@ describe() { # record facts about the environment
 		$1 == "priority" && n == "xts(aes)" && $3 >= best { best = $3; found = d } END { print found }' /proc/crypto)"
 	record fact workqueue "$(basename "$1")"
 	for file in max_active cpumask; do [ -r "$1/$file" ] && record fact "workqueue_$file" "$(cat "$1/$file")"; done
-}
-
-read_knob() {
-	value=
-	read -r value <"$1"
-	case $value in 'default ('*')') value=default ;; esac
-	printf '%s\n' "$value"
-}
-
-choose() { # FOLDER KNOB VALUE SYSFS_NAME: set it, read it back, and report if the kernel uses another value
-	echo "$3" >"$1/$4" 2>/dev/null || refused=yes
-	now=$(read_knob "$1/$4")
-	record setting "$2" "$now"
-	[ "$now" = "$3" ] && return 0
-	if [ "${refused:-}" = yes ]; then
-		record unsupported '*' "kernel $(uname -r) refuses $4 $3"
-	else
-		record unsupported '*' "kernel $(uname -r) silently uses $4 $now when $3 is requested"
-	fi
-	return 1
-}
-
-leave() { # FOLDER KNOB SYSFS_NAME: the knob as the kernel set it; written only if an earlier setting of this boot changed it
-	initial=$(cat "$INITIAL.$3")
-	if [ "$(cat "$1/$3")" != "$initial" ]; then
-		echo "${initial%% (*}" >"$1/$3"
-	fi
-	now=$(cat "$1/$3")
-	record fact "$3 by default" "$now"
-	if [ "$now" = "$initial" ]; then
-		record setting "$2" default
-		return 0
-	fi
-	record setting "$2" "$now"
-	record unsupported '*' "kernel $(uname -r) does not return $3 from a setting to its default, $initial: it is $now"
-	return 1
-}
-
-apply() { # FOLDER KNOB VALUE SYSFS_NAME: apply the setting of a knob; false, with a record, if the kernel does not
-	case $3 in
-	default) leave "$1" "$2" "$4" ;;
-	*) choose "$1" "$2" "$3" "$4" ;;
-	esac
-}
-
-after() { # FOLDER KNOB VALUE SYSFS_NAME: report the knob after the workload
-	if [ "$3" = default ] && [ "$(cat "$1/$4")" = "$(cat "$INITIAL.$4")" ]; then
-		record setting_after "$2" default
-	else
-		record setting_after "$2" "$(read_knob "$1/$4")"
-	fi
 }
 
 # The CPUs of each pod, as its workers are allowed them while the scope is strict: "0-3 4-7". Pools that are shared with

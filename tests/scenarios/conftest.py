@@ -40,12 +40,15 @@ BIG_LITTLE = "chromebook-biglittle"
 INSTRUMENTED = "instrumented-tiny"
 COUNTED_TARGET = ("--target", f"xfs-fsync@{INSTRUMENTED}", "--param", "file_kib=640")
 """Arguments of a submission to an instrumented device, with a short window."""
+WORK_LATENCY = ("percpu", "highpri", "bh", "unbound-loaded", "delayed", "rescuer")
+"""Scenarios of plan work-latency in the submission of each plan."""
 REDUCED_PARAMETERS = {
     "xfs-fsync": {"jobs": 4, "mounts": 1},
     "dm-crypt-affinity": {"disk_mib": 32, "total_ios": 32, "traced_ios": 400},
     "fan-out": {"disk_mib": 32, "total_ios": 32, "traced_ios": 100},
     "aio-migration": {"file_mib": 12},
     "netperf-stream": {"runtime_s": 1, "traced_runtime_s": 1},
+    "work-latency": {"works": 200, "loaded_works": 100, "rescuer_works": 3},
 }
 """Parameters of the emulated profiles that shorten the tests. Shares that vary by chance need some hundred works."""
 
@@ -285,6 +288,11 @@ def branch(lab: Lab, topic: Topic) -> int:
     return lab.submit(*("--git", str(topic.path), "--ref", "topic", "--target", "xfs-fsync@tiny", "--blocks", "1"))
 
 
+def scenarios(*names: str) -> tuple[str, ...]:
+    """Return the arguments of a submission that select these scenarios of the target before."""
+    return tuple(word for name in names for word in ("--scenario", name))
+
+
 def submit_each_plan(lab: Lab, device_type: str) -> int:
     """Submit one short block of each plan that the other fixtures do not run; return the submission's id."""
     return lab.submit(
@@ -294,6 +302,7 @@ def submit_each_plan(lab: Lab, device_type: str) -> int:
         *("--target", f"netperf-stream@{device_type}", "--scenario", "udp-lo-64", "--scenario", "tcp-netns-4096"),
         *("--target", f"cmwq-load@{device_type}", "--scenario", "wl0-S"),
         *("--target", f"test-workqueue@{device_type}"),
+        *("--target", f"work-latency@{device_type}", *scenarios(*WORK_LATENCY)),
         *("--target", f"fan-out@{device_type}", "--scenario", "ONE", "--scenario", "FOURFOLD"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
     )
@@ -366,6 +375,10 @@ def submissions(
         "conflict": tiny("does-not-apply.mbox"),
         "broken": broken,
         "panic": tiny("panics-at-boot.mbox", "--blocks", "1"),
+        "loses wakeups": lab.submit(
+            *("--mbox", str(SERIES / "loses-wakeups.mbox"), "--blocks", "2"),
+            *("--target", "work-latency@tiny", *scenarios("percpu", "highpri")),
+        ),
     }
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from wqlab_contracts.enums import ArtifactKind
 
-from .conftest import BIG_LITTLE, NOOP, Lab, comparisons, submit_each_plan
+from .conftest import BIG_LITTLE, NOOP, REDUCED_PARAMETERS, WORK_LATENCY, Lab, comparisons, submit_each_plan
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
 STREAM = re.compile(
@@ -91,6 +91,27 @@ def test_load_module_counts_are_consistent(lab: Lab, report: dict[str, Any]) -> 
         assert 1 <= peak <= workers[key] + rescued[key], (key, peak, workers[key], rescued[key])
 
 
+def test_every_kind_of_work_is_executed_where_it_belongs(lab: Lab, report: dict[str, Any]) -> None:
+    rows = samples(lab, report, "work-latency")
+
+    def by_scenario(metric: str) -> dict[str, set[float]]:
+        found: dict[str, set[float]] = {}
+        for (_, _, scenario, *_), value in values(rows, metric).items():
+            found.setdefault(scenario, set()).add(value)
+        return found
+
+    works = REDUCED_PARAMETERS["work-latency"]
+    executed = {name: {float(works["works"])} for name in WORK_LATENCY}
+    executed |= {"unbound-loaded": {float(works["loaded_works"])}, "rescuer": {float(works["rescuer_works"])}}
+    assert by_scenario("works_executed") == executed
+    for metric in ("loses_wakeups", "lost_wakeups", "works_lost", "rule_violations"):
+        assert by_scenario(metric) == {name: {0} for name in WORK_LATENCY}, metric
+    on_their_cpu = by_scenario("local_cpu_share")
+    assert all(on_their_cpu[name] == {100} for name in ("percpu", "highpri", "bh", "delayed")), on_their_cpu
+    assert by_scenario("wakeups_per_work")["bh"] == {0}, "softirqs execute them"
+    assert min(by_scenario("rescued_share")["rescuer"]) > 0
+
+
 def test_tree_without_the_benchmark_is_unsupported(report: dict[str, Any]) -> None:
     found = target(report, "test-workqueue")
     assert found["unsupported"] and all("test_workqueue" in item["reason"] for item in found["unsupported"])
@@ -153,3 +174,15 @@ def test_other_plans_run_where_they_are_declared(lab: Lab, bound: tuple[int, int
     assert facts(report, "xfs-fsync")["job_cpus"] == "0-7, read back from a job"
     assert facts(report, "xfs-fsync")["disk"].endswith(", prewritten on nodes 1")
     assert facts(report, "aio-migration")["disk"].endswith(", prewritten on node 0")
+
+
+def test_lost_wakeups_of_idle_workers_are_found(lab: Lab, submissions: dict[str, int]) -> None:
+    """The series loses wakeups of high-priority pools only."""
+    report = lab.finish(submissions["loses wakeups"], codes=(1,))
+    found = {c["scenario"]: c for c in comparisons(report, metric="loses_wakeups")}
+    assert found["highpri"]["verdict"] == "regression"
+    assert (found["highpri"]["baseline"]["mean"], found["highpri"]["candidate"]["mean"]) == (0, 1)
+    assert found["percpu"]["verdict"] == "equivalent"
+    [lost] = comparisons(report, metric="lost_wakeups", scenario="highpri")
+    assert lost["candidate"]["mean"] >= 1
+    assert {c["candidate"]["mean"] for c in comparisons(report, metric="works_lost")} == {0}, "the next work wakes them"

@@ -42,6 +42,11 @@ def submissions(lab: Lab) -> dict[str, int]:
         "identical": lab.submit("--mbox", str(SAME_BYTES), "--target", "xfs-fsync@tiny"),
         "netperf-stream": submit("netperf-stream"),
         "cmwq-load": submit("cmwq-load", "--scenario", "wl0-S", "--scenario", "wl5-L"),
+        "work-latency": submit("work-latency"),
+        "work-latency-scopes": lab.submit(
+            *("--mbox", str(SCOPES), "--target", "work-latency-scopes@two-sockets-smt-last", "--blocks", "1"),
+            *("--setting", "scope=default,strict=default", "--setting", "scope=cache,strict=1"),
+        ),
     }
 
 
@@ -84,6 +89,21 @@ def test_load_executes_all_work(lab: Lab, submissions: dict[str, int]) -> None:
     for metric in ("concurrency_deficit", "works_lost", "rule_violations"):
         assert means(report, metric) == [(0, 0)] * 2, metric
     assert all(mean > 0 for pair in means(report, "works_executed") for mean in pair)
+
+
+def test_every_kind_of_work_is_executed(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["work-latency"])
+    for metric in ("loses_wakeups", "works_lost", "rule_violations"):
+        assert means(report, metric) == [(0, 0)] * 10, metric
+    [rescued] = comparisons(report, metric="rescued_share", scenario="rescuer")
+    assert rescued["baseline"]["mean"] > 0 and rescued["candidate"]["mean"] > 0
+
+
+def test_strict_scope_keeps_single_works_in_their_l3(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["work-latency-scopes"])
+    shares = comparisons(report, metric="local_l3_share", question="kernel", setting="scope=cache,strict=1")
+    assert [(c["baseline"]["mean"], c["candidate"]["mean"]) for c in shares] == [(100, 100)] * 2, "idle and loaded"
+    assert means(report, "loses_wakeups") == [(0, 0)] * 4
 
 
 def test_netperf_runs_on_both_networks(lab: Lab, submissions: dict[str, int]) -> None:

@@ -1,0 +1,135 @@
+"""Parser of plans work-latency and work-latency-scopes: counts, pairs of CPUs and histograms of module work_latency.
+
+Lost works and lost wakeups are counted by the module, and do not depend on how fast the device is. Times are those of
+the device's clock, in histograms whose buckets are at most 1/64 of their value wide; the maxima are exact.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+from wqlab_contracts.enums import NotMeasuredCause
+from wqlab_contracts.messages import MeasuredTopology
+
+from ..collect import (
+    Measurement,
+    NotMeasured,
+    Operations,
+    Records,
+    Unsupported,
+    compute_measurement,
+    count,
+)
+from .histogram import percentile, read_histogram, total
+from .pairs import locality
+
+PERCENTILES = {"p50": Fraction(1, 2), "p99": Fraction(99, 100), "p999": Fraction(999, 1000)}
+SHARES = ("local_cpu_share", "local_core_share", "local_l3_share", "local_node_share", "local_l3_by_chance")
+TRACED = ()
+UNTRACED = (
+    "loses_wakeups",
+    "lost_wakeups",
+    "works_lost",
+    "rule_violations",
+    "wakeups_per_work",
+    *SHARES,
+    "works_executed",
+    "rescued_share",
+    "workers",
+    "queue_to_start_p50_us",
+    "queue_to_start_p99_us",
+    "queue_to_start_p999_us",
+    "queue_to_start_max_us",
+    "start_to_end_p50_us",
+    "start_to_end_p99_us",
+    "works_late",
+    "cpu_utilisation",
+    "context_switches",
+)
+COUNTS = (
+    *(
+        "queued",
+        "executed",
+        "lost",
+        "late",
+        "lost_wakeups",
+        "revived",
+        "misplaced",
+        "early",
+        "wrong_context",
+        "wakeups",
+    ),
+    *("workers", "rescued", "queue_to_start_max_ns", "start_to_end_max_ns"),
+)
+
+
+def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
+    names = TRACED if traced else UNTRACED
+    return compute_measurement(records, names, lambda: {} if traced else _untraced(records, topology))
+
+
+def operations(records: Records) -> dict[str, Operations]:
+    return {"works_executed": Operations(read_result(records)["executed"], "work item")}
+
+
+def read_result(records: Records) -> dict[str, int]:
+    """Read the module's `result`, one `name value` a line. Raises NotMeasured unless each of COUNTS is a count."""
+    found = dict(line.split(" ", 1) for line in records.frame("latency") if " " in line)
+    try:
+        return {name: count(found[name]) for name in COUNTS}
+    except KeyError as error:
+        raise NotMeasured(f"the module's result lacks {error}") from None
+    except ValueError as error:
+        raise NotMeasured(f"the module's result is unreadable: {error}") from None
+
+
+def times(records: Records, name: str, longest_ns: int, works: int) -> dict[str, float | Unsupported]:
+    """Return the percentiles and the maximum of a histogram in us, `NAME_p50_us` to `NAME_max_us`.
+
+    A percentile needs so many works that one is above it: 100 for p99 and 1000 for p999. Raises NotMeasured if the
+    histogram does not have `works` works.
+    """
+    histogram: Counter[int] = read_histogram(records, f"{name}_ns")
+    if total(histogram) != works:
+        raise NotMeasured(f"histogram {name}_ns has {total(histogram)} of {works} executed works")
+    found: dict[str, float | Unsupported] = {f"{name}_max_us": longest_ns / 1000}
+    for percentile_name, share in PERCENTILES.items():
+        needed = 1 / (1 - share)
+        found[f"{name}_{percentile_name}_us"] = (
+            min(percentile(histogram, float(share)), longest_ns) / 1000
+            if works >= needed
+            else Unsupported(
+                f"{percentile_name} needs {needed} works, and {works} were executed", NotMeasuredCause.LACKING
+            )
+        )
+    return found
+
+
+def _untraced(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:
+    result = read_result(records)
+    if result["executed"] + result["lost"] != result["queued"]:
+        raise NotMeasured(
+            f"{result['executed']} executed and {result['lost']} lost works are not the {result['queued']} queued ones"
+        )
+    found: dict[str, float | Unsupported] = {
+        "loses_wakeups": int(result["lost_wakeups"] > 0),
+        "lost_wakeups": result["lost_wakeups"],
+        "works_lost": result["lost"],
+        "rule_violations": result["misplaced"] + result["early"] + result["wrong_context"],
+        "works_executed": result["executed"],
+        "works_late": result["late"],
+        "workers": result["workers"],
+        "cpu_utilisation": records.value("cpu_utilisation"),
+        "context_switches": records.value("context_switches"),
+    }
+    if not result["executed"]:
+        # All works were lost. That is a result, and the other metrics have nothing to compute from.
+        none = Unsupported("no work was executed", NotMeasuredCause.UNRELIABLE)
+        return {**dict.fromkeys(UNTRACED, none), **found}
+    found["wakeups_per_work"] = result["wakeups"] / result["executed"]
+    found["rescued_share"] = 100 * result["rescued"] / result["executed"]
+    shares = locality(records, topology)
+    found |= {name: shares[name] for name in SHARES}
+    waits = times(records, "queue_to_start", result["queue_to_start_max_ns"], result["executed"])
+    return found | waits | times(records, "start_to_end", result["start_to_end_max_ns"], result["executed"])
