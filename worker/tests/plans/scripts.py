@@ -18,6 +18,8 @@ NAMES = [
     "dm-crypt-affinity",
     "fan-out",
     "health-check",
+    "hotplug",
+    "isolation",
     "netperf-stream",
     "test-workqueue",
     "xfs-fsync",
