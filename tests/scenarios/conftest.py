@@ -46,6 +46,8 @@ REDUCED_PARAMETERS = {
     "fan-out": {"disk_mib": 32, "total_ios": 32, "traced_ios": 100},
     "aio-migration": {"file_mib": 12},
     "netperf-stream": {"runtime_s": 1, "traced_runtime_s": 1},
+    "isolation": {"changes": 3, "spin_s": 1},
+    "hotplug": {"cycles": 6},
 }
 """Parameters of the emulated profiles that shorten the tests. Shares that vary by chance need some hundred works."""
 
@@ -294,6 +296,7 @@ def submit_each_plan(lab: Lab, device_type: str) -> int:
         *("--target", f"netperf-stream@{device_type}", "--scenario", "udp-lo-64", "--scenario", "tcp-netns-4096"),
         *("--target", f"cmwq-load@{device_type}", "--scenario", "wl0-S"),
         *("--target", f"test-workqueue@{device_type}"),
+        *("--target", f"isolation@{device_type}", "--target", f"hotplug@{device_type}"),
         *("--target", f"fan-out@{device_type}", "--scenario", "ONE", "--scenario", "FOURFOLD"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
     )
