@@ -49,6 +49,8 @@ REDUCED_PARAMETERS = {
     "aio-migration": {"file_mib": 12},
     "netperf-stream": {"runtime_s": 1, "traced_runtime_s": 1},
     "work-latency": {"works": 200, "loaded_works": 100, "rescuer_works": 3},
+    "isolation": {"changes": 3, "spin_s": 1},
+    "hotplug": {"cycles": 6},
 }
 """Parameters of the emulated profiles that shorten the tests. Shares that vary by chance need some hundred works."""
 
@@ -303,6 +305,7 @@ def submit_each_plan(lab: Lab, device_type: str) -> int:
         *("--target", f"cmwq-load@{device_type}", "--scenario", "wl0-S"),
         *("--target", f"test-workqueue@{device_type}"),
         *("--target", f"work-latency@{device_type}", *scenarios(*WORK_LATENCY)),
+        *("--target", f"isolation@{device_type}", "--target", f"hotplug@{device_type}"),
         *("--target", f"fan-out@{device_type}", "--scenario", "ONE", "--scenario", "FOURFOLD"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
     )

@@ -118,6 +118,29 @@ def test_tree_without_the_benchmark_is_unsupported(report: dict[str, Any]) -> No
     assert {comparison["verdict"] for comparison in found["comparisons"]} <= {"unsupported", None}
 
 
+def test_no_work_starts_on_isolated_cpus(lab: Lab, report: dict[str, Any]) -> None:
+    """The works of a change that were queued before it may start late; those queued after it may not."""
+    rows = samples(lab, report, "isolation")
+    assert target(report, "isolation")["unsupported"] == []
+    assert {scenario for _, _, scenario, *_ in values(rows, "changes")} == {"cpumask", "cpuset"}
+    live = REDUCED_PARAMETERS["isolation"]["changes"] + 1  # and one for the spinning task
+    assert set(values(rows, "changes").values()) == {live}
+    assert set(values(rows, "works_on_isolated").values()) == {0}
+    assert all(count > 0 for count in values(rows, "works_while_isolated").values())
+    interrupts, ticks = values(rows, "interrupts"), values(rows, "ticks")
+    assert all(0 < ticks[key] <= interrupts[key] for key in interrupts)
+
+
+def test_no_work_is_lost_when_cpus_go_and_come(lab: Lab, report: dict[str, Any]) -> None:
+    rows = samples(lab, report, "hotplug")
+    assert set(values(rows, "cycles").values()) == {REDUCED_PARAMETERS["hotplug"]["cycles"]}
+    executed = values(rows, "works_executed")
+    assert len(executed) == 2 and all(count > 0 for count in executed.values())
+    for metric in ("works_lost", "stayed_elsewhere", "ran_twice_at_once", "refusals", "warnings"):
+        assert set(values(rows, metric).values()) == {0}, metric
+    assert all(time > 0 for time in values(rows, "rebind_mean_us").values())
+
+
 def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> None:
     found = target(report, "fan-out")
     cpus = len(found["environment"]["topology"]["l3"])
@@ -129,7 +152,7 @@ def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> Non
 
 
 def test_every_plan_records_a_workqueue_series(report: dict[str, Any]) -> None:
-    for plan in ("aio-migration", "netperf-stream", "fan-out"):
+    for plan in ("aio-migration", "netperf-stream", "fan-out", "isolation", "hotplug"):
         cells = target(report, plan)["workqueues"]
         assert {cell["source"] for cell in cells} == {"stats"}, plan
         assert {series["arm"] for cell in cells for series in cell["series"]} == {"baseline", "candidate"}

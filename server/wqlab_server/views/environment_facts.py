@@ -14,7 +14,7 @@ NOT_COMPARED = frozenset(
     }
 )
 """Facts that a boot measures, or that identify the kernel. They differ between any two boots."""
-MEASURED_PREFIXES = ("counters ", "monitor's effect ", "warm-up ")
+MEASURED_PREFIXES = ("counters ", "monitor's effect ", "warm-up ", "preempted by ")
 """Prefixes of facts that a boot measures for each scenario and setting."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from wqlab_contracts.messages import MeasuredTopology
 
 from ...linear_patterns import LinearPattern
@@ -79,9 +81,18 @@ COUNTS = (
 )
 
 
-def read_load(records: Records) -> dict[str, int]:
+Load = dict[str, int]
+"""Result of a load: COUNTS by name."""
+
+
+def read_load(records: Records) -> Load:
+    """Read the frame `load`. Raises NotMeasured."""
+    return read_result(records.frame("load"))
+
+
+def read_result(lines: Iterable[str]) -> Load:
     """Read the module's `result`, one `name value` a line. Raises NotMeasured unless each of COUNTS is a count."""
-    found = dict(line.split(" ", 1) for line in records.frame("load") if " " in line)
+    found = dict(line.split(" ", 1) for line in lines if " " in line)
     try:
         return {name: count(found[name]) for name in COUNTS}
     except KeyError as error:
