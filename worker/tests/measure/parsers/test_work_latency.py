@@ -11,7 +11,7 @@ import pytest
 
 from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_worker.measure.collect import Measurement, collect, read_records
-from wqlab_worker.measure.parsers.histogram import read_histogram, total
+from wqlab_worker.measure.parsers.histogram import read_histogram
 from wqlab_worker.measure.parsers.work_latency import operations
 
 from .test_recorded import RECORDED, device, plan
