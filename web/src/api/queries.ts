@@ -239,6 +239,16 @@ export const inspectionQuery = (text: string, key: string) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
+/** The targets that the lab proposes for a series. `key` identifies the series. */
+export const touchesQuery = (series: SubmissionRequest["series"], tree: string, key: string) =>
+  queryOptions({
+    queryKey: ["touches", key, tree],
+    queryFn: ({ signal }) =>
+      dataOf(api.POST("/api/v1/touches", { body: { series: series ?? {}, tree: tree || null }, signal })),
+    staleTime: 60_000,
+    refetchOnWindowFocus: false,
+  });
+
 /** The branches of a repository, as listed by a worker. */
 export const branchesQuery = (url: string) =>
   queryOptions({

@@ -2006,6 +2006,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/touches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Propose Targets
+         * @description Propose targets for a series, by the files and functions that it changes, with what each could find and what it
+         *     costs. Nothing is created, the mbox is not stored, and no code in it is run.
+         */
+        post: operations["propose_targets"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/trees": {
         parameters: {
             query?: never;
@@ -4019,6 +4040,12 @@ export interface components {
             runs: components["schemas"]["Page_DeviceRun_"];
         };
         /**
+         * DeviceKind
+         * @description Property of a device type that a plan needs to find something.
+         * @enum {string}
+         */
+        DeviceKind: "multi_l3" | "multi_node" | "smt" | "big_little" | "instrumented";
+        /**
          * DeviceNotice
          * @description Body of an event about a device.
          */
@@ -4500,6 +4527,8 @@ export interface components {
              * @enum {string}
              */
             status: "added" | "changed" | "deleted" | "renamed" | "copied";
+            /** Symbols */
+            symbols: string[];
         };
         /**
          * FindingKind
@@ -5354,6 +5383,20 @@ export interface components {
             run_id: number;
         };
         /**
+         * LeftOutPlan
+         * @description A plan that the table has for a series, and that is not proposed.
+         */
+        LeftOutPlan: {
+            /** Because */
+            because: components["schemas"]["TouchedFile"][];
+            /** Devices */
+            devices: components["schemas"]["DeviceKind"][];
+            /** Plan */
+            plan: string;
+            /** Why */
+            why: string;
+        };
+        /**
          * LineChange
          * @description Transfers of the cache lines of data that have one name, with each kernel.
          */
@@ -5422,6 +5465,11 @@ export interface components {
             targets?: string[];
             /** Tree */
             tree: string;
+            /**
+             * What It Touches
+             * @default false
+             */
+            what_it_touches?: boolean;
         };
         /**
          * LookReason
@@ -7910,6 +7958,24 @@ export interface components {
             second: components["schemas"]["TargetSummary"] | null;
         };
         /**
+         * TargetProposal
+         * @description A target that is proposed for a series.
+         */
+        TargetProposal: {
+            /** Also On */
+            also_on: string[];
+            /** Because */
+            because: components["schemas"]["TouchedFile"][];
+            /** By Symbol */
+            by_symbol: boolean;
+            /** Devices */
+            devices: components["schemas"]["DeviceKind"][];
+            /** Finds */
+            finds: string[];
+            quote: components["schemas"]["TargetQuote"] | null;
+            target: components["schemas"]["Target"];
+        };
+        /**
          * TargetQuote
          * @description Estimated cost and start of one target.
          */
@@ -8339,6 +8405,45 @@ export interface components {
             sockets: number;
             /** Threads Per Core */
             threads_per_core: number;
+        };
+        /**
+         * TouchedFile
+         * @description A file that a series changes, with the symbols that count.
+         */
+        TouchedFile: {
+            /** Path */
+            path: string;
+            /** Symbols */
+            symbols: string[];
+        };
+        /**
+         * Touches
+         * @description What a series touches: proposed targets, most specific first.
+         */
+        Touches: {
+            /** Build S */
+            build_s: number | null;
+            /** Device S */
+            device_s: number | null;
+            /** Files */
+            files: number;
+            /** Left Out */
+            left_out: components["schemas"]["LeftOutPlan"][];
+            /** Looked At */
+            looked_at: number;
+            /** Proposals */
+            proposals: components["schemas"]["TargetProposal"][];
+            /** Uncovered */
+            uncovered: string[];
+        };
+        /**
+         * TouchesRequest
+         * @description A series whose targets the lab is asked to propose.
+         */
+        TouchesRequest: {
+            series: components["schemas"]["Series"];
+            /** Tree */
+            tree?: string | null;
         };
         /**
          * TracedDifference
@@ -16824,6 +16929,93 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    propose_targets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TouchesRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Touches"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: the mbox contains no usable series, the lab has not looked for the thread, `series` is a branch or a pair of commits, or the lab does not have the tree */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -111,17 +111,20 @@ export function RuleForm({ view, owner = "" }: { view?: RuleView; owner?: string
           onChange={event => change({ onlyIfAsked: event.currentTarget.checked })}
           error={at("only_if_asked")}
         />
+        <Checkbox
+          label="Measure what it touches"
+          description="The plans and device types that the lab proposes for the files and functions that the series changes."
+          checked={draft.whatItTouches}
+          onChange={event => change({ whatItTouches: event.currentTarget.checked })}
+          error={at("what_it_touches")}
+        />
         <TargetsField
           label="Targets"
-          description={
-            draft.onlyIfAsked
-              ? "What may be asked for, as plan@device-type, one a line; empty: everything"
-              : "What is measured of each series, as plan@device-type, one a line"
-          }
+          description={targetsText(draft)}
           value={draft.targets}
           onChange={targets => change({ targets })}
           error={at("targets")}
-          required={!draft.onlyIfAsked}
+          required={!draft.onlyIfAsked && !draft.whatItTouches}
         />
         <NumberField
           label="Minutes a day"
@@ -209,6 +212,12 @@ function useSave(view: RuleView | undefined) {
       });
     },
   });
+}
+
+function targetsText({ onlyIfAsked, whatItTouches }: RuleDraft): string {
+  if (onlyIfAsked) return "What may be asked for, as plan@device-type, one a line; empty: everything";
+  if (whatItTouches) return "What may be proposed, as plan@device-type, one a line; empty: everything";
+  return "What is measured of each series, as plan@device-type, one a line";
 }
 
 function standardTree(trees: readonly TreeView[]): string {

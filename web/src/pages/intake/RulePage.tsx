@@ -178,7 +178,13 @@ function Facts({ view }: { view: RuleView }) {
           "not needed: every complete series that matches is taken"
         )}
       </dd>
-      <dt>{rule.only_if_asked ? "May ask for" : "Measures"}</dt>
+      {rule.what_it_touches && (
+        <>
+          <dt>Proposals</dt>
+          <dd>the targets that the lab proposes for the files and functions that a series changes</dd>
+        </>
+      )}
+      <dt>{rule.only_if_asked ? "May ask for" : rule.what_it_touches ? "Of these" : "Measures"}</dt>
       <dd>
         <Names of={rule.targets} none="everything that the lab has" />
       </dd>

@@ -158,7 +158,9 @@ const COLUMNS: Column<RuleView>[] = [
 ];
 
 function measuresText({ rule }: RuleView): string {
-  return oneLine((rule.targets ?? []).join(", ")) || "what is asked for";
+  const named = oneLine((rule.targets ?? []).join(", "));
+  if (rule.what_it_touches) return named ? `what it touches, of ${named}` : "what it touches";
+  return named || "what is asked for";
 }
 
 function Standstill({ of }: { of: RuleView }) {

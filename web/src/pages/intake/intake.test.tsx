@@ -121,6 +121,7 @@ test("a refused rule shows the server's messages at their fields and keeps what 
       authors: [],
       only_if_asked: true,
       targets: ["xfs-fsync@tiny", "flusch@tiny"],
+      what_it_touches: false,
       tree: "debian",
       owner: "nobody",
       commanders: [],

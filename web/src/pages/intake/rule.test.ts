@@ -15,6 +15,7 @@ const RULE: Required<ListRule> = {
   authors: ["@example.org"],
   only_if_asked: true,
   targets: ["xfs-fsync@xeon-2s"],
+  what_it_touches: false,
   tree: "linus",
   owner: "list-bot",
   commanders: ["kay@example.org"],
@@ -105,6 +106,9 @@ test("the form keeps every field of a rule", () => {
   expect(ruleOf(draftOf(RULE), true).enabled).toBe(true);
   expect(linesOf(" a \n\nb\r\n")).toEqual(["a", "b"]);
   expect(ruleOf(NEW_RULE, false).only_if_asked).toBe(true);
+  const touching = { ...RULE, targets: [], what_it_touches: true };
+  expect(ruleOf(draftOf(touching), false)).toMatchObject({ targets: [], what_it_touches: true });
+  expect(ruleYaml(touching)).toContain("what_it_touches: true\n");
 });
 
 test("a rule is a file without defaults, but with what decides whether it takes anything", () => {

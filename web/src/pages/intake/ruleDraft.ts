@@ -15,6 +15,7 @@ export interface RuleDraft {
   authors: string;
   onlyIfAsked: boolean;
   targets: string;
+  whatItTouches: boolean;
   owner: string;
   commanders: string;
   minutesADay: string;
@@ -31,6 +32,7 @@ export const NEW_RULE: RuleDraft = {
   authors: "",
   onlyIfAsked: true,
   targets: "",
+  whatItTouches: false,
   owner: "",
   commanders: "",
   minutesADay: "240",
@@ -48,6 +50,7 @@ export function draftOf(rule: ListRule): RuleDraft {
     authors: (rule.authors ?? []).join("\n"),
     onlyIfAsked: rule.only_if_asked ?? true,
     targets: (rule.targets ?? []).join("\n"),
+    whatItTouches: rule.what_it_touches ?? false,
     owner: rule.owner,
     commanders: (rule.commanders ?? []).join("\n"),
     minutesADay: String(rule.minutes_a_day),
@@ -67,6 +70,7 @@ export function ruleOf(draft: RuleDraft, enabled: boolean): Required<ListRule> {
     authors: linesOf(draft.authors),
     only_if_asked: draft.onlyIfAsked,
     targets: linesOf(draft.targets),
+    what_it_touches: draft.whatItTouches,
     tree: draft.tree,
     owner: draft.owner.trim(),
     commanders: linesOf(draft.commanders),
@@ -88,6 +92,7 @@ export function ruleYaml(rule: ListRule): string {
     ...(authors?.length && { authors }),
     only_if_asked: rule.only_if_asked ?? true,
     ...(rule.targets?.length && { targets: rule.targets }),
+    ...(rule.what_it_touches && { what_it_touches: true }),
     tree: rule.tree,
     owner: rule.owner,
     ...(rule.commanders?.length && { commanders: rule.commanders }),

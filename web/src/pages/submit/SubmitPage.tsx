@@ -17,6 +17,7 @@ import { useFileDrop } from "./series/useFileDrop";
 import { Advanced } from "./targets/Advanced";
 import { DeviceTypeCards, PlanCards, Targets } from "./targets/Cards";
 import { SweepFields } from "./targets/SweepFields";
+import { ProposedTargets } from "./touches/ProposedTargets";
 
 export function SubmitPage() {
   const { data: plans } = useSuspenseQuery(plansQuery);
@@ -83,6 +84,11 @@ export function SubmitPage() {
             <Section id="tree" title="Tree">
               <TreeField trees={trees} value={request.tree} onChange={tree => change({ tree })} />
             </Section>
+            {draft.source !== "settings" && draft.vary === "" && (
+              <Section id="touches" title="What it touches">
+                <ProposedTargets request={request} mboxKey={mboxKey} draft={draft} change={change} />
+              </Section>
+            )}
             <Section id="plans" title="Plans">
               <PlanCards plans={plans} draft={draft} change={change} />
             </Section>

@@ -41,6 +41,32 @@ export function selectedTargets(draft: Draft): Pair[] {
   return pairs(draft).filter(pair => !draft.without.includes(nameOf(pair)));
 }
 
+/**
+ * Return the draft with one target selected or not, and with the others as they are: combinations that another plan or
+ * device type would add are excluded.
+ */
+export function withTarget(draft: Draft, pair: Pair, on: boolean): Draft {
+  const chosen = new Set(selectedTargets(draft).map(nameOf));
+  if (on) chosen.add(nameOf(pair));
+  else chosen.delete(nameOf(pair));
+  const rest = [...chosen];
+  const plan = on
+    ? withName(draft.plan, pair.plan)
+    : draft.plan.filter(each => each !== pair.plan || rest.some(name => name.startsWith(`${each}@`)));
+  const type = on
+    ? withName(draft.type, pair.type)
+    : draft.type.filter(each => each !== pair.type || rest.some(name => name.endsWith(`@${each}`)));
+  const next = { ...draft, plan, type };
+  const without = pairs(next)
+    .map(nameOf)
+    .filter(name => !chosen.has(name));
+  return { ...next, without };
+}
+
+function withName(names: readonly string[], name: string): string[] {
+  return names.includes(name) ? [...names] : [...names, name];
+}
+
 /** Return the number of targets: with a sweep, each plan has one for each value. */
 export function countTargets(draft: Draft): number {
   return selectedTargets(draft).length * (draft.vary === "" ? 1 : numbersOf(draft.values).length);

@@ -39,6 +39,7 @@ const series: SeriesInspection = {
           insertions: 12_345,
           deletions: 4,
           binary: false,
+          symbols: [],
         },
         {
           path: "new.bin",
@@ -47,6 +48,7 @@ const series: SeriesInspection = {
           insertions: 0,
           deletions: 0,
           binary: true,
+          symbols: [],
         },
       ],
     },

@@ -110,7 +110,8 @@ function DeviceCounts({ type: { device_counts: counts, queued_runs } }: { type: 
 /** Checkboxes to exclude single combinations of plan and device type. */
 export function Targets({ draft, change }: CardsProps) {
   const all = pairs(draft);
-  if (draft.vary !== "" || draft.plan.length < 2 || draft.type.length < 2) {
+  const someExcluded = all.some(pair => draft.without.includes(nameOf(pair)));
+  if (draft.vary !== "" || (!someExcluded && (draft.plan.length < 2 || draft.type.length < 2))) {
     return all.map(pair => <FieldError key={nameOf(pair)} field={`target:${nameOf(pair)}`} />);
   }
   return (

@@ -1,0 +1,180 @@
+import { useQuery } from "@tanstack/react-query";
+import { inspectionQuery, threadQuery, touchesQuery } from "@/api/queries";
+import type { SubmissionRequest, TargetProposal, TouchedFile, Touches } from "@/api/types";
+import { Button, Checkbox } from "@/kit";
+import { count } from "@/lib/numbers";
+import { roughDuration } from "@/lib/time";
+import { oneLine } from "@/lib/words";
+import { Skeleton } from "@/parts/Skeleton";
+import { type Draft, nameOf, type Pair, selectedTargets, withChosen, withTarget } from "../draft/draft";
+import type { ChangeDraft } from "../draft/useDraft";
+import { useIsSignedOut } from "../quote/useQuote";
+import classes from "./ProposedTargets.module.css";
+
+interface ProposedTargetsProps {
+  request: SubmissionRequest;
+  /** Identifies the text of the mbox. */
+  mboxKey: string;
+  draft: Draft;
+  change: ChangeDraft;
+}
+
+/** Targets that the lab proposes for what the series changes, with what each could find and its cost. */
+export function ProposedTargets({ request, mboxKey, draft, change }: ProposedTargetsProps) {
+  const signedOut = useIsSignedOut();
+  const { ready, key } = useSeries(request, mboxKey);
+  const touches = useQuery({
+    ...touchesQuery(request.series, request.tree, key),
+    enabled: ready && !signedOut,
+    retry: false,
+  });
+  if (draft.source === "git")
+    return (
+      <p className="muted">
+        The lab has the diff of a branch only after it has applied it. For proposals, give the series as an
+        mbox or by its Message-ID.
+      </p>
+    );
+  if (!ready || signedOut)
+    return (
+      <p className="muted">
+        {signedOut
+          ? "Sign in to see the plans and device types that the lab proposes."
+          : "Give a series to see the plans and device types that the lab proposes for the files and functions that it changes."}
+      </p>
+    );
+  if (touches.data) return <Proposals of={touches.data} draft={draft} change={change} />;
+  if (touches.error)
+    return (
+      <p className={classes.error}>The lab could not propose targets: {oneLine(touches.error.message)}</p>
+    );
+  return <Skeleton lines={4} />;
+}
+
+/** Whether the series is known to the lab and usable, and what identifies it. The fields of the series read it. */
+function useSeries(request: SubmissionRequest, mboxKey: string): { ready: boolean; key: string } {
+  const text = request.series?.mbox?.text ?? "";
+  const thread = request.series?.thread;
+  const revision = thread?.revision == null ? "" : String(thread.revision);
+  const inspection = useQuery({ ...inspectionQuery(text, mboxKey), enabled: false });
+  const preview = useQuery({ ...threadQuery(thread?.message_id ?? "", revision), enabled: false });
+  if (thread)
+    return {
+      ready: preview.data?.inspection?.usable ?? false,
+      key: `thread ${thread.message_id} ${revision} ${preview.data?.looked_at ?? ""}`,
+    };
+  return { ready: text !== "" && (inspection.data?.usable ?? false), key: `mbox ${mboxKey}` };
+}
+
+interface ProposalsProps {
+  of: Touches;
+  draft: Draft;
+  change: ChangeDraft;
+}
+
+export function Proposals({ of, draft, change }: ProposalsProps) {
+  const chosen = new Set(selectedTargets(draft).map(nameOf));
+  const all = of.proposals.map(pairOf);
+  const set = (on: boolean, proposals: readonly TargetProposal[]) =>
+    change(before => proposals.reduce((next, each) => withProposal(next, each, on), before));
+  const allChosen = all.every(pair => chosen.has(nameOf(pair)));
+  return (
+    <div className="stack">
+      {of.proposals.length === 0 ? (
+        <p>The lab has no plan for what this series changes. Select plans and device types below.</p>
+      ) : (
+        <>
+          <div className={classes.head}>
+            <p className="muted">
+              {count(of.proposals.length, "proposal")} for the files and functions that the series changes
+              {of.device_s != null && `: ${roughDuration(of.device_s)} of device time in all`}
+            </p>
+            <Button variant="default" size="xs" onClick={() => set(!allChosen, of.proposals)}>
+              {allChosen ? "Clear these" : "Select all"}
+            </Button>
+          </div>
+          <ul className={classes.proposals} aria-label="Proposed targets">
+            {of.proposals.map(proposal => {
+              const pair = pairOf(proposal);
+              return (
+                <li key={nameOf(pair)} className={classes.proposal}>
+                  <Checkbox
+                    label={`${pair.plan} on ${pair.type}`}
+                    description={proposal.finds.map(oneLine).join(" ")}
+                    checked={chosen.has(nameOf(pair))}
+                    onChange={event => set(event.currentTarget.checked, [proposal])}
+                  />
+                  <span className={classes.cost}>{cost(proposal)}</span>
+                  <p className={classes.because}>
+                    <Because files={proposal.because} />
+                    {(proposal.target.settings ?? []).length > 0 &&
+                      ` · ${count(proposal.target.settings?.length ?? 0, "setting")}`}
+                  </p>
+                </li>
+              );
+            })}
+          </ul>
+        </>
+      )}
+      <LeftOut of={of} />
+    </div>
+  );
+}
+
+function LeftOut({ of }: { of: Touches }) {
+  const notes = [
+    ...of.left_out.map(each => `${each.plan} is not proposed: ${each.why}.`),
+    ...(of.uncovered.length > 0 ? [`No plan is known for ${listed(of.uncovered, 5)}.`] : []),
+    ...(of.looked_at < of.files
+      ? [`Only the first ${of.looked_at} of ${of.files} files were looked at.`]
+      : []),
+  ];
+  if (notes.length === 0) return null;
+  return (
+    <ul className={classes.notes}>
+      {notes.map(note => (
+        <li key={note}>{oneLine(note)}</li>
+      ))}
+    </ul>
+  );
+}
+
+function Because({ files }: { files: readonly TouchedFile[] }) {
+  const shown = files.slice(0, 3);
+  return (
+    <>
+      because of{" "}
+      {shown.map((file, index) => (
+        <span key={file.path}>
+          {index > 0 && "; "}
+          {(file.symbols ?? []).length > 0 && `${listed(file.symbols ?? [], 3)} in `}
+          <code className={classes.path}>{oneLine(file.path)}</code>
+        </span>
+      ))}
+      {files.length > shown.length && ` and ${count(files.length - shown.length, "more file")}`}
+    </>
+  );
+}
+
+function listed(names: readonly string[], most: number): string {
+  const shown = names.slice(0, most).map(oneLine).join(", ");
+  return names.length > most ? `${shown} and ${names.length - most} more` : shown;
+}
+
+/** Device time, as a limit if nothing similar was measured. */
+function cost({ quote }: TargetProposal): string {
+  if (quote?.device_s == null) return "time unknown";
+  return `${quote.basis === "planned" ? "≤ " : ""}${roughDuration(quote.device_s)}`;
+}
+
+function pairOf({ target }: TargetProposal): Pair {
+  return { plan: target.plan, type: target.device_type ?? "" };
+}
+
+/** Return the draft with a proposal selected, with its settings, or not. */
+export function withProposal(draft: Draft, proposal: TargetProposal, on: boolean): Draft {
+  const pair = pairOf(proposal);
+  const next = withTarget(draft, pair, on);
+  const settings = proposal.target.settings ?? [];
+  return settings.length === 0 ? next : withChosen(next, "setting", nameOf(pair), on ? [...settings] : null);
+}
