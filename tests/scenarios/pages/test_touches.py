@@ -49,7 +49,7 @@ def test_ticked_proposals_become_the_targets(scene: Scene, person: MakePerson, p
     page.evaluate("() => { window.layoutShift = 0; }")
     faults = submitter.faults_in_views("touches", pictures)
     assert not faults, faults
-    quote.get_by_role("button", name="Submit", exact=True).click()
+    quote.get_by_role("button", name="Submit 2 targets").click()
     page.wait_for_url(re.compile(r"/submissions/\d+"))
 
 
