@@ -1,7 +1,7 @@
 """Parser of plans work-latency and work-latency-scopes, with recorded output and that of broken kernels.
 
-The records are of an emulated device with two CPUs, Linux 6.12.117 and a busy host; `highpri-lost` is of that kernel with
-the series tests/series/loses-wakeups.mbox.
+The records are of an emulated device with two CPUs, Linux 6.12.117 and a busy host; `highpri-lost` is of that kernel
+with the series tests/series/loses-wakeups.mbox.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_worker.measure.collect import Measurement, collect, read_records
-from wqlab_worker.measure.parsers.histogram import read_histogram, total
+from wqlab_worker.measure.parsers.histogram import read_histogram
 from wqlab_worker.measure.parsers.work_latency import operations
 
 from .test_recorded import RECORDED, device, plan
