@@ -1,6 +1,7 @@
 """Parser of plans work-latency and work-latency-scopes, with recorded output and that of broken kernels.
 
-The records are of an emulated device with two CPUs, Linux 6.12.117 and a busy host.
+The records are of an emulated device with two CPUs, Linux 6.12.117 and a busy host; `highpri-lost` is of that kernel
+with the series tests/series/loses-wakeups.mbox.
 """
 
 from __future__ import annotations
@@ -81,6 +82,13 @@ def test_unbound_works_may_start_on_another_cpu() -> None:
     found = measure(recorded("unbound-loaded")).values
     assert found["local_cpu_share"] == pytest.approx(100 * (30 + 16) / 60)
     assert (found["local_l3_share"], found["local_l3_by_chance"]) == (100, 100)
+
+
+def test_planted_lost_wakeups_are_found() -> None:
+    """Every 50th of 400 works waited for a worker that slept on, and the next work woke it."""
+    found = measure(recorded("highpri-lost")).values
+    assert [found[name] for name in FAULTS] == [1, 8, 0, 0]
+    assert (found["works_executed"], found["works_late"]) == (400, 8)
 
 
 @pytest.mark.parametrize(
