@@ -169,7 +169,8 @@ load_start() { # queue works from the housekeeping CPUs: one for each write, in 
 	set -- --name=load --filename="$DEVICE" --rw=randwrite --bs=4k --size="${DISK_MIB}m" --direct=1 --ioengine=libaio \
 		--iodepth=16 --iodepth_batch=8 --rate_iops="$RATE" --cpus_allowed="$housekeeping" --time_based --runtime="$LONGEST_S"
 	record command "fio $*"
-	fio --output="$WORK/fio.out" "$@" 3>&- &
+	# The process that waits for fio's job must not run on the isolated CPUs either.
+	taskset -c "$housekeeping" fio --output="$WORK/fio.out" "$@" 3>&- &
 	load=$!
 }
 
