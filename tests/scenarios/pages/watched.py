@@ -25,7 +25,7 @@ from wqlab_contracts.messages.list_reads import ListReadJob, ListReadResult
 from wqlab_contracts.specs.rules import ListRule
 from wqlab_server.intake import list_reads
 from wqlab_server.models import ListRead, StoredRule, WatchedHead, WatchedList, WatchedTree
-from wqlab_server.pipeline.watch_lists import steps_of, watch_lists
+from wqlab_server.pipeline.watch_lists import proposer, steps_of, watch_lists
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 from wqlab_worker.intake.read_list import read_for_preview, read_list
@@ -59,9 +59,13 @@ class Lists:
             with transaction(self.sessions) as session:
                 job, fence = list_reads.claim(session, number, "worker", self.settings, None)
             result = ListReadResult(outcome=Outcome.PASSED, found=self._found(job))
-            minutes = steps_of(self.settings, self.data.current()).minutes
+            current = self.data.current()
+            minutes = steps_of(self.settings, current).minutes
             with transaction(self.sessions) as session:
-                list_reads.finish(session, number, fence, result, settings=self.settings, minutes=minutes)
+                propose = proposer(session, self.settings, current)
+                list_reads.finish(
+                    session, number, fence, result, settings=self.settings, minutes=minutes, propose=propose
+                )
         return len(numbers)
 
     def _found(self, job: ListReadJob) -> ListMails:
