@@ -3,6 +3,8 @@ import { expect, test, vi } from "vitest";
 import { LazyPlot } from "./LazyPlot";
 
 test("a loaded drawing that is not rendered yet is rendered for printing", async () => {
+  // Once the module is there, its import takes no time, in which React would render on a busy machine.
+  await import("./PlotDrawing");
   const callbacks: IntersectionObserverCallback[] = [];
   vi.stubGlobal(
     "IntersectionObserver",

@@ -229,7 +229,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
         measure_timeout_s: 300,
         parameters: {},
         from_cpus: {},
-        repetitions: { warmup: 1, untraced: 5, traced: 1 },
+        repetitions: { warmup: 1, warmup_most: null, untraced: 5, traced: 1 },
       },
       emulated: {
         scenarios: null,
@@ -239,7 +239,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
         measure_timeout_s: 300,
         parameters: {},
         from_cpus: {},
-        repetitions: { warmup: 0, untraced: 1, traced: 1 },
+        repetitions: { warmup: 0, warmup_most: null, untraced: 1, traced: 1 },
       },
       instrumented: null,
       operations: null,
