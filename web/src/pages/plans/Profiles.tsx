@@ -56,11 +56,8 @@ export function Profiles({ plan }: { plan: TestPlan }) {
 }
 
 function repetitions({ repetitions: { warmup, warmup_most, untraced, traced } }: Profile): string {
-  const warmups = warmup_most == null ? count(warmup, "warm-up") : `${warmup} to ${count(warmup_most, "warm-up")}`;
-  const parts = [
-    warmup > 0 && `${warmups}, discarded`,
-    `${untraced} untraced`,
-    `${traced} traced`,
-  ];
+  const warmups =
+    warmup_most == null ? count(warmup, "warm-up") : `${warmup} to ${count(warmup_most, "warm-up")}`;
+  const parts = [warmup > 0 && `${warmups}, discarded`, `${untraced} untraced`, `${traced} traced`];
   return parts.filter(Boolean).join("; ");
 }
