@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Response, expect
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Playwright, Response, expect
 
 from wqlab_lab.web import packages
+
+from .processes import descendants
 
 CHROMIUM = "/usr/bin/chromium"
 WIDE, NARROW = (1440, 900), (390, 844)
@@ -23,6 +29,8 @@ GOOD_LAYOUT_SHIFT = 0.1
 
 # Time limits for pages and form answers, and for a whole run.
 PAGE_TIMEOUT_MS = 60_000
+VIEWS_TIMEOUT_S = 240.0
+"""Longest time for all views of a page."""
 RUN_TIMEOUT_MS = 400_000
 
 _COUNT_SHIFTS = """
@@ -74,13 +82,17 @@ class Person:
             bypass_csp=not policy,
         )
         self.context.add_init_script(_COUNT_SHIFTS)
-        self.page: Page = self.context.new_page()
-        self.page.set_default_timeout(PAGE_TIMEOUT_MS)
         self.errors: list[str] = []
         self._lost: list[str] = []
-        self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self._error(str(error)))
-        self.page.on("response", self._response)
+        self.page = self._new_page()
+
+    def _new_page(self) -> Page:
+        page = self.context.new_page()
+        page.set_default_timeout(PAGE_TIMEOUT_MS)
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self._error(str(error)))
+        page.on("response", self._response)
+        return page
 
     def close(self) -> None:
         self.context.close()
@@ -94,8 +106,9 @@ class Person:
 
     def open(self, path: str) -> Response | None:
         """Open a path and wait until the page has loaded its data."""
-        answer = self.page.goto(path)
-        self.settle()
+        with ended_after(VIEWS_TIMEOUT_S):
+            answer = self.page.goto(path)
+            self.settle()
         return answer
 
     def lose(self, file: str) -> None:
@@ -148,7 +161,21 @@ class Person:
         """Photograph the current page in both widths and colour schemes as `name` with a suffix; return its faults.
 
         Faults are accessibility violations, a page wider than its window, and text that moved while the page loaded.
+        Chromium has been seen to stop answering for good on a busy machine, so the page is opened a second time then.
         """
+        address = self.page.url
+        try:
+            with ended_after(VIEWS_TIMEOUT_S):
+                return self._faults(name, pictures)
+        except Error as error:
+            if "crashed" not in str(error):
+                raise
+        self.page = self._new_page()
+        self.open(address)
+        with ended_after(VIEWS_TIMEOUT_S):
+            return self._faults(name, pictures)
+
+    def _faults(self, name: str, pictures: Path) -> list[str]:
         faults = []
         if (shift := self.layout_shift()) >= GOOD_LAYOUT_SHIFT:
             faults.append(f"{name} moves while it loads: {shift:.3f}")
@@ -175,6 +202,29 @@ class Person:
     def _error(self, text: str) -> None:
         if not any(f"/{file}" in text for file in self._lost):
             self.errors.append(text)
+
+
+@contextmanager
+def ended_after(seconds: float) -> Iterator[None]:
+    """Kill the pages of this process's browser after this time: Playwright then raises Error, as it does for a crash.
+
+    Scripts in a page have no time limit of their own.
+    """
+    timer = threading.Timer(seconds, _kill_pages)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _kill_pages() -> None:
+    for process in descendants(os.getpid()):
+        try:
+            if b"--type=renderer" in Path(f"/proc/{process}/cmdline").read_bytes():
+                os.kill(process, signal.SIGKILL)
+        except OSError:  # it has ended
+            continue
 
 
 def _axe_source() -> str:
