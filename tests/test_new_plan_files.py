@@ -32,7 +32,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(checkout: Path, *command: str) -> None:
-    """Run a program of the environment with the modules of the copy; its output is the test's failure."""
+    """Run a program with the modules of the copied checkout. If it fails, its output is in the assertion."""
     path = os.pathsep.join(str(checkout / package) for package in ("contracts", "worker"))
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=checkout, env={**os.environ, "PYTHONPATH": path},

@@ -79,7 +79,7 @@ def test_defined_symbol(line: str, name: str | None) -> None:
 
 
 def test_header_names_the_function_only_until_another_begins() -> None:
-    """git's header has the function before the hunk, which need not be the one that changes."""
+    """A hunk's header names the function above the hunk; the change may be in the next one."""
     heading = "static void insert_wq_barrier(struct pool_workqueue *pwq,"
     assert symbols_of(" \tx = 1;\n-\ty = 1;\n }\n", heading=heading) == ["insert_wq_barrier"]
     later = " }\n \n+static int added(void)\n+{\n+\treturn 0;\n+}\n+\n static bool next(int x)\n {\n"
