@@ -163,8 +163,14 @@ touches:
 """
 
 
-def test_rule_measures_what_a_series_touches(data_dir: Path, wq: List) -> None:
+@pytest.fixture
+def table(data_dir: Path) -> None:
+    """Write the table before the server reads the data folder, which it reads again only after seconds."""
     (data_dir / "testplans/touches.yaml").write_text(TABLE)
+
+
+@pytest.mark.usefixtures("table")
+def test_rule_measures_what_a_series_touches(wq: List) -> None:
     wq.rule(only_if_asked=False, what_it_touches=True)
     wq.arrive(*mails(name="less", requests=[], symbols={"kernel/workqueue.c": ["flush_work"]}))
     (made,) = wq.submissions()

@@ -49,5 +49,5 @@ def test_new_plan_measures_as_created(device_lab: DeviceLab, checkout: Path) -> 
         ("waits_per_refresh", True),
         ("waits_per_refresh", False),
     ]
-    # A refresh waits for the work items of two CPUs; that of its own cannot run before it waits.
-    assert all(1 <= sample.value <= 3 for sample in samples), samples
+    # A refresh waits for the work items of two CPUs, unless they have ended before it looks.
+    assert all(0 < sample.value <= 3 for sample in samples), samples
