@@ -130,7 +130,7 @@ def test_interrupted_watch_prints_how_to_resume(lab: FakeLab, tmp_path: Path) ->
     while b"1/3 blocks" not in watching.stdout.readline():
         pass
     watching.send_signal(signal.SIGINT)
-    out, err = watching.communicate(timeout=10)
+    out, err = watching.communicate(timeout=240)
     assert watching.returncode == 130
     assert b"detached; submission 12 continues" in err
     assert b"Traceback" not in out + err

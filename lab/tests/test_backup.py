@@ -95,7 +95,7 @@ def rewritten(saved: Path, target: Path, change: Callable[[str, bytes], bytes | 
 
 
 def reports(lab: Lab) -> dict[str, bytes]:
-    with httpx.Client(base_url=lab.paths.url, trust_env=False, timeout=30) as api:
+    with httpx.Client(base_url=lab.paths.url, trust_env=False, timeout=240) as api:
         return {path: api.get(path).raise_for_status().content for path in REPORTS}
 
 

@@ -114,7 +114,7 @@ def public_inbox(folder: Path) -> Iterator[PublicInbox]:
 def _wait_until_it_answers(inbox: PublicInbox, server: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 60
     while server.poll() is None and time.monotonic() < deadline:
-        with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", inbox.port), timeout=10):
+        with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", inbox.port), timeout=240):
             return
         time.sleep(0.02)
     raise RuntimeError((inbox.folder / "httpd.log").read_text())

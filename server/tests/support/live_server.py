@@ -67,7 +67,7 @@ class Live:
 
     def client(self, scope: Scope | None = Scope.ADMIN) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.secrets[scope]}"} if scope else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=20, verify=empty_ssl_context())
+        return httpx.Client(base_url=self.url, headers=headers, timeout=240, verify=empty_ssl_context())
 
     def browser(self, name: str) -> httpx.Client:
         """Return a client with the session cookie of a user."""

@@ -45,7 +45,7 @@ def name_server(texts: Mapping[str, bytes], aliases: Mapping[str, str]) -> Itera
         yield resolver
     finally:
         started.terminate()
-        started.communicate(timeout=10)
+        started.communicate(timeout=240)
 
 
 def _strings(text: bytes) -> list[str]:

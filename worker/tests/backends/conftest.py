@@ -100,7 +100,7 @@ class DeviceLab:
     def stop(self, name: str) -> None:
         process = self.processes.pop(name)
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=240)
 
     def kill(self, name: str) -> None:
         process = self.processes.pop(name)

@@ -144,7 +144,7 @@ def nudge(redis: TlsRedis, lab: str, run_id: int) -> None:
 def test_worker_runs_with_its_granted_permissions(redis: TlsRedis, worker: subprocess.Popen[bytes]) -> None:
     for run_id in (1, 2, 3):
         nudge(redis, "berlin", run_id)
-        assert Api.requested.get(timeout=60) == f"/api/worker/v1/runs/{run_id}/claim"
+        assert Api.requested.get(timeout=240) == f"/api/worker/v1/runs/{run_id}/claim"
     nudge(redis, "boston", 4)
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(30) == 0
@@ -155,8 +155,8 @@ def test_worker_runs_with_its_granted_permissions(redis: TlsRedis, worker: subpr
 
 def test_worker_reconnects_after_the_broker_disconnects_it(redis: TlsRedis, worker: subprocess.Popen[bytes]) -> None:
     nudge(redis, "berlin", 5)
-    assert Api.requested.get(timeout=60).endswith("/5/claim")
+    assert Api.requested.get(timeout=240).endswith("/5/claim")
     assert redis.admin().execute_command("CLIENT", "KILL", "USER", lab_user("berlin")) >= 1
     nudge(redis, "berlin", 6)
-    assert Api.requested.get(timeout=60).endswith("/6/claim")
+    assert Api.requested.get(timeout=240).endswith("/6/claim")
     assert worker.poll() is None

@@ -152,7 +152,7 @@ def test_no_boot_is_asked_for_during_a_build_or_beyond_the_cores(start: Start) -
 
     start(lab, held, cores=2, idle=idle)
     for _ in range(3):
-        assert checked.acquire(timeout=30)
+        assert checked.acquire(timeout=240)
     assert lab.questions == []
     building.clear()
     lab.wait(lambda: len(lab.questions) == 2)

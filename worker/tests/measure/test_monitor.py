@@ -165,7 +165,7 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
         "TRACING": str(folder / "tracing"),
     }
     command = ["dash", str(folder / "plan/monitor.sh"), str(folder / "plan/plan.sh"), "measure"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
 
 
 def program(folder: Path, text: str) -> None:

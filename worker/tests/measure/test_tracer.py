@@ -197,7 +197,7 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
         "TRACING": str(folder / "tracing"),
     }
     command = ["dash", str(folder / "plan/tracer.sh"), str(folder / "plan/plan.sh"), "measure"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
 
 
 def test_histograms_become_counts(folder: Path) -> None:

@@ -102,7 +102,7 @@ def gitlab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
     subprocess.run(["apt-get", "download", "-q", GITLAB], cwd=folder, env=environment, check=True, timeout=120)
     (package,) = folder.glob("*.deb")
-    subprocess.run(["dpkg-deb", "-x", str(package), str(folder / "content")], check=True, timeout=60)
+    subprocess.run(["dpkg-deb", "-x", str(package), str(folder / "content")], check=True, timeout=240)
     (webhooks,) = folder.glob("content/usr/share/gocode/src/*/*/go-gitlab/testdata/webhooks")
     return webhooks
 
