@@ -378,10 +378,6 @@ def submissions(
         "conflict": tiny("does-not-apply.mbox"),
         "broken": broken,
         "panic": tiny("panics-at-boot.mbox", "--blocks", "1"),
-        "loses wakeups": lab.submit(
-            *("--mbox", str(SERIES / "loses-wakeups.mbox"), "--blocks", "2"),
-            *("--target", "work-latency@tiny", *scenarios("percpu", "highpri")),
-        ),
     }
 
 

@@ -197,15 +197,3 @@ def test_other_plans_run_where_they_are_declared(lab: Lab, bound: tuple[int, int
     assert facts(report, "xfs-fsync")["job_cpus"] == "0-7, read back from a job"
     assert facts(report, "xfs-fsync")["disk"].endswith(", prewritten on nodes 1")
     assert facts(report, "aio-migration")["disk"].endswith(", prewritten on node 0")
-
-
-def test_lost_wakeups_of_idle_workers_are_found(lab: Lab, submissions: dict[str, int]) -> None:
-    """The series loses wakeups of high-priority pools only."""
-    report = lab.finish(submissions["loses wakeups"], codes=(1,))
-    found = {c["scenario"]: c for c in comparisons(report, metric="loses_wakeups")}
-    assert found["highpri"]["verdict"] == "regression"
-    assert (found["highpri"]["baseline"]["mean"], found["highpri"]["candidate"]["mean"]) == (0, 1)
-    assert found["percpu"]["verdict"] == "equivalent"
-    [lost] = comparisons(report, metric="lost_wakeups", scenario="highpri")
-    assert lost["candidate"]["mean"] >= 1
-    assert {c["candidate"]["mean"] for c in comparisons(report, metric="works_lost")} == {0}, "the next work wakes them"

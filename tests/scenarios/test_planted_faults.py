@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import SERIES, Lab, comparisons
+from .conftest import SERIES, Lab, comparisons, scenarios
 
 pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(3600)]
 
@@ -73,6 +73,22 @@ def test_planted_fault_is_found_and_named(lab: Lab, submissions: dict[str, int],
     assert found["verdict"] == "regression"
     assert found["baseline"]["mean"] == 0 < found["candidate"]["mean"]
     assert fault.names in named(target, fault.fact)
+
+
+def test_lost_wakeups_of_idle_workers_are_found(lab: Lab) -> None:
+    """The series loses wakeups of high-priority pools only."""
+    submission = lab.submit(
+        *("--mbox", str(SERIES / "loses-wakeups.mbox"), "--blocks", "2"),
+        *("--target", "work-latency@tiny", *scenarios("percpu", "highpri")),
+    )
+    report = lab.finish(submission, codes=(1,))
+    found = {c["scenario"]: c for c in comparisons(report, metric="loses_wakeups")}
+    assert found["highpri"]["verdict"] == "regression"
+    assert (found["highpri"]["baseline"]["mean"], found["highpri"]["candidate"]["mean"]) == (0, 1)
+    assert found["percpu"]["verdict"] == "equivalent"
+    [lost] = comparisons(report, metric="lost_wakeups", scenario="highpri")
+    assert lost["candidate"]["mean"] >= 1
+    assert {c["candidate"]["mean"] for c in comparisons(report, metric="works_lost")} == {0}, "the next work wakes them"
 
 
 def named(target: dict[str, Any], fact: str) -> str:
