@@ -48,7 +48,7 @@ class Share:
     granted: bool
     """True if it gets the blocks up to its next look; False if it ends, because the budget is spent."""
     text: str
-    """Why, in words."""
+    """Reason for the decision, as a sentence for the report."""
 
 
 def share_out(budget: int, runs: Mapping[int, RunBlocks]) -> dict[int, Share]:

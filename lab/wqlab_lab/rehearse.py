@@ -81,7 +81,7 @@ def _devices(paths: LabPaths) -> list[str]:
 
 
 def await_devices(paths: LabPaths) -> None:
-    """Wait until the server knows each machine. Raises LabError after KNOWN_TIMEOUT_S."""
+    """Wait until each machine is registered with the server. Raises LabError after KNOWN_TIMEOUT_S."""
     missing = set(_devices(paths))
     deadline = time.monotonic() + KNOWN_TIMEOUT_S
     headers = {"Authorization": f"Bearer {paths.token(ADMIN)}"}

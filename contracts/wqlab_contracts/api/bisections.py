@@ -107,7 +107,7 @@ class Bisection(ComputedResource):
     failure_rate: float | None
     """Share of the bad commit's boots that fail; null for a metric."""
     failure_title: str
-    """What the kernel reports; empty for a metric."""
+    """Title of the kernel failure that is bisected, such as an oops; empty if a metric is bisected."""
     device: str | None
     """Device that measured the ends, and measures the others while it can; null before."""
     boots: int

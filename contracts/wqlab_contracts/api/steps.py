@@ -174,7 +174,7 @@ class SubmissionSteps(Message):
     builds: list[BuildStep]
     runs: list[RunStep]
     traced_runs: list[RunStep] = Field(default_factory=list)
-    """Runs of traced boots, ordered after a primary metric differed. They have no verdict."""
+    """Runs that trace both kernels because a primary metric differs between them. They have no verdict."""
     attempts: list[AttemptView]
     """All failed attempts in order of time; excerpts are cut to 2,000 characters."""
 

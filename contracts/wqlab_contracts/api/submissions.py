@@ -220,7 +220,8 @@ class SubmissionView(SubmissionSummary):
     builds: list[BuildView]
     runs: list[RunView]
     traced_runs: list[RunView] = Field(default_factory=list)
-    """Runs of traced boots, ordered after a primary metric differed; empty in a report. They have no verdict."""
+    """Runs that trace both kernels because a primary metric differs between them; empty in a report. They have no
+    verdict."""
     eta: Eta
     exit_code: int | None
     """Exit code of `wqlab submit --wait`; null until the submission is finished."""

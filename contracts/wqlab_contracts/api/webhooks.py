@@ -131,7 +131,7 @@ class WebhookCulprit(Message):
     metric: str | None
     """null for a failure."""
     failure: str
-    """What the kernel reports; empty for a metric."""
+    """Title of the kernel failure that is bisected, such as an oops; empty if a metric is bisected."""
     good: GitObject
     bad: GitObject
     submission: int

@@ -94,7 +94,8 @@ def _commands(device: NewDevice) -> dict[str, str] | None:
 
 
 def _ipmi_commands(prefix: str) -> dict[str, str]:
-    """Return the commands of a BMC. Many refuse to switch off what is off, and the lab switches off first."""
+    """Return the power commands of a BMC. The lab switches off before it switches on, and many BMCs refuse to switch
+    off a machine that is off, so the command asks for the status first."""
     power = (
         f"ipmitool -I lanplus -H ${{{prefix}_BMC}} -p ${{{prefix}_BMC_PORT}} -C ${{{prefix}_BMC_CIPHER}}"
         f" -U ${{{prefix}_BMC_USER}} -f ${{{prefix}_BMC_PASSWORD_FILE}} chassis power"

@@ -65,7 +65,7 @@ class ProposedPlan(Strict):
     settings: list[str] | None = Field(default=None, min_length=1, max_length=64)
     """Settings to measure; null: those of the plan."""
     finds: _Sentence
-    """What the plan could find about such a change, in one sentence."""
+    """What a measurement with the plan could show about such a change, as one sentence."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

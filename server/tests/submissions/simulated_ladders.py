@@ -67,7 +67,8 @@ SHAPES: dict[str, Draw] = {
     "bimodal": lambda random, boots: normal(random, boots) - 0.05 * (random.random(boots) < 1 / 2),
     "outliers": lambda random, boots: normal(random, boots) - 0.15 * (random.random(boots) < 1 / 20),
 }
-"""Shapes of noise between boots: half of them 5 % slower, or one in 20 of them 15 % slower, besides the smooth ones."""
+"""Distributions of the noise between boots: smooth ones, one with half of the boots 5 % slower, and one with one boot in
+20 15 % slower."""
 
 
 def ladder(

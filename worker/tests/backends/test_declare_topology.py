@@ -1,4 +1,4 @@
-"""A device type's topology as a kernel measured it."""
+"""Make the `topology` of a device type from the topology that the kernel of its machine reports."""
 
 from __future__ import annotations
 

@@ -248,16 +248,16 @@ class Server:
     # --- events -------------------------------------------------------------------------------------------------
 
     def send_progress(self, job: JobRef, events: Sequence[Progress]) -> None:
-        """Send progress, without repetition, because the next progress replaces it."""
+        """Send progress. A message that fails is not sent again: the next one replaces it."""
         self._post(f"{job.kind}/{job.id}/events", ProgressEvents(fence=job.fence, events=list(events)), retry_s=0)
 
     def send_trial_progress(self, job: JobRef, doing: str, steps: Sequence[TrialStepResult]) -> None:
-        """Send the steps of a trial so far, without repetition, because the next message has them again."""
+        """Send all steps of a trial so far. A message that fails is not sent again: the next one has the same steps."""
         body = TrialProgress(fence=job.fence, doing=doing, steps=list(steps))
         self._post(f"device_trials/{job.id}/progress", body, retry_s=0)
 
     def send_events(self, job: JobRef, events: Sequence[RunEvent]) -> None:
-        """Send events, without repetition, because the event sink repeats.
+        """Send events once; if that fails, the event sink sends them again.
 
         Raises StaleFence, httpx.TransportError, ServerRefused.
         """

@@ -52,7 +52,7 @@ class PluggedCard:
 
 
 def discover() -> bytes:
-    """Return the frame by which UEFI firmware asks for an address and a boot file."""
+    """Return the Ethernet frame of a DHCP request of UEFI firmware, which asks for an address and a boot file."""
     options = b"\x63\x82\x53\x63" + bytes([53, 1, DISCOVER, 93, 2, 0, UEFI_X64, 55, 3, 1, 66, 67, 255])
     bootp = struct.pack(">BBBBIHH16x16s64x128x", 1, 1, 6, 0, 0x1234, 0, 0x8000, MAC) + options
     return broadcast(bytes(4), 68, b"\xff" * 4, 67, bootp)
