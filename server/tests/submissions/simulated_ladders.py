@@ -67,8 +67,10 @@ SHAPES: dict[str, Draw] = {
     "bimodal": lambda random, boots: normal(random, boots) - 0.05 * (random.random(boots) < 1 / 2),
     "outliers": lambda random, boots: normal(random, boots) - 0.15 * (random.random(boots) < 1 / 20),
 }
-"""Distributions of the noise between boots: smooth ones, one with half of the boots 5 % slower, and one with one boot in
-20 15 % slower."""
+"""Distributions of the noise between boots.
+
+Beside the smooth ones: half of the boots are 5 % slower, and one boot in 20 is 15 % slower.
+"""
 
 
 def ladder(
