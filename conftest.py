@@ -51,5 +51,10 @@ def pytest_configure() -> None:
     logs.configure()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests that share a lab first, then the other tests of a browser: they take longest."""
+    items.sort(key=lambda item: (not item.nodeid.startswith("tests/scenarios/"), "/pages/" in item.nodeid))
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedLabScheduling:
     return SharedLabScheduling(config, log)

@@ -1,9 +1,13 @@
 #!/bin/sh
-# Run the nightly suite as the lab's user: tests that need kernel builds or an hour, which lab/test.sh omits.
+# Run the nightly suite as the lab's user: tests that need kernel builds or an hour, which lab/test.sh omits, and the
+# pages in every width and theme.
 set -eu
 cd "$(dirname "$0")/.."
-export WQLAB_ARCHITECTURES=arm64
+export WQLAB_ARCHITECTURES=arm64 WQLAB_EVERY_VIEW=1
 python -m wqlab_lab.prepare
 lab/lava/run.sh root > /dev/null
 echo "test: LAVA is installed"
-exec python -u -m pytest -p no:cacheprovider -m "nightly and not images" "$@"
+status=0
+python -u -m pytest -p no:cacheprovider tests/scenarios/pages tests/scenarios/test_pages_look.py -m "not nightly" || status=$?
+python -u -m pytest -p no:cacheprovider -m "nightly and not images" "$@" || status=$?
+exit "$status"

@@ -1,13 +1,13 @@
 #!/bin/sh
 # Run the default suite as the lab's user: lint, then the tests in three processes, because some of them wait. Ends with
-# pytest's summary line. The longest tests, the end-to-end tests which share two labs, come first.
+# pytest's summary line. The longest tests, the end-to-end tests which share two labs, come first (conftest.py).
 set -eu
 cd "$(dirname "$0")/.."
 python -m wqlab_lab.web run test & web=$!
 lab/lint.sh
 wait "$web"
 echo "test: web ok"
-export WQLAB_ARCHITECTURES=arm64
+export WQLAB_ARCHITECTURES=
 python -m wqlab_lab.prepare
 # The rehearsal's kernel, before labs wait for each other's start.
 python -m wqlab_worker.build.prepare kernel --recipe measure-hardware > /dev/null

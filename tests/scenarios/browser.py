@@ -22,8 +22,12 @@ WIDE, NARROW = (1440, 900), (390, 844)
 WCAG_22_AA = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 THEME_RULES = {"type": "rule", "values": ["color-contrast", "link-in-text-block", "heading-order"]}
 """The rules on colours, which are all that a theme changes, and the heading order."""
-VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
+EVERY_VIEW = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
 """Window size in pixels, colour scheme, and the accessibility rules that are checked in this combination."""
+VIEWS = (
+    EVERY_VIEW if os.environ.get("WQLAB_EVERY_VIEW") else [(WIDE, "light", WCAG_22_AA), (NARROW, "dark", WCAG_22_AA)]
+)
+"""The views of the default suite: each width and each theme once. The nightly suite sets the variable."""
 GOOD_LAYOUT_SHIFT = 0.1
 """Sum of layout-shift scores up to which a page counts as good (web.dev, Cumulative Layout Shift)."""
 
@@ -158,7 +162,7 @@ class Person:
         return int(self.page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth"))
 
     def faults_in_views(self, name: str, pictures: Path) -> list[str]:
-        """Photograph the current page in both widths and colour schemes as `name` with a suffix; return its faults.
+        """Photograph the current page in its views as `name` with a suffix; return its faults.
 
         Faults are accessibility violations, a page wider than its window, and text that moved while the page loaded.
         Chromium has been seen to stop answering for good on a busy machine, so the page is opened a second time then.

@@ -38,6 +38,8 @@ FOUR_L3 = (1, 4, 1, 1, 1, "contiguous")
 TWO_SOCKETS_SMT_LAST = (2, 1, 2, 2, 2, "smt_last")
 BIG_LITTLE = "chromebook-biglittle"
 INSTRUMENTED = "instrumented-tiny"
+ARM64 = "arm64" in os.environ.get("WQLAB_ARCHITECTURES", "")
+"""Whether the tests' labs have the arm64 device: in the nightly suite only, because it needs kernels of its own."""
 COUNTED_TARGET = ("--target", f"xfs-fsync@{INSTRUMENTED}", "--param", "file_kib=640")
 """Arguments of a submission to an instrumented device, with a short window."""
 WORK_LATENCY = ("percpu", "highpri", "bh", "unbound-loaded", "delayed", "rescuer")
@@ -198,8 +200,11 @@ def make_data(state: Path, *device_types: str) -> Path:
 
 
 def write_fragile_devices(data: Path) -> None:
-    """Add two devices for injected faults: a short timeout, no other tests use them, and the second one takes over."""
-    write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), units=2, boot={"golden_timeout_s": 20})
+    """Add two devices for injected faults: no other tests use them, and the second one takes over.
+
+    Their timeout is short, but several times what a boot takes beside the other tests.
+    """
+    write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), units=2, boot={"golden_timeout_s": 60})
 
 
 @contextmanager
@@ -239,11 +244,12 @@ def running_lab(
 def lab(outages_lab: bool | None) -> Iterator[Lab]:
     """Start the lab with only the devices that its tests need."""
     state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
-    data = make_data(state, "tiny", *([BIG_LITTLE, INSTRUMENTED] if outages_lab is not True else []))
+    undisturbed = [INSTRUMENTED, *([BIG_LITTLE] if ARM64 else [])]
+    data = make_data(state, "tiny", *(undisturbed if outages_lab is not True else []))
     if not outages_lab:
         write_device_type(data, "two-sockets-smt-last", TWO_SOCKETS_SMT_LAST)
-    # The short timeout ends the wait for a kernel that hangs. With one device, the next run uses the same one.
-    write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), boot={"variant_timeout_s": 30})
+    # The timeout ends the wait for a kernel that hangs. With one device, the next run uses the same one.
+    write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), boot={"variant_timeout_s": 90})
     if outages_lab is not False:
         write_fragile_devices(data)
     (state / "git").mkdir()
@@ -359,7 +365,6 @@ def submissions(
     branch: int,
     broken: int,
     each_plan: int,
-    big_little: int,
     counted: int,
     bound: tuple[int, int],
 ) -> dict[str, int]:

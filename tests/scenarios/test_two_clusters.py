@@ -1,4 +1,4 @@
-"""The emulated arm64 big.LITTLE device, with everything cross-compiled."""
+"""The emulated arm64 big.LITTLE device, with everything cross-compiled. In the nightly suite, for its kernel builds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from .conftest import BIG_LITTLE, NOOP, Lab, comparisons
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,7 @@ def test_strict_scope_keeps_work_in_its_cluster(study: dict[str, Any]) -> None:
     assert 30 < share["baseline"]["mean"] < 75, "two clusters: about half by chance"
 
 
-@pytest.mark.nightly
 def test_inlined_locks_are_reported_as_unmeasured(lab: Lab) -> None:
-    """In the nightly suite, because it builds a second arm64 kernel."""
     report = lab.finish(lab.submit("--mbox", str(NOOP), "--target", f"xfs-fsync@{BIG_LITTLE}", "--blocks", "1"))
     [found] = report["targets"]
     assert found["outcome"] == "passed"
