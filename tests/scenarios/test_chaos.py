@@ -1,6 +1,6 @@
 """Random disturbances with a seed: every submission ends as its undisturbed twin, and nothing is lost or repeated.
 
-`make chaos` runs the campaign of docs/reliability.md, which takes hours; `make test` runs only ten disturbances.
+`make chaos` runs the campaign of docs/reliability.md, which takes hours; the nightly suite also runs ten disturbances.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def submit(lab: Lab, series: str, plan: str = "xfs-fsync") -> int:
     return lab.submit("--mbox", series, "--target", f"{plan}@fragile", "--blocks", "2")
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.nightly
+@pytest.mark.timeout(2400)
 def test_short_disturbance_changes_no_verdict(lab: Lab) -> None:
     chaos = Chaos(lab, SEED, DEVICES, lasting=False)
     equal, worse = submit(lab, str(NOOP)), submit(lab, str(SERIES / "inverted.mbox"))

@@ -19,7 +19,7 @@ from wqlab_lab.lava import TrialLava
 
 from .conftest import EXAMPLE, NOOP, ROOT, SERIES, Lab, comparisons
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(3600)]
 NAME = "far"
 TYPE = "lava-tiny"
 CONDITIONS = {
@@ -158,7 +158,6 @@ def test_conditions_of_a_lava_job_are_read_back_and_restored(far: FarLab, improv
     assert re.match(r"[0-9]+ files$", facts["conditions put back"])
 
 
-@pytest.mark.nightly
 def test_job_canceled_in_lava_repeats_only_its_block(far: FarLab) -> None:
     submission = far.submit("--blocks", "2")
     job = far.running_job_of(submission)
@@ -169,7 +168,6 @@ def test_job_canceled_in_lava_repeats_only_its_block(far: FarLab) -> None:
     assert [each["health"] for each in far.jobs_of(submission)] == ["Canceled", "Complete"]
 
 
-@pytest.mark.nightly
 def test_canceled_submission_cancels_its_lava_job(far: FarLab) -> None:
     submission = far.submit("--blocks", "3")
     far.running_job_of(submission)
@@ -179,7 +177,6 @@ def test_canceled_submission_cancels_its_lava_job(far: FarLab) -> None:
     assert [job["health"] for job in far.jobs_of(submission)] == ["Canceled"]
 
 
-@pytest.mark.nightly
 def test_run_continues_after_lava_restarts(far: FarLab) -> None:
     """A stopped LAVA blocks no other lab, is shown as unavailable, and its run continues when it is back."""
     submission = far.submit("--blocks", "2")
@@ -194,7 +191,6 @@ def test_run_continues_after_lava_restarts(far: FarLab) -> None:
     assert found["verdict"] == "equivalent"
 
 
-@pytest.mark.nightly
 def test_panic_on_lava_is_a_failure_of_the_candidate(far: FarLab) -> None:
     submission = far.submit("--blocks", "1", series="panics-at-boot.mbox")
     report = far.lab.finish(submission, codes=(3,))

@@ -231,6 +231,7 @@ def approve_in_a_browser(world: World, chromium: Browser) -> None:
     assert reviewer.errors == []
 
 
+@pytest.mark.nightly
 def test_a_later_revision_is_the_next_version_of_the_series(world: World, first: int) -> None:
     for mail in mails(2):
         world.inbox.receive(mail)
@@ -242,6 +243,7 @@ def test_a_later_revision_is_the_next_version_of_the_series(world: World, first:
     assert len(decisions(world.lab)) == 2, "nothing is decided on twice"
 
 
+@pytest.mark.nightly
 def test_a_push_to_a_watched_tree_is_measured_against_the_head_before(world: World) -> None:
     def heads() -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(world.lab.wqlab("watched-tree", "show", "next", "--json"))["items"]
