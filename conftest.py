@@ -1,4 +1,4 @@
-"""Distribute tests to parallel processes (`pytest -n 3`, as `make test` does), and configure logging."""
+"""Distribute tests to parallel processes (`pytest -n 2`, as `make test` does), and configure logging."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def running_lab(
     """Start a lab in `state`, in the mount namespace `place` if given; at the end, require that no process is left."""
     environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data), "NO_COLOR": "1", **settings}
     # The lease of a killed lab worker expires after this time, and its runs are queued again.
-    environment["WQLAB_LEASE_S"] = "30"
+    environment["WQLAB_LEASE_S"] = "60"
     visible = place.path(state) if place else state
 
     def wqlab_lab(command: str) -> None:

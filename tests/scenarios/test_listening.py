@@ -48,7 +48,7 @@ RULE = {
     "owner": "admin",
 }
 FOUND_S = 600.0
-"""Time limit for what the lab does by itself, such as a read of the list once a second or the third attempt of a
+"""Time limit for what the lab does by itself, such as a read of the list every 5 seconds or the third attempt of a
 webhook after five minutes."""
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ def world() -> Iterator[World]:
             "WQLAB_SMTP_TLS": "none",
             "WQLAB_MAIL_FROM": "wqlab <wqlab@lab.example>",
             "WQLAB_PRIVATE_WEBHOOK_HOSTS": hook.host,
-            "WQLAB_LIST_READ_S": "1",
+            "WQLAB_LIST_READ_S": "5",
         }
         with running_lab(state, data, settings) as lab:
             yield World(lab, inbox, smtp, hook, tree)
