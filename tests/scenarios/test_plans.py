@@ -112,6 +112,25 @@ def test_every_kind_of_work_is_executed_where_it_belongs(lab: Lab, report: dict[
     assert min(by_scenario("rescued_share")["rescuer"]) > 0
 
 
+def test_limits_of_active_works_are_kept_and_used(lab: Lab, report: dict[str, Any]) -> None:
+    rows = samples(lab, report, "max-active")
+
+    def by_scenario(metric: str) -> dict[str, set[float]]:
+        found: dict[str, set[float]] = {}
+        for (_, _, scenario, *_), value in values(rows, metric).items():
+            found.setdefault(scenario, set()).add(value)
+        return found
+
+    shapes = ("fan", "nested", "crossed", "fair")
+    names = {f"{shape}-{kind}" for shape in shapes for kind in ("percpu", "unbound")}
+    assert by_scenario("rule_violations") == {name: {0} for name in names}
+    concurrency = by_scenario("concurrency")
+    # On two CPUs and, with one node, in the system.
+    assert (concurrency["fan-percpu"], concurrency["fan-unbound"]) == ({8}, {4})
+    assert by_scenario("deadlocks").keys() == {name for name in names if name.startswith(("nested", "crossed"))}
+    assert all(share > 0 for share in by_scenario("least_served_share")["fair-percpu"])
+
+
 def test_tree_without_the_benchmark_is_unsupported(report: dict[str, Any]) -> None:
     found = target(report, "test-workqueue")
     assert found["unsupported"] and all("test_workqueue" in item["reason"] for item in found["unsupported"])

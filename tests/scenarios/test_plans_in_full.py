@@ -42,6 +42,7 @@ def submissions(lab: Lab) -> dict[str, int]:
         "identical": lab.submit("--mbox", str(SAME_BYTES), "--target", "xfs-fsync@tiny"),
         "netperf-stream": submit("netperf-stream"),
         "cmwq-load": submit("cmwq-load", "--scenario", "wl0-S", "--scenario", "wl5-L"),
+        "max-active": submit("max-active"),
         "work-latency": submit("work-latency"),
         "work-latency-scopes": lab.submit(
             *("--mbox", str(SCOPES), "--target", "work-latency-scopes@two-sockets-smt-last", "--blocks", "1"),
@@ -89,6 +90,12 @@ def test_load_executes_all_work(lab: Lab, submissions: dict[str, int]) -> None:
     for metric in ("concurrency_deficit", "works_lost", "rule_violations"):
         assert means(report, metric) == [(0, 0)] * 2, metric
     assert all(mean > 0 for pair in means(report, "works_executed") for mean in pair)
+
+
+def test_limits_of_active_works_are_kept(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["max-active"])
+    assert means(report, "rule_violations") == [(0, 0)] * 16, "eight scenarios with two limits"
+    assert {mean for pair in means(report, "overtaken_max") for mean in pair} >= {4, 200}, "of per-CPU workqueues"
 
 
 def test_every_kind_of_work_is_executed(lab: Lab, submissions: dict[str, int]) -> None:
