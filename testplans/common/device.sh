@@ -46,12 +46,21 @@ need() { # PROGRAM...
 	done
 }
 
-load_module() { # NAME [PARAMETER...]: load a module of the plan; false, with a record, if this kernel does not support it
-	[ ! -d "/sys/module/$1" ] || return 0
+load_module() { # NAME [PARAMETER...]: load a module of the plan and those it needs; false, with a record, if this kernel does not support it
+	[ ! -d "/sys/module/$1" ] && [ ! -f "$1.builtin" ] || return 0
 	if [ ! -f "$1.ko" ]; then
 		record unsupported '*' "$(cat "$1.absent" 2>/dev/null || echo "module $1 did not come with the plan")"
 		return 1
 	fi
+	if [ -f "$1.depends" ]; then
+		while read -r module; do
+			[ -d "/sys/module/$module" ] || insert_module "$module" || return 1
+		done <"$1.depends"
+	fi
+	insert_module "$@"
+}
+
+insert_module() { # NAME [PARAMETER...]: load this one module; false, with a record, if the kernel refuses
 	module=$1
 	shift
 	refusal=$(insmod "./$module.ko" "$@" 2>&1) ||

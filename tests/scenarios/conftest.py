@@ -54,6 +54,7 @@ REDUCED_PARAMETERS = {
     "work-latency": {"works": 200, "loaded_works": 100, "rescuer_works": 3},
     "isolation": {"changes": 3, "spin_s": 1},
     "hotplug": {"cycles": 6},
+    "xfs-inodegc": {"files": 100, "traced_files": 100},
 }
 """Parameters of the emulated profiles that shorten the tests. Shares that vary by chance need some hundred works."""
 
@@ -314,6 +315,7 @@ def submit_each_plan(lab: Lab, device_type: str) -> int:
         *("--target", f"work-latency@{device_type}", *scenarios(*WORK_LATENCY)),
         *("--target", f"max-active@{device_type}", "--setting", "max_active=4"),
         *("--target", f"isolation@{device_type}", "--target", f"hotplug@{device_type}"),
+        *("--target", f"xfs-inodegc@{device_type}"),
         *("--target", f"fan-out@{device_type}", "--scenario", "ONE", "--scenario", "FOURFOLD"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
     )

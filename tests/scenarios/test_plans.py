@@ -160,6 +160,18 @@ def test_no_work_is_lost_when_cpus_go_and_come(lab: Lab, report: dict[str, Any])
     assert all(time > 0 for time in values(rows, "rebind_mean_us").values())
 
 
+def test_unlinked_inodes_are_freed_where_they_were_unlinked(lab: Lab, report: dict[str, Any]) -> None:
+    rows = samples(lab, report, "xfs-inodegc")
+    assert target(report, "xfs-inodegc")["unsupported"] == []
+    works = values(rows, "works_per_1000_files")
+    assert {scenario for _, _, scenario, *_ in works} == {"small", "fragmented"}
+    assert all(0 < count <= 1000 for count in works.values())
+    for metric in ("local_cpu_share", "deferred_share"):
+        assert set(values(rows, metric).values()) == {100}, metric
+    assert all(queued >= 1 for queued in values(rows, "queueings_per_work").values())
+    assert all(rate > 0 for rate in values(rows, "files_per_second").values())
+
+
 def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> None:
     found = target(report, "fan-out")
     cpus = len(found["environment"]["topology"]["l3"])
@@ -171,7 +183,7 @@ def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> Non
 
 
 def test_every_plan_records_a_workqueue_series(report: dict[str, Any]) -> None:
-    for plan in ("aio-migration", "netperf-stream", "fan-out", "isolation", "hotplug"):
+    for plan in ("aio-migration", "netperf-stream", "fan-out", "isolation", "hotplug", "xfs-inodegc"):
         cells = target(report, plan)["workqueues"]
         assert {cell["source"] for cell in cells} == {"stats"}, plan
         assert {series["arm"] for cell in cells for series in cell["series"]} == {"baseline", "candidate"}

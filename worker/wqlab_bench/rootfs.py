@@ -24,6 +24,8 @@ PACKAGES = (
     "libuuid1", "mawk", "openssh-client", "openssh-sftp-server", "util-linux", "xfsprogs", "zlib1g",
     # The encoder of plan cmwq-load: 2.6 MB, most of it the C++ library.
     "mjpegtools", "libgcc-s1", "libmjpegutils-2.1-0", "libmpeg2encpp-2.1-0", "libstdc++6",
+    # For plans of single subsystems: 2 MB.
+    "btrfs-progs", "erofs-utils", "liblz4-1", "rt-tests", "wireguard-tools",
 )  # fmt: skip
 
 PROGRAMS = {
@@ -31,18 +33,23 @@ PROGRAMS = {
     "bin/dash": "usr/bin/sh",
     "usr/bin/mawk": "usr/bin/awk",
     "usr/bin/fio": "usr/bin/fio",
+    "usr/bin/hackbench": "usr/bin/hackbench",
     "usr/bin/lscpu": "usr/bin/lscpu",
+    "usr/bin/mkfs.erofs": "usr/sbin/mkfs.erofs",
     "usr/bin/mpeg2enc": "usr/bin/mpeg2enc",
     "usr/bin/scp": "usr/bin/scp",
     "usr/bin/chrt": "usr/bin/chrt",
     "usr/bin/taskset": "usr/bin/taskset",
+    "usr/bin/wg": "usr/bin/wg",
     "usr/lib/openssh/sftp-server": "usr/lib/sftp-server",
     "usr/sbin/dropbear": "usr/sbin/dropbear",
     "usr/bin/dropbearkey": "usr/bin/dropbearkey",
     "usr/sbin/xfs_io": "usr/sbin/xfs_io",
+    "bin/btrfs": "usr/bin/btrfs",
     "sbin/blkdiscard": "usr/sbin/blkdiscard",
     "sbin/dmsetup": "usr/sbin/dmsetup",
     "sbin/kexec": "usr/sbin/kexec",
+    "sbin/mkfs.btrfs": "usr/sbin/mkfs.btrfs",
     "sbin/mkfs.xfs": "usr/sbin/mkfs.xfs",
 }
 """Path in the unpacked packages -> path in the image. All other commands are applets of busybox.
@@ -63,8 +70,9 @@ NEWER_FOLDER = f"usr/lib/{NEWER_SUITE}"
 NEVER_CALLED = {
     "libgfapi.so.0", "libnbd.so.0", "libibverbs.so.1", "librdmacm.so.1", "librados.so.2", "librbd.so.1",
     "libpmemblk.so.1", "libpmem.so.1", "libxenctrl.so.4.17",
+    "liblzo2.so.2", "libzstd.so.1",
 }  # fmt: skip
-"""Libraries of fio's network engines and kexec's Xen support: 50 MB that no plan uses.
+"""Libraries of fio's network engines, kexec's Xen support, and btrfs' receive and restore: 50 MB that no plan uses.
 
 The image has stand-ins for them (`shared_libraries.stand_in_sources`).
 """

@@ -116,6 +116,57 @@ def test_device_gets_each_module_or_reason_for_its_absence(tmp_path: Path) -> No
     }
 
 
+def archive_of(folder: Path, members: dict[str, bytes]) -> Kernel:
+    """A kernel whose own modules are these members of an archive."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(f"lib/modules/6.12.117/{name}")
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return kernel(own_modules=stored(folder, "modules.tar", archive.getvalue(), ArtifactKind.MODULES))
+
+
+DEPENDENCIES = (
+    b"kernel/host/nvme-core.ko:\nkernel/host/nvme-tcp.ko: kernel/host/nvme-fabrics.ko kernel/host/nvme-core.ko\n"
+)
+
+
+def test_device_gets_the_modules_that_a_module_needs(tmp_path: Path) -> None:
+    running = archive_of(
+        tmp_path,
+        {
+            "kernel/host/nvme-tcp.ko": b"tcp",
+            "kernel/host/nvme-core.ko": b"core",
+            "modules.dep": DEPENDENCIES,
+            "kernel/host/nvme-fabrics.ko": b"fabrics",
+            "kernel/fs/other.ko": b"other",
+        },
+    )
+    files = files_for_device(["nvme_tcp"], running, lambda artifact: tmp_path / artifact.name)
+    assert files == {
+        "nvme_tcp.ko": b"tcp",
+        "nvme_core.ko": b"core",
+        "nvme_fabrics.ko": b"fabrics",
+        "nvme_tcp.depends": b"nvme_core\nnvme_fabrics\n",
+    }
+
+
+def test_reason_names_a_needed_module_that_is_absent(tmp_path: Path) -> None:
+    running = archive_of(
+        tmp_path,
+        {"modules.dep": DEPENDENCIES, "kernel/nvme-tcp.ko": b"tcp", "kernel/nvme-core.ko": b"core"},
+    )
+    files = files_for_device(["nvme_tcp"], running, lambda artifact: tmp_path / artifact.name)
+    assert files == {"nvme_tcp.absent": b"this kernel has no module nvme_fabrics, which nvme_tcp needs\n"}
+
+
+def test_module_that_is_built_in_is_not_absent(tmp_path: Path) -> None:
+    running = archive_of(tmp_path, {"modules.builtin": b"kernel/drivers/md/dm-verity.ko\nkernel/fs/xfs/xfs.ko\n"})
+    files = files_for_device(["dm_verity", "verity"], running, lambda artifact: tmp_path / artifact.name)
+    assert files == {"dm_verity.builtin": b"", "verity.absent": b"this kernel has no module verity\n"}
+
+
 def test_unreadable_archive_has_no_modules(tmp_path: Path) -> None:
     broken = kernel(own_modules=stored(tmp_path, "modules.tar", b"no tar", ArtifactKind.MODULES))
     assert files_for_device(["gone"], broken, lambda artifact: tmp_path / artifact.name).keys() == {"gone.absent"}

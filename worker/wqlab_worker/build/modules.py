@@ -30,6 +30,12 @@ LAYOUT_LIMIT = 64 << 10
 ARCHIVE_LIMIT = 1 << 30
 ARCHIVE_MEMBERS = 100_000
 """Most headers in the archive of a kernel's own modules; a distribution has 5 000."""
+_DEPENDENCIES = "modules.dep"
+_BUILTIN = "modules.builtin"
+"""Lists in the archive of a kernel's own modules. Lines of the first are `PATH: PATH...`, of the second `PATH`."""
+LIST_LIMIT = 4 << 20
+DEPENDENCY_LIMIT = 100
+"""Most modules that come with one module; the most of a distribution are some 30."""
 LOG_LIMIT = 256 << 10
 """Bytes of output kept of each module."""
 
@@ -113,37 +119,85 @@ def _make_command(job: BuildJob, name: str) -> list[str]:
 
 
 def files_for_device(names: list[str], kernel: Kernel, fetch: Callable[[Artifact], Path]) -> dict[str, bytes]:
-    """Return a file for the device for each module: NAME.ko, or NAME.absent with the reason in one line.
+    """Return the files for the device for each module: NAME.ko, or NAME.absent with the reason in one line.
 
-    `fetch` returns the path of an artifact on this machine, after checking its hash.
+    A module of the kernel itself comes with the modules that it needs, and NAME.depends lists those in the order in
+    which they are loaded, one a line. One that is built into the kernel is an empty NAME.builtin. `fetch` returns the
+    path of an artifact on this machine, after checking its hash.
     """
     files = {}
+    own = _OwnModules(fetch(kernel.own_modules) if kernel.own_modules else None)
     for name in names:
         if name in kernel.modules:
             files[f"{name}.ko"] = _content(kernel.modules[name], fetch, SIZE_LIMIT)
         elif name in kernel.failed_modules:
             reason = f"module {name} does not build against this kernel: {kernel.failed_modules[name]}"
             files[f"{name}.absent"] = f"{reason}\n".encode()
-        elif kernel.own_modules and (own := _from_tar(fetch(kernel.own_modules), name)) is not None:
-            files[f"{name}.ko"] = own
         else:
-            files[f"{name}.absent"] = f"this kernel has no module {name}\n".encode()
+            files |= own.files(name)
     return files
 
 
-def _from_tar(path: Path, name: str) -> bytes | None:
-    """Return the content of NAME.ko in the archive of a kernel's own modules; None if it has none or is unreadable.
+class _OwnModules:
+    """The archive of a kernel's own modules. One that is compressed or unreadable counts as empty.
 
-    A compressed archive counts as unreadable; tuxmake makes none here.
+    Names are those of `/sys/module`, which have no `-`.
     """
-    file_name = f"{name}.ko".replace("-", "_")
-    with suppress(tarfile.TarError), path.open("rb") as archive:
-        reader = TarReader(archive, total_bytes=ARCHIVE_LIMIT, members=ARCHIVE_MEMBERS)
-        for member in reader:
-            file = PurePosixPath(member.name).name.replace("-", "_")
-            if file == file_name and member.isreg():
-                return reader.read(SIZE_LIMIT)
-    return None
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lists: dict[str, list[str]] | None = None
+
+    def files(self, name: str) -> dict[str, bytes]:
+        """Return the files for the device for one module, and for the modules that it needs."""
+        if self._lists is None:
+            found = self._read({_DEPENDENCIES, _BUILTIN}, LIST_LIMIT)
+            self._lists = {file: content.decode(errors="replace").splitlines() for file, content in found.items()}
+        needed = self._dependencies(name)
+        wanted = {f"{module}.ko" for module in (name, *needed)}
+        found = self._read(wanted, SIZE_LIMIT)
+        if f"{name}.ko" not in found:
+            builtin = any(_module(line) == name for line in self._lists.get(_BUILTIN, []))
+            return {f"{name}.builtin": b""} if builtin else {f"{name}.absent": _absent(name)}
+        for module in needed:
+            if f"{module}.ko" not in found:
+                return {f"{name}.absent": _absent(f"{module}, which {name} needs")}
+        return {
+            **found,
+            **({f"{name}.depends": "".join(f"{module}\n" for module in needed).encode()} if needed else {}),
+        }
+
+    def _dependencies(self, name: str) -> list[str]:
+        """Return the modules that must be loaded before the module, in this order. The archive's list has them last."""
+        assert self._lists is not None  # noqa: S101 - read by `files`
+        for line in self._lists.get(_DEPENDENCIES, []):
+            module, _, needed = line.partition(":")
+            if _module(module) == name:
+                return [_module(path) for path in reversed(needed.split()[:DEPENDENCY_LIMIT])]
+        return []
+
+    def _read(self, names: set[str], limit: int) -> dict[str, bytes]:
+        """Return name -> content of these files; the first of each name, of at most `limit` bytes."""
+        found: dict[str, bytes] = {}
+        if self._path is None:
+            return found
+        with suppress(tarfile.TarError), self._path.open("rb") as archive:
+            reader = TarReader(archive, total_bytes=ARCHIVE_LIMIT, members=ARCHIVE_MEMBERS)
+            for member in reader:
+                file = PurePosixPath(member.name).name.replace("-", "_")
+                if file in names and file not in found and member.isreg():
+                    found[file] = reader.read(limit)
+                    if len(found) == len(names):
+                        break
+        return found
+
+
+def _module(path: str) -> str:
+    return PurePosixPath(path.strip()).name.removesuffix(".ko").replace("-", "_")
+
+
+def _absent(name: str) -> bytes:
+    return f"this kernel has no module {name}\n".encode()
 
 
 def _content(artifact: Artifact, fetch: Callable[[Artifact], Path], limit: int) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wqlab_contracts.enums import ErrorKind
@@ -31,6 +31,8 @@ class Stream:
     mean_us: float | None
     percentiles_us: dict[str, float]
     """Latency by the names in PERCENTILES; empty if there was no operation or fio was told to leave them out."""
+    bins_ns: dict[int, int] = field(default_factory=dict)
+    """Histogram of the latency in nanoseconds; only with `--output-format=json+`."""
 
     def percentiles(self, prefix: str, what: str) -> dict[str, float]:
         """Return the latency of each of PERCENTILES in us, named `<prefix>_p50`. Raises NoSamples if one is missing."""
@@ -113,6 +115,7 @@ def _stream(stream: Mapping[str, Any], latency: str) -> Stream:
         runtime_s=_whole(stream.get("runtime", 0)) / 1e3,
         mean_us=float(found["mean"]) / 1e3 if ios and "mean" in found else None,
         percentiles_us=_percentiles(found["percentile"]) if ios and "percentile" in found else {},
+        bins_ns={int(ns): _whole(times) for ns, times in found.get("bins", {}).items()},
     )
 
 
