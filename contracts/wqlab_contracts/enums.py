@@ -347,7 +347,8 @@ class ArtifactKind(StrEnum):
     """Of a boot on an instrumented device: exact counts by function and cache line, as written by
     `instrument.write`."""
     TRACED_COUNTS = "traced_counts"
-    """Of a traced boot: what its histograms counted, as written by `traced_counts.write`."""
+    """What histograms of the tracer counted in a traced boot, or in traced repetitions of a measured one, as written by
+    `traced_counts.write`."""
     BOOT_FILE = "boot_file"
     """Of a run: file of a shared boot, named by `messages.shared_boots`. It is deleted when the run's attempt ends."""
 

@@ -1,14 +1,15 @@
-"""Write and read the event counts of a traced boot: work items, contended locks, task migrations.
+"""Write and read the event counts of a boot: work items, contended locks, task migrations.
 
-The worker writes the file and the server compares the files of both arms. It is a CSV table with one line per scenario,
-setting, topic and name. Times are sums over all events of a line, in microseconds.
+The worker writes the file and the server reads the files of both arms. It is a CSV table with one line per scenario,
+setting, repetition, topic and name. Times are sums over all events of a line, in microseconds. A traced boot counts all
+topics; a measured boot counts work items from queueing to start, in its traced repetitions.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from pydantic import Field, ValidationError
@@ -42,7 +43,12 @@ class TracedTopic(StrEnum):
 
 TIMED = frozenset({TracedTopic.QUEUED, TracedTopic.EXECUTED, TracedTopic.CONTENDED})
 """Topics whose lines have times."""
-COLUMNS = ("scenario", "setting", "topic", "name", "count", "total_us", "p99_us")
+PLACES = ("on_cpu", "on_l3", "on_node", "off_node")
+"""Where work items started, seen from the CPU that queued them, without overlap."""
+_FIRST_COLUMNS = ("scenario", "setting", "topic", "name", "count", "total_us", "p99_us")
+"""Columns of tables of earlier releases."""
+COLUMNS = (*_FIRST_COLUMNS, "repetition", "buckets", *PLACES)
+LARGEST_EXPONENT = 59
 ROW_LIMIT = 20_000
 VALUE_LIMIT = 10**18
 NAME_LIMIT = 200
@@ -60,6 +66,43 @@ class Row(Message):
     """Sum of the times; null for topics without times."""
     p99_us: int | None = Field(default=None, ge=0, le=VALUE_LIMIT)
     """Time that at most 1 % of the events exceed: the upper end of its histogram bucket, a power of two."""
+    repetition: int = Field(default=0, ge=0)
+    buckets: str = Field(default="", max_length=2000)
+    """Histogram of the times, as `EXPONENT:COUNT,...` of `parse_buckets`; empty for topics without times."""
+    on_cpu: int | None = Field(default=None, ge=0, le=VALUE_LIMIT)
+    """Topic `queued`: work items that started on the CPU that queued them; null if places were not counted."""
+    on_l3: int | None = Field(default=None, ge=0, le=VALUE_LIMIT)
+    """The same on another CPU of its last-level cache domain."""
+    on_node: int | None = Field(default=None, ge=0, le=VALUE_LIMIT)
+    """The same in another last-level cache domain of its NUMA node."""
+    off_node: int | None = Field(default=None, ge=0, le=VALUE_LIMIT)
+    """The same on another NUMA node."""
+
+
+def parse_buckets(text: str) -> dict[int, int]:
+    """Return the number of events by exponent, in ascending order, from `EXPONENT:COUNT,...`. Raises ValueError.
+
+    Exponent e has the times from above 2^(e-1) to 2^e microseconds; 0 also has shorter ones.
+    """
+    found: dict[int, int] = {}
+    for bucket in text.split(","):
+        exponent, _, number = bucket.partition(":")
+        if not (exponent.isdecimal() and number.isdecimal() and len(exponent) <= 2 and len(number) <= 18):
+            raise ValueError(f"no bucket of a histogram: {bucket[:40]!r}")
+        if int(exponent) > LARGEST_EXPONENT:
+            raise ValueError(f"no plausible time: 2^{exponent} us")
+        found[int(exponent)] = found.get(int(exponent), 0) + int(number)
+    return dict(sorted(found.items()))
+
+
+def percentile(buckets: Mapping[int, int], percent: int) -> int:
+    """Return the upper end of the bucket with the percentile, in microseconds. Raises ValueError without events."""
+    seen, events = 0, sum(buckets.values())
+    for exponent in sorted(buckets):
+        seen += buckets[exponent]
+        if buckets[exponent] and seen * 100 >= events * percent:
+            return int(2**exponent)
+    raise ValueError("no events")
 
 
 def file_name(boot: BootKey) -> str:
@@ -80,13 +123,13 @@ def write(rows: Iterable[Row]) -> str:
 def read(text: str) -> Iterator[Row]:
     """Parse the CSV text. Raises ValueError if `write` cannot have written it."""
     table = csv.DictReader(io.StringIO(text), strict=True)
-    if tuple(table.fieldnames or ()) != COLUMNS:
+    if tuple(table.fieldnames or ()) not in {COLUMNS, _FIRST_COLUMNS}:
         raise ValueError("not a table of traced counts: the columns differ")
     try:
         for number, line in enumerate(table):
             if number >= ROW_LIMIT:
                 raise ValueError(f"more than {ROW_LIMIT} lines")
-            times = {name: line.pop(name) or None for name in ("total_us", "p99_us")}
-            yield Row.model_validate({**line, **times})
+            optional = {name: line.pop(name, None) or None for name in ("total_us", "p99_us", *PLACES)}
+            yield Row.model_validate({**line, **optional})
     except (csv.Error, ValidationError) as error:
         raise ValueError(f"not a table of traced counts: {error}") from error

@@ -1,21 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Run a plan's script and record each workqueue's activity once a second meanwhile.
+# Run a plan's script and record each workqueue's activity once a second meanwhile; in a traced repetition (TRACE=1) also
+# how long work items waited, and where they started.
 # usage: monitor.sh SCRIPT ACTION
 # The worker calls it in warm-ups and traced repetitions, never in timed ones. The series is the last frame on standard
 # output, `workqueues`: lines of `wqmon` if the device has that program and the kernel its counters and /proc/kcore,
-# else counts of the workqueue tracepoints. `note` lines say what is not measured.
+# else counts of the workqueue tracepoints. The waits are the frame before it, `traced`, as tracer.sh prints them. `note`
+# lines say what is not measured.
 # shellcheck disable=SC2317  # the functions stop_counters and stop_events are called by a name in a variable
 set -u
 TRACING=${TRACING:-/sys/kernel/tracing}
 WORK=${WORK:-/tmp/wqlab}
 PLAN=$(dirname "$0")
 SERIES=$WORK/workqueues
-INSTANCE=$TRACING/instances/wqlab-monitor
 EVENTS='workqueue_queue_work workqueue_execute_start workqueue_execute_end'
 END='the script has ended'
 END_TIMEOUT_S=15
-if command -v mawk >/dev/null 2>&1; then AWK=mawk; elif command -v gawk >/dev/null 2>&1; then AWK=gawk; else AWK='awk'; fi
+EVENTS_INSTANCE=$TRACING/instances/wqlab-monitor
+INSTANCE=$TRACING/instances/wqlab-waits
+WAITS=$WORK/waits
+ITEMS=8192 # a quarter of a traced boot's, because this is set up in each cell
+# shellcheck source=histograms.sh
+. "$PLAN/histograms.sh"
 
 note() { printf 'note\t0\t%s\n' "$1" >>"$SERIES"; }
 
@@ -47,14 +53,14 @@ start_events() { # in a separate trace instance: the plan may trace too
 	for event in $EVENTS; do
 		[ -d "$TRACING/events/workqueue/$event" ] || { why="$why; this kernel has no event $event"; return 1; }
 	done
-	mkdir -p "$INSTANCE" || { why="$why; no trace instance can be made"; return 1; }
-	echo mono >"$INSTANCE/trace_clock"
-	echo 1024 >"$INSTANCE/buffer_size_kb"
+	mkdir -p "$EVENTS_INSTANCE" || { why="$why; no trace instance can be made"; return 1; }
+	echo mono >"$EVENTS_INSTANCE/trace_clock"
+	echo 1024 >"$EVENTS_INSTANCE/buffer_size_kb"
 	# Instances inherit a plan's switched-off hash-ptr; Linux 6.1 then prints no workqueue names.
-	[ ! -e "$INSTANCE/options/hash-ptr" ] || echo 1 >"$INSTANCE/options/hash-ptr"
-	follow -v end="$END" "$count_events" <"$INSTANCE/trace_pipe" >>"$SERIES" &
+	[ ! -e "$EVENTS_INSTANCE/options/hash-ptr" ] || echo 1 >"$EVENTS_INSTANCE/options/hash-ptr"
+	follow -v end="$END" "$count_events" <"$EVENTS_INSTANCE/trace_pipe" >>"$SERIES" &
 	monitor=$!
-	for event in $EVENTS; do echo 1 >"$INSTANCE/events/workqueue/$event/enable"; done
+	for event in $EVENTS; do echo 1 >"$EVENTS_INSTANCE/events/workqueue/$event/enable"; done
 }
 
 # Only the queueing event names the workqueue: items queued earlier cannot be attributed and are skipped.
@@ -87,16 +93,16 @@ count_events='
 	}'
 
 stop_events() {
-	echo 0 >"$INSTANCE/events/enable"
-	printf '%s\n' "$END" >"$INSTANCE/trace_marker" || kill "$monitor"
+	echo 0 >"$EVENTS_INSTANCE/events/enable"
+	printf '%s\n' "$END" >"$EVENTS_INSTANCE/trace_marker" || kill "$monitor"
 	# The monitor must never block or fail the plan.
 	{ sleep "$END_TIMEOUT_S"; kill "$monitor"; } >/dev/null 2>&1 &
 	guard=$!
 	wait "$monitor" || note "the events' end was not seen in $END_TIMEOUT_S s: the last counts are missing"
 	kill "$guard" 2>/dev/null
-	lost=$(cat "$INSTANCE"/per_cpu/cpu*/stats | $AWK '/overrun:|dropped events:/ { n += $NF } END { printf "%d", n }')
+	lost=$(cat "$EVENTS_INSTANCE"/per_cpu/cpu*/stats | $AWK '/overrun:|dropped events:/ { n += $NF } END { printf "%d", n }')
 	[ "$lost" -eq 0 ] || note "the trace buffer lost $lost events: counts are too low"
-	rmdir "$INSTANCE"
+	rmdir "$EVENTS_INSTANCE"
 }
 
 start() {
@@ -114,10 +120,53 @@ start() {
 	fi
 }
 
+# --- waits of work items ---
+
+places() { # print the trigger that counts pairs of CPUs, with entries for four functions that run anywhere
+	size=2048 pairs=$(($(nproc) * $(nproc) * 4))
+	while [ "$size" -lt "$pairs" ] && [ "$size" -lt 65536 ]; do size=$((size * 2)); done
+	echo "hist:keys=function.sym,from,to:size=$size"
+}
+
+start_waits() {
+	[ -e "$TRACING/tracing_on" ] || mount -t tracefs tracefs "$TRACING"
+	mkdir -p "$INSTANCE" 2>/dev/null
+	on_places=$(places)
+	if [ ! -d "$TRACING/events/$START" ]; then
+		why='this kernel has no event workqueue_execute_start'
+	elif [ ! -d "$INSTANCE" ]; then
+		why='no trace instance can be made'
+	elif [ ! -e "$INSTANCE/events/$START/hist" ] || [ ! -e "$TRACING/synthetic_events" ]; then
+		why='this kernel has no histograms of trace events (CONFIG_HIST_TRIGGERS)'
+	elif define_waited && trigger "$QUEUE" "$ON_QUEUE" && trigger "$START" "$ON_START" &&
+		trigger "$WAITED" "$TIMES" && trigger "$WAITED" "$on_places"; then
+		return
+	else
+		why=$(refusal)
+	fi
+	printf "note\tthe times from queueing to start of work items are not counted: %s\n" "$why" >"$WAITS"
+}
+
+stop_waits() { # print the waits; then remove all, so that timed repetitions run without them
+	[ -s "$WAITS" ] || print_waits >"$WAITS"
+	# A trigger cannot be removed while another one refers to its variables.
+	trigger "$WAITED" "!$on_places"
+	trigger "$WAITED" "!$TIMES"
+	trigger "$START" "!$ON_START"
+	trigger "$QUEUE" "!$ON_QUEUE"
+	rmdir "$INSTANCE" 2>/dev/null
+	printf '\nbegin\ttraced\n'
+	cat "$WAITS"
+	printf 'end\ttraced\n'
+}
+
 mkdir -p "$WORK"
+: >"$WAITS"
+[ "${TRACE:-0}" != 1 ] || start_waits
 start
 /bin/sh "$@"
 status=$?
+[ "${TRACE:-0}" != 1 ] || stop_waits
 $stop
 printf '\nbegin\tworkqueues\n'
 cat "$SERIES"

@@ -189,6 +189,29 @@ def test_every_plan_records_a_workqueue_series(report: dict[str, Any]) -> None:
         assert {series["arm"] for cell in cells for series in cell["series"]} == {"baseline", "candidate"}
 
 
+def test_every_plan_with_a_traced_repetition_says_how_long_work_items_waited(lab: Lab, report: dict[str, Any]) -> None:
+    for plan in ("aio-migration", "netperf-stream", "fan-out", "isolation", "hotplug"):
+        cells = target(report, plan)["waits"]
+        assert cells, plan
+        for cell in cells:
+            assert cell["repetitions"] == {"baseline": 1, "candidate": 1}, (plan, cell["notes"])
+            assert all(work["items"] > 0 and 1 <= work["p50_us"] <= work["p99_us"] for work in cell["works"]), plan
+            assert all(0 <= work["same_cpu"] <= work["same_l3"] <= work["same_node"] for work in cell["works"]), plan
+    assert all(target(report, plan)["waits"] == [] for plan in ("cmwq-load", "work-latency"))
+    # The plan's own trace counts the works of kcryptd, which are all of this function.
+    traced = values(samples(lab, report, "fan-out"), "items")
+    for cell in target(report, "fan-out")["waits"]:
+        for work in cell["works"]:
+            if work["function"] == "kcryptd_crypt":
+                here = {
+                    key[0]: number for key, number in traced.items() if key[2:4] == (cell["scenario"], cell["setting"])
+                }
+                assert work["items"] == here[work["arm"]], (cell, here)
+    assert "kcryptd_crypt" in {
+        work["function"] for cell in target(report, "fan-out")["waits"] for work in cell["works"]
+    }
+
+
 def test_emulated_throughput_of_every_plan_has_no_verdict(report: dict[str, Any]) -> None:
     speeds = comparisons(report, evidence="none")
     assert {comparison["metric"] for comparison in speeds} >= {"recv", "bandwidth", "encode_seconds"}

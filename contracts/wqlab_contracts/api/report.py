@@ -20,6 +20,7 @@ from .ladder import Ladder
 from .runs import FindingView
 from .submissions import SubmissionView
 from .sweeps import SweepReport
+from .waits import WaitCell
 from .workqueues import WorkqueueCell
 
 __all__ = [
@@ -126,6 +127,8 @@ class TargetReport(Message):
     curves: list[MetricCurve] = Field(default_factory=list)
     """Curves, if the plan defines any."""
     workqueues: list[WorkqueueCell] = Field(default_factory=list)
+    waits: list[WaitCell] = Field(default_factory=list)
+    """How long work items waited, and where they started; empty if the plan has no traced repetitions."""
     instrument: list[InstrumentCell] = Field(default_factory=list)
     """Where the counts come from; empty if the device is not instrumented."""
     noise_floors: list[NoiseFloor] = Field(default_factory=list)

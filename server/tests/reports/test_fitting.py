@@ -20,6 +20,13 @@ def test_the_longest_form_that_fits_is_taken() -> None:
     assert fit(parts, 3) == (["short", "next"], [parts[0]])
 
 
+def test_an_optional_part_that_is_left_out_is_no_loss() -> None:
+    needed, optional = part(1, ["needed"]), replace(part(2, ["more", "more"], ["more"]), optional=True)
+    assert fit([needed, optional], 3) == (["needed", "more", "more"], [])
+    assert fit([needed, optional], 2) == (["needed", "more"], [])
+    assert fit([needed, optional], 1) == (["needed"], [])
+
+
 def test_a_part_without_lines_is_no_loss() -> None:
     assert fit([part(1, []), part(1)], 0) == ([], [])
 

@@ -18,6 +18,7 @@ from wqlab_contracts import instrument, traced_counts, workqueue_series
 from wqlab_contracts.api import report as api_report
 from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.instrument import InstrumentCell, NoiseFloor
+from wqlab_contracts.api.waits import WaitCell
 from wqlab_contracts.api.workqueues import WorkqueueCell
 from wqlab_contracts.enums import PAIR, Arm, ArtifactKind, ErrorKind, RunPurpose
 from wqlab_contracts.messages import Artifact, BootKey
@@ -52,6 +53,7 @@ from .instrument_cells import ProfileFile, instrument_cells
 from .render.failures import main_failure
 from .render.shared_text import method_of
 from .sweep import sweep_report
+from .wait_cells import wait_cells
 from .workqueue_cells import workqueue_cells
 
 _R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)
@@ -156,6 +158,16 @@ class _Parts:
                 tables[boot.arm] = (boot.block, text)
         return workqueue_cells(tables)
 
+    def waits(self, rows: RunRows) -> list[WaitCell]:
+        """Return how long work items waited, of all valid boots with a table."""
+        boots = sorted((boot for boot in rows.boots if boot.valid), key=lambda boot: (boot.block, boot.position))
+        texts = []
+        for boot in boots:
+            sha256 = self._files.get((rows.run.id, traced_counts.file_name(_key(boot))))
+            if boot.arm in PAIR and sha256 is not None and (text := _text(self._store, sha256)) is not None:
+                texts.append((boot.arm, text))
+        return wait_cells(texts)
+
     def instrument(self, rows: RunRows) -> list[InstrumentCell]:
         """Return where the counts come from, of all valid boots with a profile."""
         files = []
@@ -237,6 +249,7 @@ def _target(
         environment=environment_of(rows.boots, configurations.differing.get(kernel, ())),
         values=parts.values[run.id],
         workqueues=parts.workqueues(rows),
+        waits=parts.waits(rows),
         instrument=counted,
         explanation=explain(
             run,

@@ -220,3 +220,4 @@ export type WebhookRequest = Schemas["WebhookRequest"];
 export type WebhookSecret = Schemas["WebhookSecret"];
 export type WebhookView = Schemas["WebhookView"];
 export type WorkqueueCell = Schemas["WorkqueueCell"];
+export type WaitCell = Schemas["WaitCell"];

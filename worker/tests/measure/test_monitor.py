@@ -153,7 +153,8 @@ def folder(tmp_path: Path) -> Path:
     """Folders of a device: the plan's script, a fake tracefs, and programs."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "plan").mkdir()
-    (tmp_path / "plan/monitor.sh").write_text(SCRIPT.read_text())
+    for name in ("monitor.sh", "histograms.sh"):
+        (tmp_path / "plan" / name).write_text((SCRIPT.parent / name).read_text())
     (tmp_path / "plan/plan.sh").write_text("printf 'value\\tshare\\t1\\nfact\\taction\\t%s\\n' \"$1\"; exit 3\n")
     return tmp_path
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,16 +16,18 @@ from wqlab_contracts.enums import ArtifactKind, RunPurpose
 from wqlab_contracts.messages import BootKey, MeasuredTopology, Samples
 from wqlab_contracts.traced_counts import Row, TracedTopic
 from wqlab_worker.claims.heartbeats import Stop
-from wqlab_worker.measure import tracer
+from wqlab_worker.measure import monitor, tracer
 from wqlab_worker.measure.collect import NotMeasured, Operations
 from wqlab_worker.measure.measuring_loop import measure
 
 from .scripted import RecordingSink, ScriptedDevice, answer, job
 
-SCRIPT = Path(__file__).parents[3] / "testplans/common/tracer.sh"
+COMMON = Path(__file__).parents[3] / "testplans/common"
 TOPOLOGY = MeasuredTopology(cpus=4, core=[0, 0, 1, 2], l3=[0, 0, 0, 1], node=[0, 0, 0, 1], package=[0, 0, 0, 1])
 LINES = [
     "queued\txfs_end_io\t300\t90000\t4:100,10:199,11:1",
+    "placed\txfs_end_io\t0\t0:100,1:50,2:20",
+    "placed\txfs_end_io\t2\t3:130",
     "contended\t32\t7\t70\t3:7",
     "migrated\t0>1\t5\t0\t0:5",
     "migrated\t1>2\t6\t0\t0:6",
@@ -54,6 +57,25 @@ def test_counts_become_rows_and_a_table_that_reads_back() -> None:
     assert list(traced_counts.read(traced_counts.write(rows(LINES)))) == rows(LINES)
 
 
+def test_starts_are_added_up_by_their_distance_from_the_queueing_cpu() -> None:
+    (queued,) = (row for row in rows(LINES) if row.topic is TracedTopic.QUEUED)
+    assert (queued.on_cpu, queued.on_l3, queued.on_node, queued.off_node) == (100, 70, 0, 130)
+    assert queued.buckets == "4:100,10:199,11:1"
+    (uncounted,) = rows(["queued\txfs_end_io\t1\t0\t0:1"])
+    assert (uncounted.on_cpu, uncounted.off_node) == (None, None)
+    two_l3 = MeasuredTopology(cpus=2, core=[0, 1], l3=[0, 1], node=[0, 0], package=[0, 0])
+    lines = ["queued\tf\t9\t0\t0:9", "placed\tf\t0\t0:2,1:7"]
+    (elsewhere,) = tracer.parse_rows(lines, "fsync", "", two_l3)
+    assert (elsewhere.on_cpu, elsewhere.on_l3, elsewhere.on_node, elsewhere.off_node) == (2, 0, 7, 0)
+
+
+def test_table_of_an_earlier_release_reads_back() -> None:
+    """Its columns end with p99_us."""
+    text = "scenario,setting,topic,name,count,total_us,p99_us\nfsync,,queued,xfs_end_io,300,90000,1024\n"
+    (row,) = traced_counts.read(text)
+    assert (row.count, row.p99_us, row.repetition, row.buckets, row.on_cpu) == (300, 1024, 0, "", None)
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -61,6 +83,9 @@ def test_counts_become_rows_and_a_table_that_reads_back() -> None:
         "queued\ta\t1\t0\t",
         "queued\ta\t1\t0\t99:1",
         "migrated\t0>9\t1\t0\t",
+        "placed\ta\t0\t9:1",
+        "placed\ta\t0\t0",
+        "queued\ta\t1\t0\t0:1,x",
         "other\ta\t1\t0\t",
     ],
 )
@@ -139,6 +164,12 @@ Totals:
     Hits: 123
     Entries: 3
     Dropped: 4
+# event histogram
+# trigger info: hist:keys=function.sym,from,to:vals=hitcount:sort=hitcount:size=2048 [active]
+{ function: [ffffffff81234567] xfs_end_io            , from:          0, to:          3 } hitcount:         21
+{ function: [ffffffff81234567] xfs_end_io            , from:          2, to:          2 } hitcount:        100
+Totals:
+    Dropped: 0
 """,
     "synthetic/wqlab_executed": "",
     "synthetic/wqlab_locked": """\
@@ -176,12 +207,14 @@ Totals:
 def folder(tmp_path: Path) -> Path:
     """Folders of a device: the plan's script, and a fake tracefs whose histograms have content from the start."""
     (tmp_path / "plan").mkdir()
-    (tmp_path / "plan/tracer.sh").write_text(SCRIPT.read_text())
+    for name in ("tracer.sh", "histograms.sh", "monitor.sh"):
+        shutil.copy(COMMON / name, tmp_path / "plan")
     (tmp_path / "plan/plan.sh").write_text("printf 'fact\\taction\\t%s\\n' \"$1\"; exit 3\n")
     events = tmp_path / "tracing/instances/wqlab-traced/events"
     (tmp_path / "tracing").mkdir()
     (tmp_path / "tracing/tracing_on").write_text("1\n")
     (tmp_path / "tracing/synthetic_events").write_text("")
+    (tmp_path / "tracing/events/workqueue/workqueue_execute_start").mkdir(parents=True)
     names = [*HISTOGRAMS, *(f"workqueue/workqueue_{each}" for each in ("queue_work", "execute_start", "execute_end"))]
     for name in [*names, "lock/contention_end"]:
         (events / name).mkdir(parents=True)
@@ -190,13 +223,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, observer: str = "tracer.sh", **more: str) -> subprocess.CompletedProcess[str]:
     environment = {
         "PATH": "/usr/bin:/bin",
         "WORK": str(folder / "work"),
         "TRACING": str(folder / "tracing"),
+        **more,
     }
-    command = ["dash", str(folder / "plan/tracer.sh"), str(folder / "plan/plan.sh"), "measure"]
+    command = ["dash", str(folder / "plan" / observer), str(folder / "plan/plan.sh"), "measure"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
 
 
@@ -246,3 +280,104 @@ def test_a_kernel_without_an_event_counts_the_others(folder: Path) -> None:
     notes = [row.name for row in rows(lines or []) if row.topic is TracedTopic.NOTE]
     assert "waits for locks are not counted by kind: this kernel has no such event" in notes
     assert any(row.topic is TracedTopic.MIGRATED for row in rows(lines or []))
+
+
+# --- the same histograms in a traced repetition of a measured boot ----------------------------------------------------
+
+
+@pytest.fixture
+def measured(folder: Path) -> Path:
+    """The same device, with the instance of the monitor."""
+    shutil.move(folder / "tracing/instances/wqlab-traced", folder / "tracing/instances/wqlab-waits")
+    return folder
+
+
+def waits(folder: Path, **environment: str) -> list[str] | None:
+    """Return the lines of the waits; the series follows them."""
+    done = run(folder, "monitor.sh", **environment)
+    assert done.returncode == 3
+    output, series = monitor.split_output(done.stdout)
+    assert series is not None
+    output, lines = tracer.split_output(output)
+    assert output == "fact\taction\tmeasure\n"
+    return lines
+
+
+def triggers(folder: Path, event: str) -> list[str]:
+    return (folder / "tracing/instances/wqlab-waits/events" / event / "trigger").read_text().splitlines()
+
+
+def test_traced_repetition_counts_waits_and_places_and_removes_its_triggers(measured: Path) -> None:
+    found = rows(waits(measured, TRACE="1") or [])
+    assert [(row.name, row.count, row.buckets) for row in found if row.name == "xfs_end_io"] == [
+        ("xfs_end_io", 121, "4:100,10:20,0:1")
+    ]
+    (placed,) = (row for row in found if row.on_cpu is not None)
+    assert (placed.name, placed.on_cpu, placed.off_node) == ("xfs_end_io", 100, 21)
+    assert {row.topic for row in found} == {TracedTopic.QUEUED, TracedTopic.NOTE}
+    for event in ("workqueue/workqueue_queue_work", "workqueue/workqueue_execute_start", "synthetic/wqlab_queued"):
+        set_up, removed = triggers(measured, event)[::2], triggers(measured, event)[1::2]
+        if event.startswith("synthetic/"):
+            [*set_up], removed = triggers(measured, event)[:2], triggers(measured, event)[2:][::-1]
+        assert set_up and removed == [f"!{text}" for text in set_up]
+
+
+def test_warm_up_is_not_traced(measured: Path) -> None:
+    assert waits(measured, TRACE="0") is None
+    assert triggers(measured, "workqueue/workqueue_queue_work") == []
+
+
+def test_both_scripts_count_waits_by_the_same_triggers(measured: Path, tmp_path: Path) -> None:
+    waits(measured, TRACE="1")
+    of_monitor = triggers(measured, "workqueue/workqueue_execute_start")[0]
+    shutil.copytree(measured / "tracing/instances/wqlab-waits", measured / "tracing/instances/wqlab-traced")
+    event = measured / "tracing/instances/wqlab-traced/events/workqueue/workqueue_execute_start/trigger"
+    event.write_text("")
+    run(measured)
+    assert event.read_text().splitlines() == [of_monitor.replace("size=8192", "size=32768")]
+
+
+@pytest.mark.parametrize(
+    ("missing", "reason"),
+    [
+        ("synthetic_events", "this kernel has no histograms of trace events (CONFIG_HIST_TRIGGERS)"),
+        (
+            "instances/wqlab-waits/events/workqueue/workqueue_execute_start/hist",
+            "this kernel has no histograms of trace events (CONFIG_HIST_TRIGGERS)",
+        ),
+        ("events/workqueue", "this kernel has no event workqueue_execute_start"),
+        ("instances/wqlab-waits/events/workqueue/workqueue_queue_work/trigger", "this kernel has no such event"),
+    ],
+)
+def test_kernel_without_the_histograms_runs_the_script_and_says_why(measured: Path, missing: str, reason: str) -> None:
+    path = measured / "tracing" / missing
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    assert waits(measured, TRACE="1") == [
+        f"note\tthe times from queueing to start of work items are not counted: {reason}"
+    ]
+
+
+def test_boot_keeps_the_waits_of_its_traced_repetitions() -> None:
+    def counted(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        if action != "measure":
+            return None
+        frame = "\nbegin\ttraced\n" + LINES[0] + "\nend\ttraced\n" if environment["TRACE"] == "1" else ""
+        return answer(environment) + frame + "\nbegin\tworkqueues\nsource\tstats\nend\tworkqueues\n"
+
+    work = job(blocks=1)
+    files = {**work.files, monitor.SCRIPT: "exit 0\n", tracer.HISTOGRAMS: ""}
+    work = work.model_copy(update={"files": files})
+    device, sink = ScriptedDevice(on_script=counted), RecordingSink()
+    assert measure(work, work.blocks, device, sink, Stop(), clock=device.clock).failure is None
+    tables = [data.decode() for kind, _, data in sink.artifacts if kind is ArtifactKind.TRACED_COUNTS]
+    assert len(tables) == 2, "one of each boot"
+    for table in tables:
+        found = list(traced_counts.read(table))
+        assert {(row.topic, row.name, row.count, row.repetition) for row in found} == {
+            (TracedTopic.QUEUED, "xfs_end_io", 300, 3)
+        }
+        assert len(found) == 4, "one of each scenario and setting"
+    assert any(isinstance(event, Samples) and event.samples for event in sink.events)

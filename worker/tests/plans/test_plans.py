@@ -42,6 +42,16 @@ def test_documentation_names_plans_without_workqueue_series() -> None:
     )
 
 
+def test_documentation_names_plans_without_traced_repetition() -> None:
+    """They have no table of how long work items waited."""
+    profiles = [
+        (name, plan(name).profile(emulated)) for name in NAMES if name != "health-check" for emulated in (False, True)
+    ]
+    without = sorted({name for name, profile in profiles if not profile.repetitions.traced})
+    text = " ".join((PLANS.parent / "docs/plans.md").read_text().split())
+    assert f"{', '.join(without[:-1])} and {without[-1]} have no traced repetition" in text
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_script_is_posix_shell(name: str) -> None:
     subprocess.run([SHELL, "-n", script(name)], check=True)

@@ -311,7 +311,22 @@ class BootRunner:
             phase,
         )
         monitor.truncate_table(boot.workqueue_rows)
+        if repetition.traced and tracer.HISTOGRAMS in self.job.files:
+            stdout = self._take_waits(boot, cell, repetition, stdout)
         return replace(output, stdout=stdout)
+
+    def _take_waits(self, boot: _Boot, cell: Cell, repetition: Repetition, output: str) -> str:
+        """Take how long work items waited, counted beside a traced repetition; return the script's output."""
+        stdout, lines = tracer.split_output(output)
+        assert boot.booted is not None  # noqa: S101 - a script runs on a booted device
+        boot.traced_rows += tracer.parse_rows(
+            lines or [f"note\t{tracer.WAITS_NOT_COUNTED}"],
+            cell.scenario.name,
+            cell.setting,
+            boot.booted.topology,
+            repetition.number,
+        )
+        return stdout
 
     def _take_counts(self, boot: _Boot, cell: Cell, _repetition: Repetition, output: ScriptOutput) -> ScriptOutput:
         """Take what the tracer counted. A boot whose kernel cannot be traced says so in a note and does not fail."""

@@ -20,6 +20,8 @@ class Part:
     """Its lines, and shorter forms of them, longest first. Without a form that fits, the part is left out."""
     section: str = ""
     """If not empty: the part is left out with the first part of this section, its heading."""
+    optional: bool = False
+    """True if other parts need not be shortened for it: it does not count as reduced."""
 
 
 def part(rank: int, *forms: Sequence[str]) -> Part:
@@ -41,7 +43,7 @@ def fit(parts: Sequence[Part], room: int) -> tuple[list[str], list[Part]]:
         if form is not None:
             chosen[index] = form
             room -= len(form)
-        if form is not each.forms[0]:
+        if form is not each.forms[0] and not each.optional:
             reduced.append(each)
     return [line for index in sorted(chosen) for line in chosen[index]], reduced
 

@@ -24,6 +24,7 @@ from . import (
     sweep_tables,
     system_text,
     thread_text,
+    wait_tables,
 )
 from .figures import figures
 from .instrument_figures import instrument_figures
@@ -56,6 +57,7 @@ def _template(name: str) -> Template:
         thread_text=thread_text,
         figures=figures,
         workqueue_figures=workqueue_figures,
+        wait_tables=wait_tables,
         curve_tables=curve_tables,
         explanation_text=explanation_text,
         NOT_CAUSES=NOT_CAUSES,

@@ -26,6 +26,7 @@ from . import (
     system_text,
     text_table,
     thread_text,
+    wait_tables,
 )
 from .fitting import Part, fit, listed, part, wrapped
 from .shell import shell_lines
@@ -48,6 +49,8 @@ RANKS = 10
 """Ranks of the parts of a target."""
 TABLE_RANK = 1
 """Rank of a target's table among these. Its heading, and what differs between the kernels' environments, have 0."""
+OPTIONAL_RANK = 1_000_000
+"""Rank from which on parts take only the lines that all others leave."""
 REASON_LINES = 8
 EXCERPT_LINES = (30, 20, 12, 6)
 SHORT_EXCERPT_LINES = (12, 6)
@@ -225,6 +228,7 @@ def _target(target: TargetReport, report: Report, rank: int, table_lines: int, r
             later + 5, ["", *counted] if (counted := instrument_tables.text_lines(target) if compared else []) else []
         ),
         part(later + 4, _explanation(target) if compared else []),
+        _waits(target, OPTIONAL_RANK + rank),
         *_findings(failures.other_findings(report, target), rank + 2),
     ]
 
@@ -246,6 +250,14 @@ def _ladder(target: TargetReport, rank: int) -> list[Part]:
 def _explanation(target: TargetReport) -> list[str]:
     lines = explanation_text.text_lines(target)
     return ["", *lines] if lines else []
+
+
+def _waits(target: TargetReport, rank: int) -> Part:
+    """Return how long work items waited: of all scenarios and settings, or of the first one and fewer functions."""
+    first = target.waits[:1]
+    forms = [wait_tables.text_lines(target, target.waits)]
+    forms += [wait_tables.text_lines(target, first, most) for most in range(wait_tables.TEXT_FUNCTIONS, 0, -1)]
+    return replace(part(rank, *(["", *lines] if lines else [] for lines in forms)), optional=True)
 
 
 def _caveat(target: TargetReport) -> list[str]:

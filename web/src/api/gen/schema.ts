@@ -8110,6 +8110,8 @@ export interface components {
             /** Values */
             values: components["schemas"]["BootValue"][];
             verdict: components["schemas"]["Verdict"];
+            /** Waits */
+            waits: components["schemas"]["WaitCell"][];
             /** Workqueues */
             workqueues: components["schemas"]["WorkqueueCell"][];
         };
@@ -8671,6 +8673,47 @@ export interface components {
          * @enum {string}
          */
         Verdict: "improvement" | "regression" | "equivalent" | "below_threshold" | "inconclusive" | "no_evidence" | "unsupported" | "failed";
+        /**
+         * WaitCell
+         * @description Waits of the busiest work functions in one scenario and setting.
+         */
+        WaitCell: {
+            /** Functions */
+            functions: number;
+            /** Notes */
+            notes: string[];
+            /** Repetitions */
+            repetitions: {
+                [key: string]: number;
+            };
+            /** Scenario */
+            scenario: string;
+            /** Setting */
+            setting: string;
+            /** Works */
+            works: components["schemas"]["WaitedWork"][];
+        };
+        /**
+         * WaitedWork
+         * @description Work items of one function on one arm.
+         */
+        WaitedWork: {
+            arm: components["schemas"]["Arm"];
+            /** Function */
+            function: string;
+            /** Items */
+            items: number;
+            /** P50 Us */
+            p50_us: number;
+            /** P99 Us */
+            p99_us: number;
+            /** Same Cpu */
+            same_cpu: number | null;
+            /** Same L3 */
+            same_l3: number | null;
+            /** Same Node */
+            same_node: number | null;
+        };
         /**
          * Waits
          * @description Reason why a queued run has no device.

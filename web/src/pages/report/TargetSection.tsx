@@ -19,6 +19,7 @@ import type { Cell } from "./model";
 import { Published } from "./Published";
 import { Studies } from "./Study";
 import classes from "./TargetSection.module.css";
+import { Waits } from "./Waits";
 import { Workqueues } from "./Workqueues";
 
 export const TargetSection = memo(function TargetSection({
@@ -82,6 +83,7 @@ export const TargetSection = memo(function TargetSection({
         {compared && <Explanation target={target} />}
         <Counts target={target} />
         <Workqueues target={target} />
+        <Waits target={target} />
         {(compared || !mainFailure) && <Reasons reasons={target.reasons} />}
         <Published target={target} />
         {target.unsupported.length > 0 && (

@@ -1,0 +1,92 @@
+"""Titles, notes and tables of how long work items waited, and where they started. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wqlab_comparison import tables
+from wqlab_comparison.tables import NOTHING
+from wqlab_comparison.words import count, number
+from wqlab_contracts.api.report import TargetReport
+from wqlab_contracts.api.waits import WaitCell, WaitedWork
+
+HEADING = "How long work items waited, and where they started"
+BUCKETS = (
+    "p50 and p99 of the time from queueing to start are upper ends of histogram buckets: the time is between half of "
+    "the figure and the figure."
+)
+PLACES = "Places are seen from the CPU that queued the work item; each includes the ones before it."
+ALL_WORKS = "All work items of the device are counted, also those of the repetition's preparation."
+EMULATED = "On an emulated device counts and places are evidence of the mechanism, and times are values only."
+TEXT_NOTE = "p50, p99: upper ends of buckets; places: %"
+TEXT_FUNCTIONS = 3
+"""Functions of a scenario in a mail."""
+
+
+def header(target: TargetReport) -> list[str]:
+    places = ["on its CPU", f"in its {_level(target)}", "on its node"]
+    return ["function", "kernel", "work items", "p50, us", "p99, us", *places]
+
+
+def title(cell: WaitCell) -> str:
+    where = " ".join(part for part in (cell.scenario, cell.setting) if part)
+    return f"{where}: the busiest work functions in {_repetitions(cell)}"
+
+
+def note(target: TargetReport) -> str:
+    """Return what the figures of all tables are, and what they are evidence of."""
+    return " ".join([BUCKETS, PLACES, ALL_WORKS, *([EMULATED] if target.emulated else [])])
+
+
+def cell_notes(cell: WaitCell) -> list[str]:
+    """Return what is missing in a table."""
+    shown = len({work.function for work in cell.works})
+    more = [f"{count(cell.functions - shown, 'less busy function')} not shown"] if cell.functions > shown else []
+    return [f"{each[:1].upper()}{each[1:]}." for each in [*more, *cell.notes]]
+
+
+def rows(cell: WaitCell, most: int | None = None) -> list[list[str]]:
+    """Return the rows of a table, of the `most` busiest functions."""
+    functions = list(dict.fromkeys(work.function for work in cell.works))[:most]
+    return [_row(work) for work in cell.works if work.function in functions]
+
+
+def text_lines(target: TargetReport, cells: Sequence[WaitCell], functions: int = TEXT_FUNCTIONS) -> list[str]:
+    """Return narrow tables of `cells` for a mail, of the busiest functions; empty if there is none."""
+    shown = [cell for cell in cells if cell.works]
+    if not shown:
+        return []
+    lines = [f"{HEADING} (traced repetitions):"]
+    level = _level(target)
+    columns = ["", "", "items", "p50, us", "p99, us", "same CPU", f"same {level}", "same node"]
+    for cell in shown:
+        lines += tables.wrapped(f"{title(cell)}:", indent="  ") if len(target.waits) > 1 else []
+        narrow = [[text.removeprefix("<= ").removesuffix(" %") for text in row] for row in rows(cell, functions)]
+        lines += tables.fitted(columns, narrow, (0, 1))
+    values_only = "; emulated, times are values only" if target.emulated else ""
+    return [*lines, *tables.wrapped(f"{TEXT_NOTE}{values_only}.")]
+
+
+def _row(work: WaitedWork) -> list[str]:
+    return [
+        work.function,
+        work.arm.value,
+        number(round(work.items, 1)),
+        f"<= {work.p50_us}",
+        f"<= {work.p99_us}",
+        *(NOTHING if share is None else f"{share:.1f} %" for share in (work.same_cpu, work.same_l3, work.same_node)),
+    ]
+
+
+def _level(target: TargetReport) -> str:
+    topology = target.environment.topology if target.environment else None
+    return topology.last_level if topology else "L3"
+
+
+def _repetitions(cell: WaitCell) -> str:
+    """Return the traced repetitions: `2 traced repetitions of each kernel`."""
+    numbers = cell.repetitions
+    if len(numbers) > 1 and len(set(numbers.values())) == 1:
+        return f"{count(next(iter(numbers.values())), 'traced repetition')} of each kernel"
+    each = [f"{count(number_of, 'traced repetition')} of the {arm}" for arm, number_of in sorted(numbers.items())]
+    return " and ".join(each) or "no traced repetition"
