@@ -1,6 +1,6 @@
 import { screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
-import type { TargetReport } from "@/api/types";
+import type { TargetReport, WaitCell } from "@/api/types";
 import { renderPart } from "@/testing/render";
 import { makeReport } from "@/testing/report";
 import { Waits } from "./Waits";
@@ -19,8 +19,8 @@ test("each function has its number of work items, bounds of its times, and where
 });
 
 test("a kernel that cannot count leaves its reason instead of a table", async () => {
-  const [cell] = emulated.waits;
-  const lacking = { ...cell!, works: [], functions: 0, repetitions: {}, notes: ["candidate: no such event"] };
+  const [cell] = emulated.waits as [WaitCell];
+  const lacking = { ...cell, works: [], functions: 0, repetitions: {}, notes: ["candidate: no such event"] };
   await renderPart(<Waits target={{ ...emulated, waits: [lacking] }} />);
   expect(screen.queryByRole("table", { hidden: true })).toBeNull();
   expect(screen.getByText("HIGH scope=system, candidate: no such event.")).toBeTruthy();
