@@ -141,6 +141,20 @@ def test_no_work_is_lost_when_cpus_go_and_come(lab: Lab, report: dict[str, Any])
     assert all(time > 0 for time in values(rows, "rebind_mean_us").values())
 
 
+def test_packets_pass_the_tunnel_and_none_is_lost(lab: Lab, report: dict[str, Any]) -> None:
+    rows = samples(lab, report, "wireguard")
+    assert target(report, "wireguard")["unsupported"] == []
+    received = values(rows, "recv")
+    assert {key[2] for key in received} == {"tcp-one-stream", "udp-1392"}
+    assert {key[3] for key in received} == {"unbound_cpus=default", "unbound_cpus=half"}
+    assert all(mbits > 0 for mbits in received.values())
+    assert set(values(rows, "packets_lost").values()) == {0}
+    # Each packet is encrypted once and decrypted once, so two works serve it at most.
+    assert all(0 < works <= 2000 for works in values(rows, "crypt_works_per_1000_packets").values())
+    assert all(works >= 2 for works in values(rows, "handshake_works").values()), "one sent and one received"
+    assert all(0 <= share <= 100 for share in values(rows, "local_cpu_share").values())
+
+
 def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> None:
     found = target(report, "fan-out")
     cpus = len(found["environment"]["topology"]["l3"])
@@ -152,7 +166,7 @@ def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> Non
 
 
 def test_every_plan_records_a_workqueue_series(report: dict[str, Any]) -> None:
-    for plan in ("aio-migration", "netperf-stream", "fan-out", "isolation", "hotplug"):
+    for plan in ("aio-migration", "netperf-stream", "fan-out", "isolation", "hotplug", "wireguard"):
         cells = target(report, plan)["workqueues"]
         assert {cell["source"] for cell in cells} == {"stats"}, plan
         assert {series["arm"] for cell in cells for series in cell["series"]} == {"baseline", "candidate"}
