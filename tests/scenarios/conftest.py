@@ -52,6 +52,7 @@ REDUCED_PARAMETERS = {
     "isolation": {"changes": 3, "spin_s": 1},
     "hotplug": {"cycles": 6},
     "wireguard": {"runtime_s": 1, "traced_runtime_s": 1},
+    "hackbench": {"loops": 40},
 }
 """Parameters of the emulated profiles that shorten the tests. Shares that vary by chance need some hundred works."""
 
@@ -309,6 +310,7 @@ def submit_each_plan(lab: Lab, device_type: str) -> int:
         *("--target", f"isolation@{device_type}", "--target", f"hotplug@{device_type}"),
         *("--target", f"wireguard@{device_type}", *scenarios("tcp-one-stream", "udp-1392")),
         *("--setting", "unbound_cpus=default", "--setting", "unbound_cpus=half"),
+        *("--target", f"hackbench@{device_type}", *scenarios("pipes", "sockets-loaded")),
         *("--target", f"fan-out@{device_type}", "--scenario", "ONE", "--scenario", "FOURFOLD"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
     )

@@ -155,6 +155,17 @@ def test_packets_pass_the_tunnel_and_none_is_lost(lab: Lab, report: dict[str, An
     assert all(0 <= share <= 100 for share in values(rows, "local_cpu_share").values())
 
 
+def test_messages_wake_their_receivers(lab: Lab, report: dict[str, Any]) -> None:
+    rows = samples(lab, report, "hackbench")
+    assert target(report, "hackbench")["unsupported"] == []
+    switches = values(rows, "context_switches_per_1000_messages")
+    assert {scenario for _, _, scenario, *_ in switches} == {"pipes", "sockets-loaded"}
+    assert all(count > 0 for count in (*switches.values(), *values(rows, "wakeups_per_1000_messages").values()))
+    medians, tails = values(rows, "wakeup_p50_us"), values(rows, "wakeup_p99_us")
+    assert all(0 <= median <= tails[key] for key, median in medians.items())
+    assert set(values(rows, "works_lost").values()) == {0}
+
+
 def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> None:
     found = target(report, "fan-out")
     cpus = len(found["environment"]["topology"]["l3"])
@@ -166,7 +177,7 @@ def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> Non
 
 
 def test_every_plan_records_a_workqueue_series(report: dict[str, Any]) -> None:
-    for plan in ("aio-migration", "netperf-stream", "fan-out", "isolation", "hotplug", "wireguard"):
+    for plan in ("aio-migration", "netperf-stream", "fan-out", "isolation", "hotplug", "wireguard", "hackbench"):
         cells = target(report, plan)["workqueues"]
         assert {cell["source"] for cell in cells} == {"stats"}, plan
         assert {series["arm"] for cell in cells for series in cell["series"]} == {"baseline", "candidate"}
