@@ -55,6 +55,8 @@ REDUCED_PARAMETERS = {
     "isolation": {"changes": 3, "spin_s": 1},
     "hotplug": {"cycles": 6},
     "xfs-inodegc": {"files": 100, "traced_files": 100},
+    "wireguard": {"runtime_s": 1, "traced_runtime_s": 1},
+    "hackbench": {"loops": 40},
 }
 """Parameters of the emulated profiles that shorten the tests. Shares that vary by chance need some hundred works."""
 
@@ -316,6 +318,7 @@ def submit_each_plan(lab: Lab, device_type: str) -> int:
         *("--target", f"max-active@{device_type}", "--setting", "max_active=4"),
         *("--target", f"isolation@{device_type}", "--target", f"hotplug@{device_type}"),
         *("--target", f"xfs-inodegc@{device_type}"),
+        *("--target", f"hackbench@{device_type}", *scenarios("pipes", "sockets-loaded")),
         *("--target", f"fan-out@{device_type}", "--scenario", "ONE", "--scenario", "FOURFOLD"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
     )

@@ -15,7 +15,16 @@ import pytest
 
 from wqlab_contracts.enums import ArtifactKind
 
-from .conftest import BIG_LITTLE, NOOP, REDUCED_PARAMETERS, WORK_LATENCY, Lab, comparisons, submit_each_plan
+from .conftest import (
+    BIG_LITTLE,
+    NOOP,
+    REDUCED_PARAMETERS,
+    WORK_LATENCY,
+    Lab,
+    comparisons,
+    scenarios,
+    submit_each_plan,
+)
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
 STREAM = re.compile(
@@ -172,6 +181,40 @@ def test_unlinked_inodes_are_freed_where_they_were_unlinked(lab: Lab, report: di
     assert all(rate > 0 for rate in values(rows, "files_per_second").values())
 
 
+@pytest.mark.nightly
+def test_packets_pass_the_tunnel_and_none_is_lost(lab: Lab) -> None:
+    """In the nightly suite, because it builds kernels of another recipe."""
+    report = lab.finish(
+        lab.submit(
+            *("--mbox", str(NOOP), "--blocks", "1", "--recipe", "subsystems"),
+            *("--target", "wireguard@tiny", *scenarios("tcp-one-stream", "udp-1392")),
+            *("--setting", "unbound_cpus=default", "--setting", "unbound_cpus=half"),
+        )
+    )
+    rows = samples(lab, report, "wireguard")
+    assert target(report, "wireguard")["unsupported"] == []
+    received = values(rows, "recv")
+    assert {key[2] for key in received} == {"tcp-one-stream", "udp-1392"}
+    assert {key[3] for key in received} == {"unbound_cpus=default", "unbound_cpus=half"}
+    assert all(mbits > 0 for mbits in received.values())
+    assert set(values(rows, "packets_lost").values()) == {0}
+    # Each packet is encrypted once and decrypted once, so two works serve it at most.
+    assert all(0 < works <= 2000 for works in values(rows, "crypt_works_per_1000_packets").values())
+    assert all(works >= 2 for works in values(rows, "handshake_works").values()), "one sent and one received"
+    assert all(0 <= share <= 100 for share in values(rows, "local_cpu_share").values())
+
+
+def test_messages_wake_their_receivers(lab: Lab, report: dict[str, Any]) -> None:
+    rows = samples(lab, report, "hackbench")
+    assert target(report, "hackbench")["unsupported"] == []
+    switches = values(rows, "context_switches_per_1000_messages")
+    assert {scenario for _, _, scenario, *_ in switches} == {"pipes", "sockets-loaded"}
+    assert all(count > 0 for count in (*switches.values(), *values(rows, "wakeups_per_1000_messages").values()))
+    medians, tails = values(rows, "wakeup_p50_us"), values(rows, "wakeup_p99_us")
+    assert all(0 <= median <= tails[key] for key, median in medians.items())
+    assert set(values(rows, "works_lost").values()) == {0}
+
+
 def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> None:
     found = target(report, "fan-out")
     cpus = len(found["environment"]["topology"]["l3"])
@@ -183,7 +226,7 @@ def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> Non
 
 
 def test_every_plan_records_a_workqueue_series(report: dict[str, Any]) -> None:
-    for plan in ("aio-migration", "netperf-stream", "fan-out", "isolation", "hotplug", "xfs-inodegc"):
+    for plan in ("aio-migration", "netperf-stream", "fan-out", "isolation", "hotplug", "xfs-inodegc", "hackbench"):
         cells = target(report, plan)["workqueues"]
         assert {cell["source"] for cell in cells} == {"stats"}, plan
         assert {series["arm"] for cell in cells for series in cell["series"]} == {"baseline", "candidate"}

@@ -47,17 +47,17 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
 
 
 def operations(records: Records) -> dict[str, Operations]:
-    return {"messages": Operations(_whole(read_netperf(records), "LOCAL_SEND_CALLS"), "message")}
+    return {"messages": Operations(whole(read_netperf(records), "LOCAL_SEND_CALLS"), "message")}
 
 
-def read_netperf(records: Records) -> dict[str, str]:
-    """Read the `NAME=value` lines of netperf's `-k` output.
+def read_netperf(records: Records, frame: str = "netperf") -> dict[str, str]:
+    """Read the `NAME=value` lines of netperf's `-k` output in a frame.
 
     Raises NotMeasured for a run that sent nothing, ended early, or whose counts contradict each other.
     """
-    lines = (line.partition("=") for line in records.frame("netperf"))
+    lines = (line.partition("=") for line in records.frame(frame))
     found = {name: value.strip() for name, equals, value in lines if equals}
-    if not _whole(found, "LOCAL_SEND_CALLS") or not _whole(found, "LOCAL_BYTES_SENT"):
+    if not whole(found, "LOCAL_SEND_CALLS") or not whole(found, "LOCAL_BYTES_SENT"):
         raise NoSamples("netperf sent no message")
     _check_work(found, records.command or "")
     return found
@@ -65,11 +65,11 @@ def read_netperf(records: Records) -> dict[str, str]:
 
 def _check_work(netperf: dict[str, str], command: str) -> None:
     """Raise NotMeasured unless the stream ran for the requested time and its bytes are those of its messages."""
-    calls, sent = _whole(netperf, "LOCAL_SEND_CALLS"), _whole(netperf, "LOCAL_BYTES_SENT")
-    arrived = _whole(netperf, "REMOTE_BYTES_RECVD")
+    calls, sent = whole(netperf, "LOCAL_SEND_CALLS"), whole(netperf, "LOCAL_BYTES_SENT")
+    arrived = whole(netperf, "REMOTE_BYTES_RECVD")
     if not arrived:
         raise NotMeasured(f"netperf sent {sent} bytes, and none arrived")
-    if (duration := _DURATION.search(command)) and _figure(netperf, "ELAPSED_TIME") < MIN_TIME_SHARE * int(duration[1]):
+    if (duration := _DURATION.search(command)) and figure(netperf, "ELAPSED_TIME") < MIN_TIME_SHARE * int(duration[1]):
         raise NotMeasured(f"netperf ran for {netperf['ELAPSED_TIME']} of {duration[1]} s")
     if message := _MESSAGE.search(command):
         size = int(message[1])
@@ -81,7 +81,7 @@ def _check_work(netperf: dict[str, str], command: str) -> None:
 
 
 def _traced(records: Records) -> dict[str, float | Unsupported]:
-    thousands = _whole(read_netperf(records), "LOCAL_SEND_CALLS") / 1000
+    thousands = whole(read_netperf(records), "LOCAL_SEND_CALLS") / 1000
     unsupported = dict(records.unsupported)
     found: dict[str, float | Unsupported] = {
         name: records.value(name) / thousands
@@ -114,7 +114,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
     netperf = read_netperf(records)
     if (units := netperf.get("THROUGHPUT_UNITS")) != UNITS:
         raise NotMeasured(f"netperf counts in {units or 'no known unit'}, not in {UNITS}")
-    thousands = _whole(netperf, "LOCAL_SEND_CALLS") / 1000
+    thousands = whole(netperf, "LOCAL_SEND_CALLS") / 1000
     unsupported = dict(records.unsupported)
     found: dict[str, float | Unsupported] = {
         name: records.value(name) / thousands
@@ -122,20 +122,22 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         if name not in unsupported
     }
     return found | {
-        "recv": _figure(netperf, "REMOTE_RECV_THROUGHPUT"),
-        "send": _figure(netperf, "LOCAL_SEND_THROUGHPUT"),
+        "recv": figure(netperf, "REMOTE_RECV_THROUGHPUT"),
+        "send": figure(netperf, "LOCAL_SEND_THROUGHPUT"),
         "idle_share": 100.0 - records.value("cpu_utilisation"),
     }
 
 
-def _figure(netperf: dict[str, str], name: str) -> float:
+def figure(netperf: dict[str, str], name: str) -> float:
+    """Return a rate or time of netperf's output. Raises NotMeasured if it is missing or implausible."""
     try:
         return number(netperf[name])
     except (KeyError, ValueError) as error:
         raise NotMeasured(f"netperf's {name}: {error}") from None
 
 
-def _whole(netperf: dict[str, str], name: str) -> int:
+def whole(netperf: dict[str, str], name: str) -> int:
+    """Return a count of netperf's output. Raises NotMeasured if it is missing or implausible."""
     try:
         return count(netperf[name])
     except (KeyError, ValueError) as error:
