@@ -65,6 +65,7 @@ def test_each_boot_keeps_its_profile(lab: Lab, report: dict[str, Any]) -> None:
     assert len(kept) == len(set(kept)) == 4
 
 
+@pytest.mark.nightly
 def test_second_submission_has_the_same_counts(lab: Lab, report: dict[str, Any]) -> None:
     again = lab.finish(lab.submit("--mbox", str(EXAMPLE), *COUNTED_TARGET, "--blocks", "1"))
     first = counts(lab, report, block=0)
