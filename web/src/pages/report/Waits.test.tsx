@@ -12,7 +12,16 @@ test("each function has its number of work items, bounds of its times, and where
   const table = screen.getByRole("table", { hidden: true });
   const [, first] = within(table).getAllByRole("row", { hidden: true });
   const texts = [...(first as HTMLElement).querySelectorAll("th, td")].map(cell => cell.textContent);
-  expect(texts).toEqual(["kcryptd_crypt", "baseline", "747", "≤ 64", "≤ 16384", "12.5 %", "25.0 %", "not counted"]);
+  expect(texts).toEqual([
+    "kcryptd_crypt",
+    "baseline",
+    "747",
+    "≤ 64",
+    "≤ 16384",
+    "12.5 %",
+    "25.0 %",
+    "not counted",
+  ]);
   expect(screen.getByText(/upper ends of histogram buckets.*times are values only/)).toBeTruthy();
   expect(screen.getAllByText(/6 traced repetitions of each kernel/)).not.toEqual([]);
   expect(screen.getByText("7 less busy functions not shown.")).toBeTruthy();
