@@ -67,7 +67,7 @@ trace_stop() { # remove the triggers, so that later repetitions do not pay for t
 # Each line of a histogram is `{ KEY: VALUE } hitcount: N`; `Dropped` counts events that found no free entry.
 reduce_delays() { # print the histogram as lines `MICROSECONDS COUNT`, three digits of each, and a record if it was full
 	$AWK '
-	/^{ *us:/ {
+	/^[{] *us:/ {
 		gsub(/[{}:,]/, " "); us = $2 + 0
 		# Two CPUs may disagree on the time, so that a task starts before it is woken: that is 0 us, not 2^64.
 		if (us > 1e15) us = 0
@@ -81,7 +81,7 @@ reduce_delays() { # print the histogram as lines `MICROSECONDS COUNT`, three dig
 }
 
 reduce_moves() {
-	$AWK '/^{.*hitcount:/ { n += $NF } END { printf "value\tmigrations\t%d\n", n }' "$INSTANCE/events/sched/sched_migrate_task/hist" >&3
+	$AWK '/^[{].*hitcount:/ { n += $NF } END { printf "value\tmigrations\t%d\n", n }' "$INSTANCE/events/sched/sched_migrate_task/hist" >&3
 }
 
 # --- measuring ---
@@ -104,6 +104,7 @@ workload() {
 	if [ "$BESIDE" = load ]; then
 		under_load &
 		load=$!
+		sleep 0.2 # nothing reports that the load has begun
 	fi
 	before=$(cpu_times)
 	window begin

@@ -1,7 +1,7 @@
 """Parser hackbench: each value is correct or not measured.
 
-The untraced output of pipes was recorded on an emulated device with Linux 6.12.117 on a busy host. The rest is written
-by hand, as the script prints it.
+Files in `recorded` are from emulated devices with Linux 6.12.117 on a busy host. The rest is written by hand, as the
+script prints it.
 """
 
 from __future__ import annotations
@@ -101,6 +101,24 @@ def test_recorded_output_is_read() -> None:
         "time_s": 34.74,
         "works_lost": 0,
         "cpu_utilisation": 0.619,
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "wakeups", "median", "longest"),
+    [("hackbench-1cpu-pipes.txt", 11, 718000, 1420000), ("hackbench-1cpu-sockets-loaded.txt", 17, 16800, 639000)],
+)
+def test_recorded_wakeups_are_read(file: str, wakeups: int, median: int, longest: int) -> None:
+    """A device with one CPU, so without migrations; the second beside a load of 180 works."""
+    text = (RECORDED / file).read_text()
+    found = collect(text, "hackbench", plan("hackbench"), device(1, 1), True)
+    assert (found.failure, found.unsupported) == (None, [])
+    assert found.values == {
+        "wakeups_per_1000_messages": wakeups / 0.32,
+        "migrations_per_1000_messages": 0,
+        "wakeup_p50_us": median,
+        "wakeup_p99_us": longest,
+        "wakeup_p999_us": longest,
     }
 
 
