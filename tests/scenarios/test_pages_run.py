@@ -164,6 +164,7 @@ def test_owner_cancels_and_retries_a_submission(lab: Lab, person: MakePerson) ->
             expect(page.get_by_text(f"retry of {first}")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_failing_device_is_shown_and_its_run_moves(lab: Lab, person: MakePerson) -> None:
     """The device fails in its only boot. Without a reload the page shows the run on the other device."""
     client = lab.client()

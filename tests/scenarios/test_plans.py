@@ -269,6 +269,7 @@ def facts(report: dict[str, Any], plan: str) -> dict[str, str]:
     return dict(target(report, plan)["environment"]["facts"])
 
 
+@pytest.mark.nightly
 def test_workloads_run_where_they_are_declared(lab: Lab, bound: tuple[int, int]) -> None:
     """On two nodes of CPUs 0-1,4-5 and 2-3,6-7: the scripts read back what the kernel made of it, and say so."""
     placed, streams = bound
