@@ -96,7 +96,10 @@ def parse_buckets(text: str) -> dict[int, int]:
 
 
 def percentile(buckets: Mapping[int, int], percent: int) -> int:
-    """Return the upper end of the bucket with the percentile, in microseconds. Raises ValueError without events."""
+    """Return a percentile in microseconds, as the upper end of its histogram bucket.
+
+    Raises ValueError if there are no events.
+    """
     seen, events = 0, sum(buckets.values())
     for exponent in sorted(buckets):
         seen += buckets[exponent]

@@ -9,22 +9,22 @@ from ..messages import Message
 
 
 class WaitedWork(Message):
-    """Work items of one function on one arm."""
+    """How long the work items of one work function waited with one of the two kernels."""
 
     function: str
     arm: Arm
     items: float
-    """Work items of a traced repetition, the mean of all."""
+    """Mean number of work items in a traced repetition."""
     p50_us: int
-    """Upper end of the histogram bucket with the median, a power of two in microseconds. Half of it is the lower."""
+    """Median time from queueing to start, in microseconds: the upper end of its histogram bucket, a power of two."""
     p99_us: int
-    """The same of the 99th percentile."""
+    """99th percentile of that time, also as the upper end of its bucket."""
     same_cpu: float | None = None
     """Percentage that started on the CPU that queued them; null if places were not counted."""
     same_l3: float | None = None
-    """Percentage that started in the last-level cache domain of that CPU, that CPU included."""
+    """Percentage that started on a CPU that shares the last-level cache with the queueing CPU, itself included."""
     same_node: float | None = None
-    """Percentage that started on the NUMA node of that CPU, that CPU included."""
+    """Percentage that started on a CPU of the NUMA node of the queueing CPU, itself included."""
 
 
 class WaitCell(Message):
@@ -37,6 +37,6 @@ class WaitCell(Message):
     works: list[WaitedWork]
     """The busiest functions first, each with both arms."""
     functions: int = Field(ge=0)
-    """Number of functions with work items, those that are not shown included."""
+    """Number of work functions that had work items; `works` shows only the busiest of them."""
     notes: list[str] = Field(default_factory=list)
-    """What was not counted, and why."""
+    """Sentences that name events which could not be counted, each with its reason."""

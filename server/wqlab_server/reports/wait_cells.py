@@ -16,7 +16,7 @@ MAX_FUNCTIONS = 6
 
 @dataclass
 class _Function:
-    """Work items of one function on one arm, in all repetitions."""
+    """Sums over all repetitions, for one work function and one of the two kernels."""
 
     items: int = 0
     buckets: Counter[int] = field(default_factory=Counter)

@@ -117,7 +117,7 @@ def test_device_gets_each_module_or_reason_for_its_absence(tmp_path: Path) -> No
 
 
 def archive_of(folder: Path, members: dict[str, bytes]) -> Kernel:
-    """A kernel whose own modules are these members of an archive."""
+    """Return a kernel with an archive of modules that has these members."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, content in members.items():

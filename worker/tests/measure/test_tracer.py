@@ -287,13 +287,13 @@ def test_a_kernel_without_an_event_counts_the_others(folder: Path) -> None:
 
 @pytest.fixture
 def measured(folder: Path) -> Path:
-    """The same device, with the instance of the monitor."""
+    """Return a device whose tracefs has the instance that the monitor uses."""
     shutil.move(folder / "tracing/instances/wqlab-traced", folder / "tracing/instances/wqlab-waits")
     return folder
 
 
 def waits(folder: Path, **environment: str) -> list[str] | None:
-    """Return the lines of the waits; the series follows them."""
+    """Return the lines about waits that the monitor prints before its series."""
     done = run(folder, "monitor.sh", **environment)
     assert done.returncode == 3
     output, series = monitor.split_output(done.stdout)

@@ -1,4 +1,4 @@
-"""`load_module` of the plans' scripts: modules of the kernel, those that they need, and why one is not loaded."""
+"""The shell function `load_module`, by which plans load a kernel module after the modules that it depends on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ INSMOD = 'insmod() { echo "$*" >>"$WORK/inserted"; }\n'
 
 
 def load(folder: Path, files: dict[str, str], insmod: str = INSMOD) -> tuple[list[str], dict[str, str]]:
-    """Load module `outer` with these files of the plan. Return the calls of insmod and the reasons by metric."""
+    """Call `load_module outer` in a folder with these files.
+
+    Return the arguments of each call of insmod, and metric -> reason of what the script reports as unsupported.
+    """
     plan = folder / "files"
     plan.mkdir()
     for name, text in files.items():

@@ -1,4 +1,4 @@
-"""Plan wireguard: what its script reads from the tracer, the interfaces and the mask of unbound workqueues."""
+"""Script of plan wireguard: its readings of traces, interface counters and the cpumask of unbound workqueues."""
 
 from __future__ import annotations
 

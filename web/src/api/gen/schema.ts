@@ -8695,7 +8695,7 @@ export interface components {
         };
         /**
          * WaitedWork
-         * @description Work items of one function on one arm.
+         * @description How long the work items of one work function waited with one of the two kernels.
          */
         WaitedWork: {
             arm: components["schemas"]["Arm"];

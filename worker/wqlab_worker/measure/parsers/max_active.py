@@ -48,7 +48,7 @@ COUNTS = (
 _REQUEST = LinearPattern(r"shape=(\w+) kind=(\w+) max_active=(\d+)")
 
 Result = dict[str, int]
-"""Result of a request: COUNTS by name."""
+"""The module's result for one request: name of the count, as in COUNTS -> count."""
 
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
