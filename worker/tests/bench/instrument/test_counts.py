@@ -19,7 +19,11 @@ SLOTS, PAGES = 16, 32
 
 @pytest.fixture(
     scope="module",
-    params=[("x86_64", INSTALLED), ("arm64", INSTALLED), pytest.param(("x86_64", NEWER), marks=pytest.mark.nightly)],
+    params=[
+        ("x86_64", INSTALLED),
+        pytest.param(("arm64", INSTALLED), marks=pytest.mark.nightly),
+        pytest.param(("x86_64", NEWER), marks=pytest.mark.nightly),
+    ],
     ids="-".join,
 )
 def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[boots.Machine]:
