@@ -134,6 +134,8 @@ else
     mkdir -p "$WQLAB_CACHE" "$WQLAB_STATE"
 fi
 make_python
+# The lab's user cannot write compiled modules into the checkout, and would compile them at each start of a program.
+.venv/bin/python -m compileall -q -j 0 ./*/wqlab_*
 [ -n "$pages" ] || exit 0
 # The lab's user builds pages and documentation in its cache, once per content.
 lab/as-user.sh python -m wqlab_lab.web build >/dev/null

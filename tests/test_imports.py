@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -201,3 +203,17 @@ def test_pure_modules_touch_no_session_clock_or_network(module: str) -> None:
     for file in files:
         reached = {name.split(".")[0] for name in imports(file, package)}
         assert not reached & {"sqlalchemy", "httpx", "time", "socket", "celery", "fastapi"}, file
+
+
+def test_commands_start_without_numpy() -> None:
+    """It takes a second to import; the two commands that compute import it themselves."""
+    program = "import sys, wqlab_client.cli; sys.exit(' '.join({'numpy', 'scipy'} & set(sys.modules)) or 0)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"wqlab_client.cli imports {done.stderr}"
+
+
+def test_server_starts_without_scipy_stats() -> None:
+    """The module takes longer to import than the server's own code; scipy.special has the same distributions."""
+    program = "import sys, wqlab_server.app; sys.exit('scipy.stats' in sys.modules and 'scipy.stats')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"wqlab_server.app imports {done.stderr}"

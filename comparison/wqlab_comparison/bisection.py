@@ -14,7 +14,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 CONFIDENCE = 0.95
 """Probability at which a bisection ends."""
@@ -186,11 +185,14 @@ def plain_boots(commits: int, blocks: int, change: Shift | Crash) -> int:
 
 
 def _log_likelihoods(change: Shift | Crash, seen: Observation) -> tuple[float, float]:
-    """Return the logarithms of the likelihood of an observation if the commit has the change, and if it has not."""
+    """Return the logarithms of the likelihood of an observation if the commit has the change, and if it has not.
+
+    Both lack the same constant.
+    """
     if isinstance(change, Shift) and isinstance(seen, Measurement | Confirmation):
         shifted = [(value - change.effect) / change.deviation for value in seen.differences]
         equal = [value / change.deviation for value in seen.differences]
-        bad, good = (float(stats.t.logpdf(each, _DEGREES).sum()) for each in (shifted, equal))
+        bad, good = (_log_density(each) for each in (shifted, equal))
     elif isinstance(change, Crash) and isinstance(seen, Boots | ConfirmationBoots):
         bad = seen.passed * math.log(max(1 - change.rate, _DOUBT)) + seen.failed * math.log(change.rate)
         good = seen.failed * math.log(_DOUBT)
@@ -198,3 +200,8 @@ def _log_likelihoods(change: Shift | Crash, seen: Observation) -> tuple[float, f
         raise TypeError("measurements belong to a shift, and boots to a crash")
     most = max(bad, good)
     return most + math.log(math.exp(bad - most) + _DOUBT), most + math.log(math.exp(good - most) + _DOUBT)
+
+
+def _log_density(values: Sequence[float]) -> float:
+    """Return the logarithm of the values' density under Student's t distribution, without its constant factor."""
+    return -(_DEGREES + 1) / 2 * sum(math.log1p(value * value / _DEGREES) for value in values)

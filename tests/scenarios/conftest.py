@@ -69,6 +69,7 @@ class Lab:
         self.data = data
         self.git_url = git_url
         """URL of a user's git server; it serves the repository in `WQLAB_LOCAL_GIT_PATHS` as linux.git."""
+        self._reports: dict[int, dict[str, Any]] = {}
 
     @property
     def url(self) -> str:
@@ -103,10 +104,11 @@ class Lab:
         return int(json.loads(self.wqlab("submit", "--json", *arguments))["id"])
 
     def finish(self, submission: int, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
-        """Wait until a submission is finished and return its JSON report."""
-        self.wqlab("watch", str(submission), codes=codes)
-        report: dict[str, Any] = json.loads(self.wqlab("report", str(submission), "--format", "json"))
-        return report
+        """Wait until a submission is finished and return its JSON report, the same one at each call."""
+        if submission not in self._reports:
+            self.wqlab("watch", str(submission), codes=codes)
+            self._reports[submission] = json.loads(self.wqlab("report", str(submission), "--format", "json"))
+        return self._reports[submission]
 
 
 class Topic:

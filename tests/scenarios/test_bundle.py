@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import EXAMPLE, SERIES, Lab
+from .conftest import SERIES, Lab
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 
 
 @pytest.fixture(scope="module")
-def bundle(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    submission = lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@lone", "--blocks", "1")
-    lab.finish(submission)
+def bundle(lab: Lab, submissions: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tripled = submissions["tripled"]
+    lab.finish(tripled, codes=(1,))
     file = tmp_path_factory.mktemp("bundle") / "evidence.zip"
-    lab.wqlab("bundle", str(submission), "-o", str(file), "--kernels")
+    lab.wqlab("bundle", str(tripled), "-o", str(file), "--kernels")
     return file
 
 
@@ -31,7 +31,7 @@ def test_bundle_has_kernels_consoles_and_scripts(bundle: Path) -> None:
         (config,) = [archive.read(name) for name in names if "/baseline-" in name and name.endswith("/config")]
         (image,) = [name for name in names if "/candidate-" in name and name.endswith("/kernel")]
         assert archive.getinfo(image).file_size > 1_000_000
-    assert len(consoles) == 2, "one for each boot"
+    assert len(consoles) == 4, "one for each boot"
     assert all(b"Linux version 6.12" in console for console in consoles)
     assert b"CONFIG_SMP=y" in config
     assert any(name.endswith("/scripts/xfs-fsync.sh") for name in names)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from wqlab_comparison.canaries import BLOCKS
-from wqlab_comparison.canary_words import floor_text
 from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord
 from wqlab_contracts.api.devices import DeviceTypeView, DeviceView
 from wqlab_contracts.enums import DeviceHealth
@@ -109,6 +108,8 @@ def canaries(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what A/A comparisons say of devices: noise floor, false positive rate, and the smallest effects found."""
+    from wqlab_comparison.canaries import BLOCKS  # numpy and scipy take a second to import, which other commands avoid
+
     session = session_of(context)
     records = session.client.canaries(name, plan)
     if as_json:
@@ -120,15 +121,17 @@ def canaries(
     session.output.lines([Text(f"{one_line(record.line)}.") for record in records])
     session.output.table(
         ("DEVICE", "PLAN", "ARMS", "METRIC", "FLOOR", *(f"{blocks} BLOCKS" for blocks in BLOCKS), "CALLED DIFFERENT"),
-        [_canary_row(record, metric) for record in records for metric in record.metrics],
+        [_canary_row(record, metric, BLOCKS) for record in records for metric in record.metrics],
     )
 
 
-def _canary_row(record: CanaryRecord, metric: CanaryMetric) -> list[Text | str]:
+def _canary_row(record: CanaryRecord, metric: CanaryMetric, sizes_shown: Sequence[int]) -> list[Text | str]:
+    from wqlab_comparison.canary_words import floor_text
+
     sizes = {each.blocks: each.effect for each in metric.effects}
     effects = [
         "any" if metric.floor is None else "none" if (size := sizes.get(blocks)) is None else f"{size:.3g}"
-        for blocks in BLOCKS
+        for blocks in sizes_shown
     ]
     rate = metric.false_positives
     called = f"{rate.called_different} of {rate.comparisons}" if rate.comparisons else "no noise"

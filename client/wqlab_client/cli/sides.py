@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rich.text import Text
 
-from wqlab_comparison.words import number, places
 from wqlab_contracts.api.any_comparison import AnyComparison, ComparedFigure, ComparedSide
 
 from ..errors import UsageError
@@ -65,6 +64,8 @@ def _side(side: ComparedSide) -> str:
 
 
 def _row(figure: ComparedFigure) -> tuple[str, str, str, str]:
+    from wqlab_comparison.words import number, places  # numpy and scipy take a second to import
+
     settings = " | ".join(dict.fromkeys(each for each in figure.settings if each))
     types = " | ".join(dict.fromkeys(figure.device_types))
     name = " ".join(part for part in (figure.plan, types, figure.scenario, settings, figure.metric) if part)

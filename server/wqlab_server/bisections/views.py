@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -169,7 +169,7 @@ def _estimate(
     freedom = sum(len(group) - 1 for group in line.noise if len(group) > 1)
     if not isinstance(change, Shift) or not freedom or (line.ends is not None and line.ends.exact):
         return _effect(mean, scale), None
-    half = float(stats.t.ppf(0.975, freedom)) * change.deviation / math.sqrt(len(differences))
+    half = float(stdtrit(freedom, 0.975)) * change.deviation / math.sqrt(len(differences))
     return _effect(mean, scale), (_effect(mean - half, scale), _effect(mean + half, scale))
 
 
