@@ -69,7 +69,17 @@ def lists(seen: dict[str, str], ending: str) -> set[str]:
     return {content for path, content in seen.items() if path.endswith(ending)}
 
 
-@pytest.mark.parametrize("name", sorted(TYPES))
+MANY_CPUS = 32
+"""A device type with more CPUs takes a minute to boot, and is tested by night."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.nightly] if TYPES[name].topology.cpus > MANY_CPUS else [])
+        for name in sorted(TYPES)
+    ],
+)
 def test_kernel_sees_topology(name: str, release: str, tmp_path: Path) -> None:
     device_type = TYPES[name]
     expected = device_type.topology
