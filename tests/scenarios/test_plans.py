@@ -27,6 +27,7 @@ from .conftest import (
 )
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
+VERIFY = ("default", "tasklet")
 STREAM = re.compile(
     r"^command\tnetperf [^\n]*-t (?P<protocol>TCP|UDP)_STREAM [^\n]*-m (?P<message>\d+) .*?"
     r"^LOCAL_BYTES_SENT=(?P<sent>\d+)$.*?^REMOTE_BYTES_RECVD=(?P<arrived>\d+)$",
@@ -202,6 +203,47 @@ def test_packets_pass_the_tunnel_and_none_is_lost(lab: Lab) -> None:
     assert all(0 < works <= 2000 for works in values(rows, "crypt_works_per_1000_packets").values())
     assert all(works >= 2 for works in values(rows, "handshake_works").values()), "one sent and one received"
     assert all(0 <= share <= 100 for share in values(rows, "local_cpu_share").values())
+
+
+@pytest.mark.nightly
+def test_pages_are_verified_and_decompressed(lab: Lab) -> None:
+    """In the nightly suite, because it builds kernels of another recipe."""
+    settings = [f"sync_decompress={sync},verify={verify}" for sync in ("default", "off") for verify in VERIFY]
+    report = lab.finish(
+        lab.submit(
+            *("--mbox", str(NOOP), "--blocks", "1", "--recipe", "subsystems"),
+            *("--target", "verity-erofs@tiny", *scenarios("verity-one", "erofs-fourfold")),
+            *(word for setting in settings for word in ("--setting", setting)),
+        )
+    )
+    rows = samples(lab, report, "verity-erofs")
+    assert target(report, "verity-erofs")["unsupported"] == []
+    rates = values(rows, "reads_per_second")
+    assert {key[2:4] for key in rates} == {
+        (name, each) for name in ("verity-one", "erofs-fourfold") for each in settings
+    }
+    assert all(rate > 0 for rate in rates.values())
+    readers = values(rows, "readers")
+    assert {(key[2], number) for key, number in readers.items()} == {("verity-one", 1), ("erofs-fourfold", 8)}
+    verified, halves = values(rows, "verify_works_per_1000_reads"), values(rows, "bh_works_per_1000_reads")
+    for key, number in halves.items():
+        if key[3].endswith("verify=default"):
+            assert number == 0 and verified[key] >= 1000, "a work verifies each read"
+        else:
+            assert number >= 1000 and verified[key] <= number, "a work takes over what a bottom half gave up"
+    for (_, _, scenario, setting, _), number in values(rows, "decompress_works_per_1000_reads").items():
+        if scenario == "verity-one":
+            assert number == 0
+        elif setting.startswith("sync_decompress=off"):
+            assert number >= 1000, "kernels of this recipe do not count preemption, so erofs queues a work"
+        else:
+            assert number < 1000, "readers decompress, except at the beginning"
+    # Works that verify are per-CPU.
+    shares = values(rows, "local_cpu_share")
+    assert {share for key, share in shares.items() if key[2] == "verity-one"} == {100}
+    assert all(0 <= share <= 100 for share in shares.values())
+    [checked] = {text for name, text in facts(report, "verity-erofs").items() if name == "corruption check"}
+    assert checked.endswith("refused and reported (verify: default, tasklet)")
 
 
 def test_messages_wake_their_receivers(lab: Lab, report: dict[str, Any]) -> None:

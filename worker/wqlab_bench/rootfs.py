@@ -25,7 +25,7 @@ PACKAGES = (
     # The encoder of plan cmwq-load: 2.6 MB, most of it the C++ library.
     "mjpegtools", "libgcc-s1", "libmjpegutils-2.1-0", "libmpeg2encpp-2.1-0", "libstdc++6",
     # For plans of single subsystems: 2 MB.
-    "btrfs-progs", "erofs-utils", "liblz4-1", "rt-tests", "wireguard-tools",
+    "btrfs-progs", "coreutils", "erofs-utils", "liblz4-1", "rt-tests", "wireguard-tools",
 )  # fmt: skip
 
 PROGRAMS = {
@@ -38,6 +38,7 @@ PROGRAMS = {
     "usr/bin/mkfs.erofs": "usr/sbin/mkfs.erofs",
     "usr/bin/mpeg2enc": "usr/bin/mpeg2enc",
     "usr/bin/scp": "usr/bin/scp",
+    "usr/bin/split": "usr/bin/split",
     "usr/bin/chrt": "usr/bin/chrt",
     "usr/bin/taskset": "usr/bin/taskset",
     "usr/bin/wg": "usr/bin/wg",
