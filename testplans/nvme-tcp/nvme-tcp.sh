@@ -121,7 +121,7 @@ load() { # load nvme_tcp with SETTING_WQ_UNBOUND and read it back; false, with a
 	kind=$(queue_kind)
 	case $SETTING_WQ_UNBOUND in Y) wanted=unbound ;; *) wanted=per-CPU ;; esac
 	if [ "$loaded" = none ]; then
-		record unsupported '*' "module nvme_tcp of kernel $(uname -r) has no parameter wq_unbound, as before Linux 6.10"
+		record unsupported '*' "module nvme_tcp of kernel $(uname -r) has no parameter wq_unbound"
 	elif [ "$loaded" != "$SETTING_WQ_UNBOUND" ]; then
 		record unsupported '*' "kernel $(uname -r) has wq_unbound=$loaded when $SETTING_WQ_UNBOUND is requested"
 	elif [ "${kind:-$wanted}" != "$wanted" ]; then
