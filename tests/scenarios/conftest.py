@@ -57,6 +57,7 @@ REDUCED_PARAMETERS = {
     "xfs-inodegc": {"files": 100, "traced_files": 100},
     "wireguard": {"runtime_s": 1, "traced_runtime_s": 1},
     "verity-erofs": {"data_mib": 4, "reads": 128, "traced_reads": 128},
+    "nvme-tcp": {"total_ios": 200, "traced_ios": 200},
     "hackbench": {"loops": 40},
 }
 """Parameters of the emulated profiles that shorten the tests. Shares that vary by chance need some hundred works."""

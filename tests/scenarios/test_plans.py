@@ -246,6 +246,33 @@ def test_pages_are_verified_and_decompressed(lab: Lab) -> None:
     assert checked.endswith("refused and reported (verify: default, tasklet)")
 
 
+@pytest.mark.nightly
+def test_works_of_both_ends_carry_io_over_nvme_tcp(lab: Lab) -> None:
+    """In the nightly suite, because it builds kernels of another recipe. The script verifies the data."""
+    settings = ("wq_unbound=default", "wq_unbound=N", "wq_unbound=Y")
+    report = lab.finish(
+        lab.submit(
+            *("--mbox", str(NOOP), "--blocks", "1", "--recipe", "subsystems"),
+            *("--target", "nvme-tcp@tiny", *scenarios("read-1", "write-16")),
+            *(word for setting in settings for word in ("--setting", setting)),
+        )
+    )
+    rows = samples(lab, report, "nvme-tcp")
+    assert target(report, "nvme-tcp")["unsupported"] == []
+    rates = values(rows, "iops")
+    assert {key[2] for key in rates} == {"read-1", "write-16"}
+    assert {key[3] for key in rates} == set(settings)
+    assert all(rate > 0 for rate in rates.values())
+    medians, tails = values(rows, "latency_p50"), values(rows, "latency_p99")
+    assert all(0 < median <= tails[key] for key, median in medians.items())
+    both, of_host, of_target = (values(rows, f"{end}works_per_1000_ios") for end in ("", "host_", "target_"))
+    assert len(both) == 2 * len(settings) * 2, "of each kernel, in each setting and scenario"
+    for key, works in both.items():
+        assert min(of_host[key], of_target[key]) > 0, key
+        assert works == pytest.approx(of_host[key] + of_target[key], abs=0.1), key
+    assert all(0 <= share <= 100 for share in values(rows, "host_local_cpu_share").values())
+
+
 def test_messages_wake_their_receivers(lab: Lab, report: dict[str, Any]) -> None:
     rows = samples(lab, report, "hackbench")
     assert target(report, "hackbench")["unsupported"] == []
