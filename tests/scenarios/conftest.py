@@ -57,6 +57,7 @@ REDUCED_PARAMETERS = {
     "xfs-inodegc": {"files": 100, "traced_files": 100},
     "wireguard": {"runtime_s": 1, "traced_runtime_s": 1},
     "hackbench": {"loops": 40},
+    "btrfs": {"file_mib": 2, "traced_file_mib": 2, "old_mib": 4},
 }
 """Parameters of the emulated profiles that shorten the tests. Shares that vary by chance need some hundred works."""
 

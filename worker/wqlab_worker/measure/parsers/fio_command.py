@@ -1,7 +1,7 @@
 """Compare what fio did with what its command line asked for, so that no figure comes from work that was not done.
 
-Only the options of the plans are understood: size, bs, number_ios, numjobs, runtime with time_based, verify, fsync and
-iodepth.
+Only the options of the plans are understood: size, bs, number_ios, numjobs, runtime with time_based, verify with
+do_verify, fsync and iodepth.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Asked:
     operations: int = 0
     bytes: int = 0
     verified: bool = False
+    """Whether this run of fio itself reads back what it writes."""
     fsyncs: int = 0
     """Fewest fsyncs. fio issues none before its queue has been full once."""
 
@@ -76,7 +77,7 @@ def read_command(command: str) -> Asked | None:
             seconds=max(float(job["runtime"]) if "time_based" in job else 0.0 for job in jobs),
             operations=sum(each),
             bytes=sum(operations * _bytes(job["bs"]) for operations, job in zip(each, jobs, strict=True)),
-            verified=any("verify" in job for job in jobs),
+            verified=any("verify" in job and job.get("do_verify") != "0" for job in jobs),
             fsyncs=sum(_fsyncs(job) for job in jobs),
         )
     except (KeyError, ValueError) as error:
