@@ -252,6 +252,15 @@ trace_losses() { # print a record if any CPU's buffer lost events
 	[ "$lost" -eq 0 ] || record overrun "$lost"
 }
 
+trace_end() { # end a traced repetition: print the records that the plan's reduce_trace makes of its trace, and free the buffer
+	trace_write tracing_on 0
+	trace_write events/enable 0
+	trace_losses
+	reduce_trace
+	trace_reset
+	trace_write buffer_size_kb 1
+}
+
 window() { # track|begin|end: follow cache lines from here on (instrumented devices only), or begin or end what is counted
 	if [ "${WINDOW:-0}" != 0 ]; then wqmark "$1"; else "count_$1"; fi
 }

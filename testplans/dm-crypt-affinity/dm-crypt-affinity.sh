@@ -237,12 +237,7 @@ measure() {
 	elif [ "${TRACE:-0}" = 1 ]; then
 		if trace_start "$(basename "$folder" | tr '!' '/')"; then
 			workload "$TRACED_IOS"
-			trace_write tracing_on 0
-			trace_write events/enable 0
-			trace_losses
-			reduce_trace
-			trace_reset
-			trace_write buffer_size_kb 1
+			trace_end
 		fi
 	else
 		before=$(cpu_times)

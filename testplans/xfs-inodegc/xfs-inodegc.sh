@@ -146,12 +146,7 @@ measure() {
 	if [ "${TRACE:-0}" = 1 ]; then
 		trace_start || return 0
 		storm
-		trace_write tracing_on 0
-		trace_write events/enable 0
-		trace_losses
-		reduce_trace
-		trace_reset
-		trace_write buffer_size_kb 1
+		trace_end
 	else
 		before=$(cpu_times)
 		storm

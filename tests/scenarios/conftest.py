@@ -59,6 +59,7 @@ REDUCED_PARAMETERS = {
     "verity-erofs": {"data_mib": 4, "reads": 128, "traced_reads": 128},
     "nvme-tcp": {"total_ios": 200, "traced_ios": 200},
     "hackbench": {"loops": 40},
+    "btrfs": {"file_mib": 2, "traced_file_mib": 2, "old_mib": 4},
 }
 """Parameters of the emulated profiles that shorten the tests. Shares that vary by chance need some hundred works."""
 

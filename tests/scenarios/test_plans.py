@@ -273,6 +273,33 @@ def test_works_of_both_ends_carry_io_over_nvme_tcp(lab: Lab) -> None:
     assert all(0 <= share <= 100 for share in values(rows, "host_local_cpu_share").values())
 
 
+@pytest.mark.nightly
+def test_compressed_writes_start_works_of_btrfs_and_nothing_is_damaged(lab: Lab) -> None:
+    """In the nightly suite, because it builds kernels of another recipe.
+
+    The script fails if a scrub finds an error, or a block is read back with another content.
+    """
+    report = lab.finish(
+        lab.submit(
+            *("--mbox", str(NOOP), "--blocks", "1", "--recipe", "subsystems", "--target", "btrfs@tiny"),
+            *("--setting", "scope=default", "--setting", "scope=cpu"),
+        )
+    )
+    rows = samples(lab, report, "btrfs")
+    works = values(rows, "works_per_mib")
+    assert {key[2:4] for key in works} == {
+        (scenario, f"scope={scope}") for scenario in ("write", "write-scrub-balance") for scope in ("default", "cpu")
+    }
+    assert all(count > 0 for count in (*works.values(), *values(rows, "bandwidth").values()))
+    assert all(0 < share < 100 for share in values(rows, "stored_share").values())
+    assert all(0 <= share <= 100 for share in values(rows, "compressing_l3_share").values())
+    # One node: all workers are on it.
+    assert values(rows, "workers_per_node") == values(rows, "workers")
+    beside = [values(rows, name) for name in ("scrubs", "balances", "relocated_chunks")]
+    assert {key[2] for counted in beside for key in counted} == {"write-scrub-balance"}
+    assert all(count > 0 for counted in beside for count in counted.values())
+
+
 def test_messages_wake_their_receivers(lab: Lab, report: dict[str, Any]) -> None:
     rows = samples(lab, report, "hackbench")
     assert target(report, "hackbench")["unsupported"] == []

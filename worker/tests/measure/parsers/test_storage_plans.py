@@ -1,4 +1,4 @@
-"""Parsers of plans xfs-inodegc and btrfs, with recorded output and that of broken kernels.
+"""Parser of plan xfs-inodegc, with recorded output and that of broken kernels.
 
 The outputs are those of an emulated device with two CPUs and Linux 6.12.117.
 """

@@ -147,6 +147,7 @@ WRITER = "fio --name=writer --filename=/mnt/file --rw=randwrite --bs=4k --size=1
         (HEALTH, Asked(operations=1024, bytes=4 << 20, verified=True)),
         (f"{HEALTH} --do_verify=0", Asked(operations=1024, bytes=4 << 20)),
         (f"{WRITER} --number_ios=9999", Asked(operations=3072, bytes=12 << 20)),
+        (f"{WRITER} --verify=crc32c --do_verify=0", Asked(operations=3072, bytes=12 << 20)),
         (f"{WRITER} --exec_prerun='sh /x writer_starts $PPID'", Asked(operations=3072, bytes=12 << 20)),
         ("netperf -4", None),
         ("", None),

@@ -22,23 +22,23 @@ class Pair:
     """Execution time of the items; None if the device did not report it."""
 
 
-def read_pairs(records: Records, numbers: Sequence[int], name: str = "pairs") -> list[Pair]:
+def read_pairs(records: Records, numbers: Sequence[int], frame: str = "pairs") -> list[Pair]:
     """Read the pairs of a frame. `numbers` are the numbers of the CPUs in the topology's lists.
 
     Raises NotMeasured if the histogram is missing or unreadable, names unknown CPUs or has no item.
     """
     index = {number: at for at, number in enumerate(numbers)}
     found: list[Pair] = []
-    for line in records.frame(name):
+    for line in records.frame(frame):
         try:
             fields = [count(text) for text in line.split()]
             if len(fields) not in (3, 4):
                 raise ValueError(f"{len(fields)} fields")
         except ValueError as error:
-            raise NotMeasured(f"{name}: unreadable line {line[:80]!r}: {error}") from None
+            raise NotMeasured(f"{frame}: unreadable line {line[:80]!r}: {error}") from None
         if unknown := [number for number in fields[:2] if number not in index]:
             raise NotMeasured(
-                f"{name}: CPU {unknown[0]} is not one of the {len(index)} CPUs that were online at the boot"
+                f"{frame}: CPU {unknown[0]} is not one of the {len(index)} CPUs that were online at the boot"
             )
         exec_ns = fields[3] if len(fields) == 4 else None
         found.append(Pair(index[fields[0]], index[fields[1]], fields[2], exec_ns))
@@ -92,12 +92,9 @@ def chance(pairs: Sequence[Pair], domain: Sequence[int]) -> float:
     return sum(100.0 * pair.items * size[domain[pair.queued_on]] for pair in pairs) / len(domain) / everything
 
 
-def locality(records: Records, topology: MeasuredTopology, name: str = "pairs") -> dict[str, float | Unsupported]:
-    """Return local_{cpu,core,l3,node}_share and, for the L3, the share of execution time and the share by chance.
-
-    `name` is the frame with the pairs.
-    """
-    pairs = read_pairs(records, topology.numbers, name)
+def locality(records: Records, topology: MeasuredTopology, frame: str = "pairs") -> dict[str, float | Unsupported]:
+    """Return local_{cpu,core,l3,node}_share and, for the L3, the share of execution time and the share by chance."""
+    pairs = read_pairs(records, topology.numbers, frame)
     found: dict[str, float | Unsupported] = {}
     levels = domains(topology)
     for level, domain in levels.items():
