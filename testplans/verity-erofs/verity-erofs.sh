@@ -334,13 +334,8 @@ reduce_trace() {
 }
 
 trace_stop() {
-	trace_write tracing_on 0
-	trace_write events/enable 0
-	trace_losses
-	reduce_trace
+	trace_end
 	trace_write events/workqueue/workqueue_queue_work/filter 0
-	trace_reset
-	trace_write buffer_size_kb 1
 }
 
 kernel_threads() { # true if erofs decompresses on kernel threads of its own, one for each CPU

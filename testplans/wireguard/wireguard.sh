@@ -245,13 +245,8 @@ measure() {
 		trace_start || return 0
 		workload "$TRACED_RUNTIME_S"
 		now=$(settled_packets)
-		trace_write tracing_on 0
-		trace_write events/enable 0
-		trace_losses
-		reduce_trace
+		trace_end
 		trace_write events/workqueue/workqueue_queue_work/filter 0
-		trace_reset
-		trace_write buffer_size_kb 1
 	else
 		times=$(cpu_times)
 		workload "$RUNTIME_S"
