@@ -179,7 +179,7 @@ trace_start() { # the trace begins with the workload
 			{ record unsupported traced "this kernel has no event workqueue_$event"; return 1; }
 	done
 	trace_write buffer_size_kb "$TRACE_KIB"
-	trace_write trace_clock mono # one clock for all CPUs
+	trace_write trace_clock global # in order: with mono, a work may start before it was queued, and is not counted
 	trace_write options/hash-ptr 0
 	trace_write events/workqueue/workqueue_queue_work/filter 'workqueue ~ "btrfs-*"' ||
 		{ record unsupported traced "this kernel's workqueue_queue_work names no workqueue"; return 1; }

@@ -130,7 +130,8 @@ health() { # print V, or C once dm-verity has found a block that does not have i
 
 close_all() { # unmount and remove what this script made; false if it is still there
 	! grep -q " $MOUNT " "$PROC/mounts" || umount "$MOUNT" || return 1
-	[ ! -e "$DEVICE" ] || dmsetup remove "$NAME"
+	! dmsetup table "$NAME" >/dev/null 2>&1 || dmsetup remove "$NAME" || return 1
+	rm -f "$DEVICE" # without udev, dmsetup leaves a node that it made by mknodes
 }
 
 close_device() { close_all || fail infrastructure "cannot unmount $MOUNT or remove $DEVICE"; }
@@ -282,7 +283,7 @@ check_content() { # fail if what was read is not what was written: the pages tha
 trace_start() {
 	trace_reset || { record unsupported traced "this kernel has no tracefs"; return 1; }
 	trace_write buffer_size_kb "$TRACE_KIB"
-	trace_write trace_clock mono # one clock for all CPUs: a work's two events can be on different ones
+	trace_write trace_clock global # in order: with mono, a work may start before it was queued, and is not counted
 	trace_write options/hash-ptr 0
 	trace_write events/workqueue/workqueue_queue_work/filter \
 		'workqueue ~ "kverityd*" || workqueue ~ "erofs_*" || workqueue ~ "events_bh*"' ||

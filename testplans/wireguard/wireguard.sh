@@ -187,7 +187,7 @@ result() { # printed last, so that truncated output has no result
 trace_start() {
 	trace_reset || { record unsupported traced "this kernel has no tracefs"; return 1; }
 	trace_write buffer_size_kb "$TRACE_KIB"
-	trace_write trace_clock mono # one clock for all CPUs: a work's two events can be on different ones
+	trace_write trace_clock global # in order: with mono, a work may start before it was queued, and is not counted
 	trace_write options/hash-ptr 0
 	trace_write events/workqueue/workqueue_queue_work/filter 'workqueue ~ "wg-*"' ||
 		{ record unsupported traced "this kernel's workqueue_queue_work names no workqueue"; return 1; }

@@ -135,7 +135,7 @@ dmsetup() {
 		case $5 in *tasklet*) [ "${REFUSES:-}" != tasklet ] || return 1 ;; esac
 		echo "$5" >"$WORK/table" && : >"$DEVICE"
 		;;
-	remove) rm "$DEVICE" ;;
+	remove) rm "$WORK/table" ;;
 	table) cat "$WORK/table" ;;
 	status) echo "0 16 verity $(cat "$WORK/health" 2>/dev/null || echo V)" ;;
 	info) echo 3 ;;
