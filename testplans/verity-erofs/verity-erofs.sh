@@ -14,6 +14,7 @@ PROC=${PROC:-/proc}
 NAME=wqlab-verity
 DEVICE=${DEVICE:-/dev/mapper/$NAME}
 MOUNT=${MOUNT:-/mnt/wqlab-erofs}
+UUID=77716c61-6200-4572-8f66-730000000001 # of the erofs
 BLOCK=4096
 # Pages are read at this distance. mkfs.erofs compresses about two pages into each block, so a read of one page brings its
 # neighbours into the page cache too; here no reader finds its page there.
@@ -41,7 +42,8 @@ make_image() { # make a file that compresses to half its size, and a compressed 
 		--refill_buffers --buffer_compress_percentage=50 --buffer_compress_chunk=4k --output="$WORK/fio.log" ||
 		fail infrastructure "fio cannot write the file: $(tail -n 1 "$WORK/fio.log")"
 	sum "$WORK/content/data" >"$WORK/data.sum"
-	mkfs.erofs -zlz4 "$WORK/image" "$WORK/content" >"$WORK/mkfs.log" 2>&1 ||
+	# Without a time or identifier of this boot, so that each boot has the same image.
+	mkfs.erofs -zlz4 -T0 -U "$UUID" "$WORK/image" "$WORK/content" >"$WORK/mkfs.log" 2>&1 ||
 		fail infrastructure "mkfs.erofs fails: $(tail -n 1 "$WORK/mkfs.log")"
 	rm -r "$WORK/content"
 	size=$(stat -c %s "$WORK/image")
