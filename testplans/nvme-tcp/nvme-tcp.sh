@@ -232,7 +232,7 @@ read_back() { # verify each block of the namespace: checksum and address
 trace_start() {
 	trace_reset || { record unsupported traced "this kernel has no tracefs"; return 1; }
 	trace_write buffer_size_kb "$TRACE_KIB"
-	trace_write trace_clock global # in order: with mono, a work may start before it was queued, and is not counted
+	trace_write trace_clock mono # one clock for all CPUs: a work's two events can be on different ones
 	trace_write options/hash-ptr 0
 	trace_write events/workqueue/workqueue_queue_work/filter 'workqueue ~ "nvme*"' ||
 		{ record unsupported traced "this kernel's workqueue_queue_work names no workqueue"; return 1; }
@@ -256,11 +256,17 @@ reduce_trace() {
 		if (name ~ /^0x/) unnamed = 1
 		return name == "nvme_tcp_io_work" ? "host" : (name == "nvmet_tcp_io_work" ? "target" : "")
 	}
+	# A work may be queued again before the event of its start: the kernel ends that it is pending a little earlier.
+	function queue(w) { if (w in from) { next_from[w] = cpu(); next_at[w] = time() } else { from[w] = cpu(); at[w] = time() } }
+	function end_wait(w) {
+		delete from[w]
+		if (w in next_from) { from[w] = next_from[w]; at[w] = next_at[w]; delete next_from[w] }
+	}
 	/^#/ { next }
 	/ workqueue_queue_work: / {
 		w = item(); if (w ~ /ptrval/) hidden = 1
 		e = end(); if (e == "") next
-		from[w] = cpu(); at[w] = time(); of[w] = e; queued[e]++; next
+		queue(w); of[w] = e; queued[e]++; next
 	}
 	/ workqueue_execute_start: / {
 		w = item()
@@ -268,7 +274,7 @@ reduce_trace() {
 		e = of[w]; started[e]++; pairs[e, from[w] " " cpu()]++
 		us = (time() - at[w]) * 1e6; if (us < 0) us = 0
 		wait[e, us < 1000 ? int(us + 0.5) : int(sprintf("%.2e", us))]++
-		delete from[w]; next
+		end_wait(w); next
 	}
 	function table(name, e, counts,  key, part) {
 		printf "begin\t%s\n", name

@@ -187,7 +187,7 @@ result() { # printed last, so that truncated output has no result
 trace_start() {
 	trace_reset || { record unsupported traced "this kernel has no tracefs"; return 1; }
 	trace_write buffer_size_kb "$TRACE_KIB"
-	trace_write trace_clock global # in order: with mono, a work may start before it was queued, and is not counted
+	trace_write trace_clock mono # one clock for all CPUs: a work's two events can be on different ones
 	trace_write options/hash-ptr 0
 	trace_write events/workqueue/workqueue_queue_work/filter 'workqueue ~ "wg-*"' ||
 		{ record unsupported traced "this kernel's workqueue_queue_work names no workqueue"; return 1; }
@@ -208,11 +208,17 @@ reduce_trace() {
 	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
 	function name() { match($0, / function=[^ ]+/); return substr($0, RSTART + 10, RLENGTH - 10) }
 	function of(worker) { return worker in works ? works[worker] : 0 }
+	# A work may be queued again before the event of its start: the kernel ends that it is pending a little earlier.
+	function queue(w) { if (w in from) { next_from[w] = cpu(); next_at[w] = time() } else { from[w] = cpu(); at[w] = time() } }
+	function end_wait(w) {
+		delete from[w]
+		if (w in next_from) { from[w] = next_from[w]; at[w] = next_at[w]; delete next_from[w] }
+	}
 	/^#/ { next }
 	/ workqueue_queue_work: / {
 		w = item(); if (w ~ /ptrval/) hidden = 1
 		if (name() ~ /^0x/) unnamed = 1
-		from[w] = cpu(); at[w] = time(); what[w] = name(); works[what[w]]++; queued++; next
+		queue(w); what[w] = name(); works[what[w]]++; queued++; next
 	}
 	/ workqueue_execute_start: / {
 		w = item()
@@ -221,9 +227,9 @@ reduce_trace() {
 		us = (time() - at[w]) * 1e6; if (us < 0) us = 0
 		if (what[w] ~ /^wg_packet_(en|de)crypt_worker/) {
 			n[from[w] " " cpu()]++
-			wait[us < 1000 ? int(us) : int(sprintf("%.2e", us))]++
+			wait[us < 1000 ? int(us + 0.5) : int(sprintf("%.2e", us))]++
 		}
-		delete from[w]; next
+		end_wait(w); next
 	}
 	END {
 		if (hidden) { print "unsupported\ttraced\tthis kernel hides the work pointers in its trace"; exit }

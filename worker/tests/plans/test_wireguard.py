@@ -44,6 +44,24 @@ def test_works_are_told_apart_by_function(tmp_path: Path, awk: str) -> None:
     }
 
 
+QUEUED_AGAIN = """\
+         netperf-197     [001] d.s..   247.376000: workqueue_queue_work: work struct=00000000c1559fee function=wg_packet_encrypt_worker [wireguard] workqueue=wg-crypt-wqlab-wg0 req_cpu=0 cpu=0
+     kworker/0:1-19      [000] d.s..   247.376100: workqueue_queue_work: work struct=00000000c1559fee function=wg_packet_encrypt_worker [wireguard] workqueue=wg-crypt-wqlab-wg0 req_cpu=0 cpu=0
+     kworker/0:1-19      [000] .....   247.376150: workqueue_execute_start: work struct 00000000c1559fee: function wg_packet_encrypt_worker [wireguard]
+     kworker/0:1-19      [000] .....   247.376400: workqueue_execute_start: work struct 00000000c1559fee: function wg_packet_encrypt_worker [wireguard]
+"""  # noqa: E501 - as the kernel prints them
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_work_that_is_queued_again_before_the_event_of_its_start_counts_twice(tmp_path: Path, awk: str) -> None:
+    """The kernel ends that a work is pending before it prints that the work starts."""
+    trace(tmp_path, QUEUED_AGAIN)
+    found = call(NAME, f"AWK='{awk}'\nreduce_trace", tmp_path)
+    assert sorted(found.frame("pairs")) == ["0 0 1", "1 0 1"]
+    assert sorted(found.frame("histogram queue_to_start_us")) == ["150 1", "300 1"]
+    assert (found.values["works_queued"], found.values["works_started"]) == (2, 2)
+
+
 @pytest.mark.parametrize(
     ("name", "instead", "reason"),
     [
