@@ -185,9 +185,9 @@ def plain_boots(commits: int, blocks: int, change: Shift | Crash) -> int:
 
 
 def _log_likelihoods(change: Shift | Crash, seen: Observation) -> tuple[float, float]:
-    """Return the logarithms of the likelihood of an observation if the commit has the change, and if it has not.
+    """Return two log likelihoods of an observation: if the commit has the change, and if it does not have it.
 
-    Both lack the same constant.
+    The same constant is left out of both.
     """
     if isinstance(change, Shift) and isinstance(seen, Measurement | Confirmation):
         shifted = [(value - change.effect) / change.deviation for value in seen.differences]

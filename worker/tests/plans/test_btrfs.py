@@ -71,7 +71,7 @@ Status:           finished
 \tuncorrectable_errors: {csum}
 \tcorrected_errors: {corrected}
 """
-"""Part of what `btrfs scrub start -B -R` of btrfs-progs 6.2 prints."""
+"""Part of the output of `btrfs scrub start -B -R`, from btrfs-progs 6.2."""
 CLEAN = SCRUBBED.format(csum=0, corrected=0)
 FAULTY = "scrub found errors: csum_errors: 3008 uncorrectable_errors: 3008"
 BALANCED = "Done, had to relocate 4 out of 5 chunks\n"
@@ -150,7 +150,7 @@ def test_balance_that_fails_is_named(tmp_path: Path) -> None:
 
 
 def test_scrub_and_balance_end_if_the_jobs_fail(tmp_path: Path) -> None:
-    """Otherwise the file system could not be unmounted: they would be repeated for ever."""
+    """Scrub and balance end when the script fails; if they went on, the file system could not be unmounted."""
     functions = tools(tmp_path, runs=10**6)
     found = call(NAME, f"{functions}(maintain; fail infrastructure 'fio wrote no result') || :", tmp_path)
     assert found.failure and found.failure.summary == "fio wrote no result"

@@ -61,7 +61,7 @@ def verified(block: int, data: bytes, tree: bytes, root: str) -> bool:
 
 @pytest.mark.parametrize("blocks", [1, 128, 129, 1025])
 def test_each_block_has_its_hash_in_the_tree(tmp_path: Path, blocks: int) -> None:
-    """1 and 128 blocks need one level, more need two; 1025 are hashed in two steps."""
+    """Up to 128 blocks, the tree has one level, and above that two. The script hashes 1024 blocks at a time."""
     data = random.Random(blocks).randbytes(blocks * BLOCK)
     (tmp_path / "image").write_bytes(data)
     call(NAME, f"{XXD}hash_tree {tmp_path}/image", tmp_path)
@@ -237,7 +237,7 @@ def test_changed_block_has_to_be_refused(tmp_path: Path, reads: str, health: str
 
 
 def test_changed_block_is_restored(tmp_path: Path) -> None:
-    """The disk is a file, and what dm-verity would do is read from it: one byte of the middle block differs."""
+    """A file stands in for the disk. Exactly one byte of its middle block is changed while dm-verity reads it."""
     disk = tmp_path / "disk"
     content = random.Random(1).randbytes(16 * BLOCK)
     disk.write_bytes(content)

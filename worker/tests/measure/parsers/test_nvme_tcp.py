@@ -25,7 +25,7 @@ def stream(ios: int) -> dict[str, object]:
 
 
 def output(way: str = "read", ios: int = 600, traced: bool = False, error: int = 0, other: int = 0) -> str:
-    """Return what the script prints after `ios` operations, with `other` of the other direction beside them."""
+    """Return the script's output for `ios` operations in the scenario's direction and `other` in the opposite one."""
     opposite = "write" if way == "read" else "read"
     job = {
         "error": error,

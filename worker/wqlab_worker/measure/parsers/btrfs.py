@@ -106,7 +106,7 @@ def compressing_l3_share(records: Records, topology: MeasuredTopology) -> float 
 
 
 def workers(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:
-    """Count the tasks that started works, from lines `pid cpu works`, in all and by the node of the CPU.
+    """Count the workers in total and for each NUMA node, from lines `pid cpu works` of the works that each started.
 
     A worker that started works on two nodes counts on both. Raises NotMeasured if the frame is missing, unreadable,
     names unknown CPUs, or has other works than the value `works`.

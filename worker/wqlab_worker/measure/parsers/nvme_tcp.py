@@ -40,7 +40,7 @@ UNTRACED = (
     "cpu_utilisation",
 )
 STARTED_SHARE = 0.99
-"""Smallest share of the queued works that started; a work that is queued at the end of the trace may start after it."""
+"""Share of the queued works that must have started. The last ones may start after the trace has ended."""
 
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:

@@ -82,7 +82,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
 
 
 def _reads(records: Records) -> int:
-    """Return the pages that were read. Raises NotMeasured if they are fewer than requested."""
+    """Return the number of pages that were read. Raises NotMeasured if it is smaller than requested."""
     fio = read_fio(records)
     check_work(records, fio)
     if not fio.read.ios:
