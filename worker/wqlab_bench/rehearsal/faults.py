@@ -30,7 +30,7 @@ LINK_FAULTS: Mapping[str, str] = {
 }
 NETWORK_FAULTS: Mapping[str, str] = {
     "dhcp-late": "the DHCP server answers an operating system after 45 s; firmware at once",
-    "dhcp-second": "a second DHCP server offers other addresses",
+    "dhcp-second": "a second DHCP server offers other addresses, and an operating system hears it first",
     "dhcp-address": "the DHCP server gives the machine another address",
     "tftp-slow": "each TFTP block takes 30 ms",
     "tftp-cut": "TFTP ends after 3000 blocks",

@@ -70,9 +70,11 @@ class Switch:
         loop = asyncio.get_running_loop()
         while True:
             frame = await loop.sock_recv(self._lab, _FRAME_LIMIT)
-            if (delay_s := self._bad_network.delay_s(frame, from_machine=False)) is not None:
-                await asyncio.sleep(delay_s)
+            delay_s = self._bad_network.delay_s(frame, from_machine=False)
+            if delay_s == 0:
                 self._forward(frame, None)
+            elif delay_s is not None:
+                loop.call_later(delay_s, self._forward, frame, None)
 
     async def plug(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one card. QEMU sends the length of each frame in four bytes before it."""

@@ -6,15 +6,18 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import time
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from .links import CurrentFaults
-from .netboot import INTERFACE, MACHINE_ADDRESS
+from .netboot import GATEWAY, INTERFACE, MACHINE_ADDRESS
 
 SECOND_SERVER, OTHER_ADDRESS = "192.0.2.2", "192.0.2.77"
 _SECOND_INTERFACE = "lab1"
 DHCP_LATE_S, SPANNING_TREE_S = 45.0, 20.0
 TFTP_BLOCK_S, TFTP_BLOCKS = 0.03, 3000
+FIRST_SERVER_S = 1.0
+"""Time by which the right server answers later than a second one."""
 _DHCP_SERVER, _DHCP_CLIENT = 67, 68
 _TFTP_DATA = b"\0\3"
 
@@ -28,6 +31,8 @@ class BadNetwork:
         """When an operating system last began to ask for an address (monotonic seconds)."""
         self._last_request = 0.0
         self._blocks = 0
+        self._next_block = 0.0
+        """When a slow TFTP server has sent the blocks before (monotonic seconds)."""
 
     def delay_s(self, frame: bytes, *, from_machine: bool) -> float | None:
         """Return the time in seconds until the frame is forwarded; None: it is lost."""
@@ -43,11 +48,15 @@ class BadNetwork:
             return None
         if "dhcp-late" in names and asking_s < DHCP_LATE_S and ports in {(67, 68), (68, 67)}:
             return None
+        if "dhcp-second" in names and self._asked is not None and ports == (67, 68) and _source(frame) == GATEWAY:
+            return FIRST_SERVER_S
         if not from_machine and ports and frame[42:44] == _TFTP_DATA:
             self._blocks += 1
             if "tftp-cut" in names and self._blocks > TFTP_BLOCKS:
                 return None
-            return TFTP_BLOCK_S if "tftp-slow" in names else 0.0
+            if "tftp-slow" in names:
+                self._next_block = max(now, self._next_block) + TFTP_BLOCK_S
+                return self._next_block - now
         return 0.0
 
     def _request(self, *, firmware: bool, now: float) -> None:
@@ -64,6 +73,10 @@ def udp_ports(frame: bytes) -> tuple[int, int] | None:
     if frame[12:14] != b"\x08\x00" or frame[14:15] != b"\x45" or frame[23:24] != b"\x11":
         return None
     return int.from_bytes(frame[34:36], "big"), int.from_bytes(frame[36:38], "big")
+
+
+def _source(frame: bytes) -> str:
+    return str(IPv4Address(frame[26:30]))
 
 
 class DhcpServers:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 
 from wqlab_bench import qemu
-from wqlab_bench.rehearsal import faults, links, machine_faults, network_faults, prepare, thermal_zone
+from wqlab_bench.rehearsal import faults, links, machine_faults, netboot, network_faults, prepare, thermal_zone
 from wqlab_bench.rehearsal.machines import XEON
 
 ROOT = Path(__file__).parents[4]
@@ -63,9 +64,11 @@ def test_every_fault_has_its_place() -> None:
 # --- network ----------------------------------------------------------------------------------------------------------
 
 
-def udp(source: int, target: int, payload: bytes) -> bytes:
-    """Return an Ethernet frame with UDP over IPv4, as far as the switch reads it."""
-    header = b"\xff" * 12 + b"\x08\x00" + b"\x45" + bytes(8) + b"\x11" + bytes(10)
+def udp(source: int, target: int, payload: bytes, sender: str = "0.0.0.0") -> bytes:
+    """Return an Ethernet frame with UDP over IPv4 between two ports, as far as the switch reads it."""
+    header = (
+        b"\xff" * 12 + b"\x08\x00" + b"\x45" + bytes(8) + b"\x11" + bytes(2) + IPv4Address(sender).packed + bytes(4)
+    )
     return header + source.to_bytes(2, "big") + target.to_bytes(2, "big") + bytes(4) + payload
 
 
@@ -117,13 +120,26 @@ def test_a_port_that_waits_for_spanning_tree_passes_nothing(
     assert passes(switch, ARP, from_machine=False)
 
 
+def test_a_system_hears_the_second_server_first_and_firmware_the_right_one(
+    network: tuple[network_faults.BadNetwork, links.CurrentFaults],
+) -> None:
+    switch, current = network
+    current.names = frozenset({"dhcp-second"})
+    offers = [udp(67, 68, b"", source) for source in (netboot.GATEWAY, network_faults.SECOND_SERVER)]
+    assert passes(switch, FIRMWARE_ASKS, from_machine=True)
+    assert [switch.delay_s(offer, from_machine=False) for offer in offers] == [0, 0]
+    assert passes(switch, SYSTEM_ASKS, from_machine=True)
+    assert [switch.delay_s(offer, from_machine=False) for offer in offers] == [network_faults.FIRST_SERVER_S, 0]
+
+
 def test_tftp_is_slow_or_ends(network: tuple[network_faults.BadNetwork, links.CurrentFaults]) -> None:
     switch, current = network
     current.names = frozenset({"tftp-slow"})
-    assert switch.delay_s(TFTP_BLOCK, from_machine=False) == network_faults.TFTP_BLOCK_S
+    delays = [switch.delay_s(TFTP_BLOCK, from_machine=False) for _ in range(3)]
+    assert delays == pytest.approx([network_faults.TFTP_BLOCK_S * n for n in (1, 2, 3)]), "blocks are sent in turn"
     current.names = frozenset({"tftp-cut"})
     passed = sum(passes(switch, TFTP_BLOCK, from_machine=False) for _ in range(network_faults.TFTP_BLOCKS + 10))
-    assert passed == network_faults.TFTP_BLOCKS - 1, "one block has gone before"
+    assert passed == network_faults.TFTP_BLOCKS - 3, "three blocks have gone before"
     assert passes(switch, FIRMWARE_ASKS, from_machine=True)
     assert passes(switch, TFTP_BLOCK, from_machine=False), "the next boot begins anew"
 
