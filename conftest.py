@@ -1,4 +1,4 @@
-"""Distribute tests to parallel processes (`pytest -n 2`, as `make test` does), and configure logging."""
+"""Distribute tests to parallel processes (`pytest -n 3`, as `make test` does), and configure logging."""
 
 from __future__ import annotations
 
@@ -27,8 +27,36 @@ OWN_LAB_TESTS = {f"tests/scenarios/{name}.py" for name in ("test_listening", "te
 """Tests that start a lab of their own."""
 
 
+COMPUTING_PROCESS = "gw2"
+"""The third process. The end-to-end tests of the first two wait for a quarter of their time."""
+COMPUTING_TESTS = tuple(
+    f"{folder}/" for folder in (
+        "comparison/tests", "contracts/tests", "server/tests/any_comparison", "server/tests/history",
+        "server/tests/pipeline", "server/tests/reports", "server/tests/views",
+    )
+)  # fmt: skip
+"""Tests without limits of time that a slow process could miss."""
+
+
 class SharedLabScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Keep the tests of a file in one process for its fixtures; most end-to-end tests share two labs."""
+    """Keep the tests of a file in one process for its fixtures; most end-to-end tests share two labs.
+
+    The third process, at a lower priority, runs tests that only compute until no end-to-end test is left to begin.
+    """
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        super().mark_test_complete(node, item_index, duration)
+        for other in self.nodes:
+            if other.gateway.id == COMPUTING_PROCESS:
+                self._reschedule(other)  # it may have been left without work
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if node.gateway.id == COMPUTING_PROCESS and any(map(_is_end_to_end, self.workqueue)):
+            scope = next((scope for scope in self.workqueue if scope.startswith(COMPUTING_TESTS)), None)
+            if scope is None:
+                return
+            self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
@@ -36,6 +64,10 @@ class SharedLabScheduling(LoadScopeScheduling):  # type: ignore[misc]
         if file.startswith("tests/scenarios/") and not pages and file not in OWN_LAB_TESTS:
             return "lab with outages" if file in OUTAGE_TESTS else "undisturbed lab"
         return file
+
+
+def _is_end_to_end(scope: str) -> bool:
+    return "lab" in scope.split() or scope.startswith("tests/scenarios/")
 
 
 @pytest.fixture(scope="session")
@@ -47,8 +79,13 @@ def outages_lab() -> bool | None:
 
 
 def pytest_configure() -> None:
-    """Configure logging as the lab's programs do: structlog's default takes a second to format an exception."""
+    """Configure logging as the lab's programs do: structlog's default takes a second to format an exception.
+
+    Set the priority of the third process.
+    """
     logs.configure()
+    if os.environ.get("PYTEST_XDIST_WORKER") == COMPUTING_PROCESS:
+        os.nice(5)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Run the default suite as the lab's user: lint, then the tests in two processes. Ends with pytest's summary
-# line. The longest tests, the end-to-end tests which share two labs, come first (conftest.py).
+# Run the default suite as the lab's user: lint, then the tests in three processes. Ends with pytest's summary
+# line. The longest tests, the end-to-end tests which share two labs, come first in two of them (conftest.py).
 set -eu
 cd "$(dirname "$0")/.."
 python -m wqlab_lab.web run test & web=$!
@@ -11,4 +11,4 @@ export WQLAB_ARCHITECTURES=
 python -m wqlab_lab.prepare
 # The rehearsal's kernel, before labs wait for each other's start.
 python -m wqlab_worker.build.prepare kernel --recipe measure-hardware > /dev/null
-exec python -u -m pytest -p no:cacheprovider -n 2 --no-loadscope-reorder --durations 25 -m "not nightly" "$@"
+exec python -u -m pytest -p no:cacheprovider -n 3 --no-loadscope-reorder --durations 25 -m "not nightly" "$@"

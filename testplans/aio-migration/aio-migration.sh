@@ -6,6 +6,8 @@
 set -u
 # shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
+# shellcheck source=../common/events.sh
+. "$(dirname "$0")/events.sh"
 
 MOUNT=/mnt/wqlab-aio
 DEBUGFS=${DEBUGFS:-/sys/kernel/debug}
@@ -191,14 +193,10 @@ probe_completions() { # find out on which CPUs completion work of AIO writes run
 	trace_write events/enable 0
 	trace_losses
 	rm -f "$MOUNT/probe"
-	$AWK '
-	function cpu(  text) {
-		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART + 1); sub(/^0+/, "", text); return text + 0
-	}
-	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
+	$AWK "$TRACE_FUNCTIONS"'
 	/^#/ { next }
-	/ workqueue_queue_work: / { queued++; if (/ cpu=-1$/) unbound++; from[item()] = cpu(); next }
-	/ workqueue_execute_start: / { w = item(); if (w in from) { started++; if (from[w] == cpu()) home++; delete from[w] } }
+	/ workqueue_queue_work: / { queued++; if (/ cpu=-1$/) unbound++; queue(item()); next }
+	/ workqueue_execute_start: / { w = item(); if (w in from) { started++; if (from[w] == cpu()) home++; end_wait(w) } }
 	END {
 		printf "value\tcompletions_queued\t%d\nvalue\tcompletions_unbound_queued\t%d\n", queued, unbound
 		printf "value\tcompletions_started\t%d\nvalue\tcompletions_started_locally\t%d\n", started, home
@@ -207,15 +205,11 @@ probe_completions() { # find out on which CPUs completion work of AIO writes run
 }
 
 reduce_trace() { # count the writer's migrations and the time between them
-	$AWK '
-	# Task names are arbitrary: find the time after the CPU in brackets and the flags.
-	function time(  text) {
-		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART, RLENGTH - 2); sub(/.* /, "", text); return text + 0
-	}
+	$AWK "$TRACE_FUNCTIONS"'
 	/^#/ { next }
 	/ sched_migrate_task: / { t = time(); if (moved++) stay[int((t - last) * 1e6 + 0.5)]++; last = t }
 	END {
-		print "begin\thistogram stay_us"; for (us in stay) printf "%d %d\n", us, stay[us]; print "end\thistogram stay_us"
+		print_counts("histogram stay_us", stay)
 		printf "value\tmigrations\t%d\n", moved
 	}' "$TRACING/trace" >&3
 }

@@ -8,6 +8,8 @@ set -u
 . "$(dirname "$0")/device.sh"
 # shellcheck source=../common/knobs.sh
 . "$(dirname "$0")/knobs.sh"
+# shellcheck source=../common/events.sh
+. "$(dirname "$0")/events.sh"
 
 DISK=wqlab-btrfs
 MOUNT=${MOUNT:-/mnt/wqlab-btrfs}
@@ -188,41 +190,25 @@ trace_start() { # the trace begins with the workload
 
 # Compression runs on btrfs-delalloc. The task that starts a work is its worker.
 reduce_trace() {
-	$AWK '
-	function cpu(  text) {
-		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); task = substr($0, 1, RSTART - 1)
-		text = substr($0, RSTART + 1); sub(/^0+/, "", text); return text + 0
-	}
-	function pid() { sub(/ +$/, "", task); match(task, /[0-9]+$/); return substr(task, RSTART) }
-	function time() { match($0, / [0-9]+\.[0-9]+: /); return substr($0, RSTART + 1, RLENGTH - 3) + 0 }
-	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
-	function frame(name, counts,  p) { print "begin\t" name; for (p in counts) printf "%s %d\n", p, counts[p]; print "end\t" name }
-	# A work may be queued again before the event of its start: the kernel ends that it is pending a little earlier.
-	function queue(w) { if (w in from) { next_from[w] = cpu(); next_at[w] = time() } else { from[w] = cpu(); at[w] = time() } }
-	function end_wait(w) {
-		delete from[w]
-		if (w in next_from) { from[w] = next_from[w]; at[w] = next_at[w]; delete next_from[w] }
-	}
+	$AWK "$TRACE_FUNCTIONS"'
 	/^#/ { next }
 	/ workqueue_queue_work: / {
-		w = item(); if (w ~ /ptrval/) hidden = 1
-		queue(w); queued++
-		match($0, / workqueue=[^ ]+/); of[w] = substr($0, RSTART + 11, RLENGTH - 11); next
+		w = item(); queue(w); queued++; of[w] = field("workqueue"); next
 	}
 	/ workqueue_execute_start: / {
 		w = item(); if (!(w in from)) next
 		c = cpu(); pair = from[w] " " c; pairs[pair]++; works++; by[of[w]]++; workers[pid() " " c]++
 		if (of[w] == "btrfs-delalloc") compressing[pair]++
-		us = (time() - at[w]) * 1e6; if (us < 0) us = 0
-		wait[us < 1000 ? int(us + 0.5) : int(sprintf("%.2e", us))]++
+		wait[waited_us(w)]++
 		end_wait(w)
 	}
 	END {
-		if (hidden) { print "unsupported\ttraced\tthis kernel hides the work pointers in its trace"; exit }
-		frame("pairs", pairs); frame("compressing", compressing); frame("workers", workers); frame("histogram queue_to_start_us", wait)
+		if (unreadable(0)) exit
+		print_counts("pairs", pairs); print_counts("compressing", compressing); print_counts("workers", workers)
+		print_counts("histogram queue_to_start_us", wait)
 		printf "value\tworks\t%d\n", works
 		printf "value\tworks_queued\t%d\n", queued
-		frame("works by workqueue", by)
+		print_counts("works by workqueue", by)
 	}' "$TRACING/trace" >&3
 }
 

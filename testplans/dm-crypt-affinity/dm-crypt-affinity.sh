@@ -9,6 +9,8 @@ set -u
 . "$(dirname "$0")/device.sh"
 # shellcheck source=../common/knobs.sh
 . "$(dirname "$0")/knobs.sh"
+# shellcheck source=../common/events.sh
+. "$(dirname "$0")/events.sh"
 
 PROC=${PROC:-/proc}
 NAME=wqlab-crypt
@@ -165,23 +167,15 @@ trace_start() { # WORKQUEUE
 # Each queued item's CPU and time are kept under its work pointer until it starts; what starts without having been
 # queued on this workqueue belongs to another one.
 reduce_trace() {
-	$AWK -v migrations="${MIGRATIONS:-0}" '
-	# Task names are arbitrary: the CPU is the bracket followed by flags and time.
-	# Strip leading zeros: some awks read 010 as eight.
-	function cpu(  text) {
-		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART + 1); sub(/^0+/, "", text); return text + 0
-	}
-	function time() { match($0, / [0-9]+\.[0-9]+: /); return substr($0, RSTART + 1, RLENGTH - 3) + 0 }
-	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
+	$AWK -v migrations="${MIGRATIONS:-0}" "$TRACE_FUNCTIONS"'
 	/^#/ { next }
-	/ workqueue_queue_work: / { w = item(); if (w ~ /ptrval/) hidden = 1; from[w] = cpu(); at[w] = time(); queued++; next }
+	/ workqueue_queue_work: / { queue(item()); queued++; next }
 	/ workqueue_execute_start: / {
 		w = item()
 		if (!(w in from)) next
-		pair = from[w] " " cpu(); t = time(); n[pair]++; started++
-		us = (t - at[w]) * 1e6; if (us < 0) us = 0
-		wait[us < 1000 ? int(us) : int(sprintf("%.2e", us))]++
-		delete from[w]; running[w] = pair; since[w] = t; next
+		pair = from[w] " " cpu(); n[pair]++; started++
+		wait[waited_us(w)]++
+		end_wait(w); running[w] = pair; since[w] = time(); next
 	}
 	/ workqueue_execute_end: / {
 		w = item()
@@ -190,9 +184,9 @@ reduce_trace() {
 	}
 	/ sched_migrate_task: / { moved++ }
 	END {
-		if (hidden) { print "unsupported\ttraced\tthis kernel hides the work pointers in its trace"; exit }
+		if (unreadable(0)) exit
 		print "begin\tpairs"; for (p in n) printf "%s %d %.0f\n", p, n[p], ns[p]; print "end\tpairs"
-		print "begin\thistogram queue_to_start_us"; for (us in wait) printf "%d %d\n", us, wait[us]; print "end\thistogram queue_to_start_us"
+		print_counts("histogram queue_to_start_us", wait)
 		printf "value\titems\t%d\n", started; printf "fact\titems_queued_not_started\t%d\n", queued - started
 		if (migrations) printf "value\tmigrations\t%d\n", moved
 		else print "unsupported\tmigrations\tthis kernel has no event sched_migrate_task"

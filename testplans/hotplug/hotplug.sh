@@ -6,6 +6,8 @@
 set -u
 # shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
+# shellcheck source=../common/events.sh
+. "$(dirname "$0")/events.sh"
 
 SYS=${SYS:-/sys}
 CPUS=$SYS/devices/system/cpu
@@ -92,15 +94,7 @@ trace_start() {
 
 # A pass over the trace of one load. Events that the buffer has overwritten are missing: a name may be, and no count is.
 reduce_trace() { # print lines `unbind|rebind CPU MICROSECONDS`, and `unstarted FUNCTION CPU`
-	$AWK '
-	function time(  text) {
-		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART, RLENGTH - 2); sub(/.* /, "", text); return text + 0
-	}
-	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
-	function field(name,  text) {
-		if (!match($0, " " name "=[^ ]+")) return ""
-		return substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2)
-	}
+	$AWK "$TRACE_FUNCTIONS"'
 	function number(name) { match($0, name ": *[0-9]+"); return substr($0, RSTART + length(name) + 1, RLENGTH - length(name) - 1) + 0 }
 	/^#/ { next }
 	/ cpuhp_enter: / { c = number("cpu"); at[c] = time(); what[c] = /offline/ ? "unbind" : "rebind"; next }

@@ -6,6 +6,8 @@
 set -u
 # shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
+# shellcheck source=../common/events.sh
+. "$(dirname "$0")/events.sh"
 
 SYS=${SYS:-/sys}
 PROC=${PROC:-/proc}
@@ -243,18 +245,7 @@ spinner_cpus() { $AWK '$1 == "Cpus_allowed_list:" { print $2 }' "$PROC/$task/sta
 # Works queued before may start late, which is how long a change takes to hold.
 # cpu=-1 in the queueing event is an unbound pool. Of works that were queued before the trace, the worker's name tells.
 reduce_trace() { # ISOLATED_CPUS BOOTED: count; BOOTED 1 if the CPUs are isolated since boot
-	$AWK -v cpus="$1" -v booted="$2" -v grace="$GRACE_US" '
-	function cpu(  text) {
-		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART + 1); sub(/^0+/, "", text); return text + 0
-	}
-	function time(  text) {
-		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART, RLENGTH - 2); sub(/.* /, "", text); return text + 0
-	}
-	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
-	function field(name,  text) {
-		if (!match($0, " " name "=[^ ]+")) return ""
-		return substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2)
-	}
+	$AWK -v cpus="$1" -v booted="$2" -v grace="$GRACE_US" "$TRACE_FUNCTIONS"'
 	BEGIN { for (n = split(cpus, each, ","); n; n--) isolated[each[n] + 0] = 1; state = booted ? "isolated" : "free" }
 	/^#/ { next }
 	/ tracing_mark_write: wqlab / {
@@ -270,7 +261,6 @@ reduce_trace() { # ISOLATED_CPUS BOOTED: count; BOOTED 1 if the CPUs are isolate
 	/ sched_switch: / { if (match($0, /next_comm=.* next_pid/)) by[substr($0, RSTART + 10, RLENGTH - 19)]++; next }
 	/ workqueue_queue_work: / {
 		w = item()
-		if (w ~ /ptrval/) hidden = 1
 		at[w] = time(); name[w] = field("workqueue"); unbound[w] = field("cpu") == "-1"
 		next
 	}
@@ -295,7 +285,7 @@ reduce_trace() { # ISOLATED_CPUS BOOTED: count; BOOTED 1 if the CPUs are isolate
 		delete at[w]; delete name[w]; delete unbound[w]
 	}
 	END {
-		if (hidden) { print "unsupported\ttraced\tthis kernel hides the work pointers in its trace"; exit }
+		if (unreadable(0)) exit
 		printf "begin\tchanges\n%send\tchanges\n", changes
 		printf "value\tworks_on_isolated\t%d\nvalue\tworks_while_isolated\t%d\n", broken, during
 		printf "value\tworks_before\t%d\nvalue\tlate_works\t%d\nvalue\tpercpu_works\t%d\n", before, late, bound

@@ -7,6 +7,8 @@
 set -u
 # shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
+# shellcheck source=../common/events.sh
+. "$(dirname "$0")/events.sh"
 
 SYS=${SYS:-/sys}
 TARGET=${TARGET:-/sys/kernel/config/nvmet}
@@ -244,36 +246,22 @@ trace_start() {
 
 # What starts without having been queued as a work of one of the two ends belongs to another function.
 reduce_trace() {
-	$AWK '
-	# Task names are arbitrary: the CPU is the bracket followed by flags and time. Some awks read 010 as eight.
-	function cpu(  text) {
-		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART + 1); sub(/^0+/, "", text); return text + 0
-	}
-	function time() { match($0, / [0-9]+\.[0-9]+: /); return substr($0, RSTART + 1, RLENGTH - 3) + 0 }
-	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
+	$AWK "$TRACE_FUNCTIONS"'
 	function end(  name) {
-		match($0, / function=[^ ]+/); name = substr($0, RSTART + 10, RLENGTH - 10)
+		name = field("function")
 		if (name ~ /^0x/) unnamed = 1
 		return name == "nvme_tcp_io_work" ? "host" : (name == "nvmet_tcp_io_work" ? "target" : "")
 	}
-	# A work may be queued again before the event of its start: the kernel ends that it is pending a little earlier.
-	function queue(w) { if (w in from) { next_from[w] = cpu(); next_at[w] = time() } else { from[w] = cpu(); at[w] = time() } }
-	function end_wait(w) {
-		delete from[w]
-		if (w in next_from) { from[w] = next_from[w]; at[w] = next_at[w]; delete next_from[w] }
-	}
 	/^#/ { next }
 	/ workqueue_queue_work: / {
-		w = item(); if (w ~ /ptrval/) hidden = 1
-		e = end(); if (e == "") next
+		w = item(); e = end(); if (e == "") next
 		queue(w); of[w] = e; queued[e]++; next
 	}
 	/ workqueue_execute_start: / {
 		w = item()
 		if (!(w in from)) next
 		e = of[w]; started[e]++; pairs[e, from[w] " " cpu()]++
-		us = (time() - at[w]) * 1e6; if (us < 0) us = 0
-		wait[e, us < 1000 ? int(us + 0.5) : int(sprintf("%.2e", us))]++
+		wait[e, waited_us(w)]++
 		end_wait(w); next
 	}
 	function table(name, e, counts,  key, part) {
@@ -282,8 +270,7 @@ reduce_trace() {
 		printf "end\t%s\n", name
 	}
 	END {
-		if (hidden) { print "unsupported\ttraced\tthis kernel hides the work pointers in its trace"; exit }
-		if (unnamed) { print "unsupported\ttraced\tthis kernel does not name the functions in its trace"; exit }
+		if (unreadable(unnamed)) exit
 		for (i = split("host target", ends, " "); i; i--) {
 			e = ends[i]
 			table("pairs " e, e, pairs); table("histogram " e "_queue_to_start_us", e, wait)

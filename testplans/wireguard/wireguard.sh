@@ -6,6 +6,8 @@
 set -u
 # shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
+# shellcheck source=../common/events.sh
+. "$(dirname "$0")/events.sh"
 
 SYS=${SYS:-/sys}
 MASK=$SYS/devices/virtual/workqueue/cpumask
@@ -199,43 +201,27 @@ trace_start() {
 
 # What starts without having been queued on one of WireGuard's workqueues belongs to another one.
 reduce_trace() {
-	$AWK '
-	# Task names are arbitrary: the CPU is the bracket followed by flags and time. Some awks read 010 as eight.
-	function cpu(  text) {
-		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART + 1); sub(/^0+/, "", text); return text + 0
-	}
-	function time() { match($0, / [0-9]+\.[0-9]+: /); return substr($0, RSTART + 1, RLENGTH - 3) + 0 }
-	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
-	function name() { match($0, / function=[^ ]+/); return substr($0, RSTART + 10, RLENGTH - 10) }
+	$AWK "$TRACE_FUNCTIONS"'
 	function of(worker) { return worker in works ? works[worker] : 0 }
-	# A work may be queued again before the event of its start: the kernel ends that it is pending a little earlier.
-	function queue(w) { if (w in from) { next_from[w] = cpu(); next_at[w] = time() } else { from[w] = cpu(); at[w] = time() } }
-	function end_wait(w) {
-		delete from[w]
-		if (w in next_from) { from[w] = next_from[w]; at[w] = next_at[w]; delete next_from[w] }
-	}
 	/^#/ { next }
 	/ workqueue_queue_work: / {
-		w = item(); if (w ~ /ptrval/) hidden = 1
-		if (name() ~ /^0x/) unnamed = 1
-		queue(w); what[w] = name(); works[what[w]]++; queued++; next
+		w = item(); what[w] = field("function")
+		if (what[w] ~ /^0x/) unnamed = 1
+		queue(w); works[what[w]]++; queued++; next
 	}
 	/ workqueue_execute_start: / {
 		w = item()
 		if (!(w in from)) next
 		started++
-		us = (time() - at[w]) * 1e6; if (us < 0) us = 0
 		if (what[w] ~ /^wg_packet_(en|de)crypt_worker/) {
 			n[from[w] " " cpu()]++
-			wait[us < 1000 ? int(us + 0.5) : int(sprintf("%.2e", us))]++
+			wait[waited_us(w)]++
 		}
 		end_wait(w); next
 	}
 	END {
-		if (hidden) { print "unsupported\ttraced\tthis kernel hides the work pointers in its trace"; exit }
-		if (unnamed) { print "unsupported\ttraced\tthis kernel does not name the functions in its trace"; exit }
-		print "begin\tpairs"; for (p in n) printf "%s %d\n", p, n[p]; print "end\tpairs"
-		print "begin\thistogram queue_to_start_us"; for (us in wait) printf "%d %d\n", us, wait[us]; print "end\thistogram queue_to_start_us"
+		if (unreadable(unnamed)) exit
+		print_counts("pairs", n); print_counts("histogram queue_to_start_us", wait)
 		printf "value\tencrypt_works\t%d\nvalue\tdecrypt_works\t%d\nvalue\ttransmit_works\t%d\n", of("wg_packet_encrypt_worker"), of("wg_packet_decrypt_worker"), of("wg_packet_tx_worker")
 		printf "value\thandshake_works\t%d\nvalue\tworks_queued\t%d\nvalue\tworks_started\t%d\n", of("wg_packet_handshake_send_worker") + of("wg_packet_handshake_receive_worker"), queued, started
 	}' "$TRACING/trace" >&3

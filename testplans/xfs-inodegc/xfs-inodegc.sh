@@ -6,6 +6,8 @@
 set -u
 # shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
+# shellcheck source=../common/events.sh
+. "$(dirname "$0")/events.sh"
 
 MOUNT=${MOUNT:-/mnt/wqlab-gc}
 LOG_MIB=64 # the smallest log mkfs.xfs makes; its blocks are written, so they take memory
@@ -99,13 +101,7 @@ unlink() frees inodes itself"; return 1; }
 
 # A work belongs to the CPU that it was requested for; of a work for any CPU, to the one that queued it.
 reduce_trace() {
-	$AWK -v most="$(cat "${SYS:-/sys}/devices/system/cpu/kernel_max")" '
-	function cpu(  text) {
-		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); task = substr($0, 1, RSTART - 1)
-		text = substr($0, RSTART + 1); sub(/^0+/, "", text); return text + 0
-	}
-	function time() { match($0, / [0-9]+\.[0-9]+: /); return substr($0, RSTART + 1, RLENGTH - 3) + 0 }
-	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
+	$AWK -v most="$(cat "${SYS:-/sys}/devices/system/cpu/kernel_max")" "$TRACE_FUNCTIONS"'
 	function inode() { match($0, / ino 0x[0-9a-f]+/); return substr($0, RSTART + 5, RLENGTH - 5) }
 	/^#/ { next }
 	/ xfs_inode_set_need_inactive: / { i = inode(); on[i] = cpu(); at[i] = time(); unlinked++; next }
@@ -114,26 +110,22 @@ reduce_trace() {
 		if (!(i in on)) next
 		inactivated++
 		if (on[i] == cpu()) home++
-		if (task in size && ++size[task] > largest) largest = size[task]
-		us = (time() - at[i]) * 1e6; if (us < 0) us = 0
-		wait[us < 1000 ? int(us + 0.5) : int(sprintf("%.2e", us))]++
+		if (task() in size && ++size[task()] > largest) largest = size[task()]
+		wait[waited_us(i)]++
 		delete on[i]; next
 	}
 	/ xfs_inodegc_throttle: / { throttled++; next }
 	/ workqueue_queue_work: / {
-		w = item(); queued++; from[w] = cpu()
-		if (match($0, / req_cpu=[0-9]+/) && substr($0, RSTART + 9, RLENGTH - 9) + 0 <= most)
-			from[w] = substr($0, RSTART + 9, RLENGTH - 9) + 0
+		w = item(); queued++; queue(w); wanted[w] = field("req_cpu")
 		next
 	}
 	/ workqueue_execute_start: / {
-		w = item(); c = cpu(); delete size[task]
+		w = item(); c = cpu(); delete size[task()]
 		if (!(w in from)) next
-		works++; pairs[from[w] " " c]++; size[task] = 0; delete from[w]
+		works++; pairs[(wanted[w] != "" && wanted[w] + 0 <= most ? wanted[w] : from[w]) " " c]++; size[task()] = 0; end_wait(w)
 	}
 	END {
-		print "begin\tpairs"; for (p in pairs) printf "%s %d\n", p, pairs[p]; print "end\tpairs"
-		print "begin\thistogram freed_after_us"; for (us in wait) printf "%d %d\n", us, wait[us]; print "end\thistogram freed_after_us"
+		print_counts("pairs", pairs); print_counts("histogram freed_after_us", wait)
 		printf "value\tunlinked\t%d\nvalue\tinactivated\t%d\nvalue\tinactivated_at_home\t%d\n", unlinked, inactivated, home
 		printf "value\tworks\t%d\nvalue\tqueued\t%d\nvalue\tthrottled\t%d\nvalue\tlargest_batch\t%d\n", works, queued, throttled, largest
 	}' "$TRACING/trace" >&3
