@@ -1,7 +1,7 @@
 """Run every plan once on the smallest device, from submission to report, and check that its counts are consistent.
 
-test_findings.py tests more of dm-crypt-affinity and xfs-fsync. The nightly suite runs the plans also on the arm64
-device, which needs another kernel, and in full (test_plans_in_full.py).
+test_findings.py tests more of dm-crypt-affinity and xfs-fsync. The nightly suite runs the plans also on a device with
+two sockets, on the arm64 device, which needs another kernel, and in full (test_plans_in_full.py).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .conftest import (
 )
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
+TWO_SOCKETS = "two-sockets-smt-last"
 VERIFY = ("default", "tasklet")
 STREAM = re.compile(
     r"^command\tnetperf [^\n]*-t (?P<protocol>TCP|UDP)_STREAM [^\n]*-m (?P<message>\d+) .*?"
@@ -35,7 +36,10 @@ STREAM = re.compile(
 )
 
 
-@pytest.fixture(scope="module", params=["tiny", pytest.param(BIG_LITTLE, marks=pytest.mark.nightly)])
+@pytest.fixture(
+    scope="module",
+    params=["tiny", *(pytest.param(each, marks=pytest.mark.nightly) for each in (TWO_SOCKETS, BIG_LITTLE))],
+)
 def report(request: pytest.FixtureRequest, lab: Lab) -> dict[str, Any]:
     if request.param == "tiny":
         return lab.finish(request.getfixturevalue("each_plan"))
@@ -135,8 +139,9 @@ def test_limits_of_active_works_are_kept_and_used(lab: Lab, report: dict[str, An
     names = {f"{shape}-{kind}" for shape in shapes for kind in ("percpu", "unbound")}
     assert by_scenario("rule_violations") == {name: {0} for name in names}
     concurrency = by_scenario("concurrency")
-    # On two CPUs and, with one node, in the system.
-    assert (concurrency["fan-percpu"], concurrency["fan-unbound"]) == ({8}, {4})
+    cpus = target(report, "max-active")["environment"]["topology"]["cpus"]
+    # For each CPU; for all nodes together (Linux 6.9).
+    assert (concurrency["fan-percpu"], concurrency["fan-unbound"]) == ({4 * cpus}, {4})
     assert by_scenario("deadlocks").keys() == {name for name in names if name.startswith(("nested", "crossed"))}
     assert all(share > 0 for share in by_scenario("least_served_share")["fair-percpu"])
 
@@ -380,14 +385,35 @@ def test_workloads_run_where_they_are_declared(lab: Lab, bound: tuple[int, int])
 
 @pytest.mark.nightly
 def test_other_plans_run_where_they_are_declared(lab: Lab, bound: tuple[int, int]) -> None:
-    device_type = "two-sockets-smt-last"
     submission = lab.submit(
         *("--mbox", str(NOOP), "--blocks", "1"),
-        *("--target", f"xfs-fsync@{device_type}", "--param", "disk_nodes=1", "--param", "job_cpus=all"),
-        *("--target", f"aio-migration@{device_type}", "--scenario", "rand-overwrite", "--param", "disk_nodes=0"),
+        *("--target", f"xfs-fsync@{TWO_SOCKETS}", "--param", "disk_nodes=1", "--param", "job_cpus=all"),
+        *("--target", f"aio-migration@{TWO_SOCKETS}", "--scenario", "rand-overwrite", "--param", "disk_nodes=0"),
         *("--setting", "base_slice=default,granularity=default"),
     )
     report = lab.finish(submission)
     assert facts(report, "xfs-fsync")["job_cpus"] == "0-7, read back from a job"
     assert facts(report, "xfs-fsync")["disk"].endswith(", prewritten on nodes 1")
     assert facts(report, "aio-migration")["disk"].endswith(", prewritten on node 0")
+
+
+@pytest.mark.nightly
+def test_works_stay_in_the_affinity_scope_of_two_sockets(lab: Lab) -> None:
+    settings = ("scope=system,strict=0", "scope=numa,strict=1", "scope=cache,strict=1", "scope=cpu,strict=1")
+    submission = lab.submit(
+        *("--settings-only", "--blocks", "1", "--target", f"work-latency-scopes@{TWO_SOCKETS}"),
+        *(word for setting in settings for word in ("--setting", setting)),
+    )
+    rows = samples(lab, lab.finish(submission), "work-latency-scopes")
+
+    def shares(metric: str) -> dict[str, set[float]]:
+        found: dict[str, set[float]] = {}
+        for (_, _, _, setting, _), value in values(rows, metric).items():
+            found.setdefault(setting, set()).add(value)
+        return found
+
+    on_cpu, on_l3, on_node = (shares(f"local_{place}_share") for place in ("cpu", "l3", "node"))
+    assert on_cpu["scope=cpu,strict=1"] == {100}
+    assert on_l3["scope=cache,strict=1"] == {100} and min(on_cpu["scope=cache,strict=1"]) < 100
+    assert on_node["scope=numa,strict=1"] == {100} and min(on_cpu["scope=numa,strict=1"]) < 100
+    assert min(on_node["scope=system,strict=0"]) < 100, "an idle worker of the other socket is as good"
