@@ -91,9 +91,9 @@ booted_with() { # FILE ARGUMENT OPTION: keep the CPUs that this boot isolates; f
 		;;
 	esac
 	if grep -q "${2%%=*}=" "$PROC/cmdline"; then
-		record unsupported '*' "kernel $(uname -r) was booted with ${2%%=*} and isolates no CPU: it lacks $3, or the list names no CPU"
+		record unsupported '*' "kernel $(uname -r) was booted with ${2%%=*} and isolates no CPU: it lacks $3 (recipe isolation), or the list names no CPU"
 	else
-		record unsupported '*' "this device is booted without ${2%%=*}: add it to boot.kernel_arguments of a device type ($3)"
+		record unsupported '*' "this device is booted without ${2%%=*}: add it to boot.kernel_arguments of a device type, and build with $3 (recipe isolation)"
 	fi
 	return 1
 }
