@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from wqlab_contracts.enums import ArtifactKind, MetricClass
 
-from .conftest import COUNTED_TARGET, EXAMPLE, INSTRUMENTED, Lab, MakePerson, comparisons
+from .conftest import COUNTED_TARGET, EXAMPLE, INSTRUMENTED, NOOP, Lab, MakePerson, comparisons, scenarios
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 TOUCHED = "flush_workqueue_prep_pwqs"
@@ -72,6 +72,23 @@ def test_second_submission_has_the_same_counts(lab: Lab, report: dict[str, Any])
     assert {arm for arm, _ in first} == {"baseline", "candidate"}
     assert counts(lab, again, block=0) == first
     assert counts(lab, report, block=1) != first, "another seed"
+
+
+@pytest.mark.nightly
+def test_instructions_of_a_single_work_are_counted(lab: Lab) -> None:
+    """A work that a worker executes takes more of the kernel's instructions than one in a softirq: a wakeup."""
+    submission = lab.submit(
+        *("--mbox", str(NOOP), "--target", f"work-latency@{INSTRUMENTED}", *scenarios("percpu", "bh", "unbound")),
+        *("--blocks", "1"),
+    )
+    report = lab.finish(submission)
+    found = {
+        each["scenario"]: each["baseline"]["mean"] for each in comparisons(report, metric="kernel_instructions_per_op")
+    }
+    assert 0 < found["bh"] < found["percpu"]
+    assert found["unbound"] > found["bh"]
+    for cell in report["targets"][0]["instrument"]:
+        assert "kernel/workqueue.c" in {function["file"] for function in cell["functions"]}
 
 
 def test_page_shows_where_the_counts_come_from(person: MakePerson, counted: int, report: dict[str, Any]) -> None:
