@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: Apache-2.0
-# Functions of awk that read the tracer's `trace` file, for scripts that reduce a trace of works.
+# awk functions that read the tracer's `trace` file, for scripts that reduce a trace of works.
 # usage: $AWK "$TRACE_FUNCTIONS"'PROGRAM' "$TRACING/trace"
 # Linux prints a line as `TASK-PID [CPU] FLAGS SECONDS: EVENT: FIELDS`.
 # shellcheck disable=SC2016,SC2034  # $0 is awk's; the scripts use the variable
@@ -8,7 +8,7 @@
 TRACE_FUNCTIONS='
 	# Task names are arbitrary: the CPU is the bracket followed by flags and time.
 	function find_place() { match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /) }
-	function cpu(  text) { # some awks read 010 as eight
+	function cpu(  text) { # without leading zeros: some awks read 010 as eight
 		find_place(); text = substr($0, RSTART + 1); sub(/^0+/, "", text); return text + 0
 	}
 	function task(  text) { find_place(); text = substr($0, 1, RSTART - 1); sub(/ +$/, "", text); return text }
@@ -25,13 +25,14 @@ TRACE_FUNCTIONS='
 	}
 
 	# Works that wait for their start: the CPU that queued them in `from`, the time in `at`. A work may be queued again
-	# before the event of its start, because the kernel ends that it is pending a little earlier.
+	# before the event of its start, because the kernel clears its pending flag shortly before it prints that event.
 	function queue(w) { if (w in from) { next_from[w] = cpu(); next_at[w] = time() } else { from[w] = cpu(); at[w] = time() } }
 	function end_wait(w) {
 		delete from[w]
 		if (w in next_from) { from[w] = next_from[w]; at[w] = next_at[w]; delete next_from[w] }
 	}
-	# Microseconds since a work or an inode was queued, with three digits above 1 ms. Clocks of CPUs may disagree.
+	# Microseconds since a work or an inode was queued, rounded to three significant digits from 1 ms. Clocks of CPUs may
+	# disagree.
 	function waited_us(w,  us) {
 		us = (time() - at[w]) * 1e6; if (us < 0) us = 0
 		return us < 1000 ? int(us + 0.5) : int(sprintf("%.2e", us))

@@ -259,6 +259,7 @@ reduce_trace() { # ISOLATED_CPUS BOOTED: count; BOOTED 1 if the CPUs are isolate
 		next
 	}
 	/ sched_switch: / { if (match($0, /next_comm=.* next_pid/)) by[substr($0, RSTART + 10, RLENGTH - 19)]++; next }
+	# Kept after the start: a work may be queued twice before the event of its first start.
 	/ workqueue_queue_work: / {
 		w = item()
 		at[w] = time(); name[w] = field("workqueue"); unbound[w] = field("cpu") == "-1"
@@ -282,7 +283,6 @@ reduce_trace() { # ISOLATED_CPUS BOOTED: count; BOOTED 1 if the CPUs are isolate
 				} else late++
 			}
 		}
-		delete at[w]; delete name[w]; delete unbound[w]
 	}
 	END {
 		if (unreadable(0)) exit

@@ -116,15 +116,17 @@ reduce_trace() {
 	}
 	/ xfs_inodegc_throttle: / { throttled++; next }
 	/ workqueue_queue_work: / {
-		w = item(); queued++; queue(w); wanted[w] = field("req_cpu")
+		# XFS takes a pending work back when it queues it again: the last queueing counts.
+		w = item(); queued++; from[w] = field("req_cpu"); if (from[w] == "" || from[w] + 0 > most) from[w] = cpu()
 		next
 	}
 	/ workqueue_execute_start: / {
 		w = item(); c = cpu(); delete size[task()]
 		if (!(w in from)) next
-		works++; pairs[(wanted[w] != "" && wanted[w] + 0 <= most ? wanted[w] : from[w]) " " c]++; size[task()] = 0; end_wait(w)
+		works++; pairs[from[w] " " c]++; size[task()] = 0
 	}
 	END {
+		if (unreadable(0)) exit
 		print_counts("pairs", pairs); print_counts("histogram freed_after_us", wait)
 		printf "value\tunlinked\t%d\nvalue\tinactivated\t%d\nvalue\tinactivated_at_home\t%d\n", unlinked, inactivated, home
 		printf "value\tworks\t%d\nvalue\tqueued\t%d\nvalue\tthrottled\t%d\nvalue\tlargest_batch\t%d\n", works, queued, throttled, largest

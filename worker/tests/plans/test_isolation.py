@@ -171,6 +171,15 @@ def test_work_on_an_isolated_cpu_is_counted_and_named(tmp_path: Path, awk: str) 
 
 
 @pytest.mark.parametrize("awk", AWKS)
+def test_work_that_is_queued_again_before_its_start_is_counted_twice(tmp_path: Path, awk: str) -> None:
+    twice = queued(2.5, 0, "aaaa05") + queued(2.51, 1, "aaaa05")
+    ran = started(2.6, 2, "aaaa05") + started(2.7, 3, "aaaa05")
+    found = reduced(tmp_path, CHANGE + twice + ran + marked(3.0, "releasing"), awk)
+    assert found.values["works_on_isolated"] == 2
+    assert found.values["late_works"] == 2, "those of the change"
+
+
+@pytest.mark.parametrize("awk", AWKS)
 def test_boot_isolation_needs_no_change(tmp_path: Path, awk: str) -> None:
     found = reduced(tmp_path, queued(1.0, 0, "aaaa01") + started(1.1, 3, "aaaa01"), awk, booted=1)
     assert found.values["works_on_isolated"] == 1

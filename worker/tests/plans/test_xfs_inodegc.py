@@ -86,6 +86,12 @@ TRACE = (
     + queued(1, 2.001, "aa02", 512)
     + started(0, 2.002, "aa02", "kworker/u4:1-10")
     + freed(0, 2.0021, 0x85, "kworker/u4:1-10")
+    # For any CPU, queued again by another CPU before it starts; the next time by one that starts it.
+    + queued(0, 2.1, "aa03", 512)
+    + queued(1, 2.11, "aa03", 512)
+    + started(1, 2.12, "aa03", "kworker/u4:1-10")
+    + queued(0, 2.2, "aa03", 512)
+    + started(0, 2.21, "aa03", "kworker/u4:1-10")
     # A work of another workqueue on the same worker, and an inode that is never freed.
     + started(0, 2.5, "bb01", "kworker/0:1-9")
     + unlinked(1, 3.0, 0x86)
@@ -107,10 +113,10 @@ def test_trace_is_reduced(tmp_path: Path, awk: str) -> None:
         "unlinked": 4,
         "inactivated": 3,
         "inactivated_at_home": 2,
-        "works": 2,
-        "queued": 3,
+        "works": 4,
+        "queued": 6,
         "throttled": 1,
         "largest_batch": 2,
     }
-    assert sorted(found.frame("pairs")) == ["0 0 1", "1 0 1"]
+    assert sorted(found.frame("pairs")) == ["0 0 2", "1 0 1", "1 1 1"]
     assert dict(read_histogram(found, "freed_after_us")) == {5100: 1, 4200: 1, 2100: 1}
