@@ -228,6 +228,12 @@ def test_common_device_type_gives_the_defaults(folder: Path) -> None:
         ),
         (
             "testplans/health-check/plan.yaml",
+            "script: check.sh",
+            "script: check.sh\nfragments: [bas]",
+            "testplans/health-check/plan.yaml:4: fragments[0]: no kernels/fragments/bas.config; did you mean base?",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
             "['0', '1']",
             "[0, '1']",
             "testplans/health-check/plan.yaml:7: axes[0].values[0]: must be text: write it in quotes ('0')",

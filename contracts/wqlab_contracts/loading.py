@@ -123,7 +123,7 @@ class _Reader:
         modules = self._modules()
         lava_templates = self._lava_templates()
         self._check_recipes(recipe_documents, recipes, fragments, modules)
-        self._check_plans(plan_documents, plans, files)
+        self._check_plans(plan_documents, plans, files, fragments)
         self._check_device_types(type_documents, device_types, recipe_documents.names, plan_documents.names, plans)
         self._check_lava(type_documents, device_types, lava_templates)
         generated_lab = _generated_lab(device_types)
@@ -345,9 +345,18 @@ class _Reader:
                     self._add(loaded.documents[name], ("modules", index), f"no folder kernels/modules/{module}; {hint}")
 
     def _check_plans(
-        self, loaded: _Loaded, plans: Mapping[str, TestPlan], files: Mapping[str, Mapping[str, str]]
+        self,
+        loaded: _Loaded,
+        plans: Mapping[str, TestPlan],
+        files: Mapping[str, Mapping[str, str]],
+        fragments: Mapping[str, str],
     ) -> None:
         for name, plan in plans.items():
+            for index, fragment in enumerate(plan.fragments):
+                if fragment not in fragments:
+                    hint = suggest_name(fragment, fragments)
+                    problem = f"no kernels/fragments/{fragment}.config; {hint}"
+                    self._add(loaded.documents[name], ("fragments", index), problem)
             lender = plan.files_of
             if lender is not None and (lender == name or lender not in files):
                 hint = suggest_name(lender, files.keys() - {name})
@@ -383,6 +392,9 @@ class _Reader:
             if noise is not None and noise not in plan_names:
                 hint = suggest_name(noise, plan_names)
                 self._add(document, ("noise_plan",), f"no testplans/{noise}/plan.yaml; {hint}")
+            elif noise in plans and plans[noise].fragments:
+                problem = f"plan {noise} needs other kernels than the golden system's; choose one without fragments"
+                self._add(document, ("noise_plan",), problem)
             for index, unit in enumerate(device_type.units):
                 if unit.name in owner:
                     self._add(

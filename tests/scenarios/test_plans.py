@@ -192,7 +192,7 @@ def test_packets_pass_the_tunnel_and_none_is_lost(lab: Lab) -> None:
     """In the nightly suite, because it builds kernels of another recipe."""
     report = lab.finish(
         lab.submit(
-            *("--mbox", str(NOOP), "--blocks", "1", "--recipe", "subsystems"),
+            *("--mbox", str(NOOP), "--blocks", "1"),
             *("--target", "wireguard@tiny", *scenarios("tcp-one-stream", "udp-1392")),
             *("--setting", "unbound_cpus=default", "--setting", "unbound_cpus=half"),
         )
@@ -216,7 +216,7 @@ def test_pages_are_verified_and_decompressed(lab: Lab) -> None:
     settings = [f"sync_decompress={sync},verify={verify}" for sync in ("default", "off") for verify in VERIFY]
     report = lab.finish(
         lab.submit(
-            *("--mbox", str(NOOP), "--blocks", "1", "--recipe", "subsystems"),
+            *("--mbox", str(NOOP), "--blocks", "1"),
             *("--target", "verity-erofs@tiny", *scenarios("verity-one", "erofs-fourfold")),
             *(word for setting in settings for word in ("--setting", setting)),
         )
@@ -257,7 +257,7 @@ def test_works_of_both_ends_carry_io_over_nvme_tcp(lab: Lab) -> None:
     settings = ("wq_unbound=default", "wq_unbound=N", "wq_unbound=Y")
     report = lab.finish(
         lab.submit(
-            *("--mbox", str(NOOP), "--blocks", "1", "--recipe", "subsystems"),
+            *("--mbox", str(NOOP), "--blocks", "1"),
             *("--target", "nvme-tcp@tiny", *scenarios("read-1", "write-16")),
             *(word for setting in settings for word in ("--setting", setting)),
         )
@@ -286,7 +286,7 @@ def test_compressed_writes_start_works_of_btrfs_and_nothing_is_damaged(lab: Lab)
     """
     report = lab.finish(
         lab.submit(
-            *("--mbox", str(NOOP), "--blocks", "1", "--recipe", "subsystems", "--target", "btrfs@tiny"),
+            *("--mbox", str(NOOP), "--blocks", "1", "--target", "btrfs@tiny"),
             *("--setting", "scope=default", "--setting", "scope=cpu"),
         )
     )

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
+NAME_LIMIT = 64
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 CpuArch = Literal["x86_64", "arm64"]
 LastLevel = Literal["L3", "L2", "cluster", "package"]

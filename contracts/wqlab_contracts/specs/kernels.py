@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from typing import Self
 
 from pydantic import Field, model_validator
 
-from .base import CpuArch, Name, Strict
+from .base import NAME_LIMIT, CpuArch, Name, Strict
 
 
 class Tree(Strict):
@@ -51,3 +53,15 @@ class KernelRecipe(Strict):
         if len(set(self.modules)) != len(self.modules):
             raise ValueError("a module is listed twice")
         return self
+
+    def with_fragments(self, names: Sequence[str]) -> Self:
+        """Return this recipe with further fragments, merged after its own, under a name such as
+        `measure-with-subsystems`. The recipe itself if it has them all.
+        """
+        more = [name for name in names if name not in self.fragments]
+        if not more:
+            return self
+        name = "-".join([self.name, "with", *more])
+        if len(name) > NAME_LIMIT:
+            name = f"{name[: NAME_LIMIT - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        return self.model_copy(update={"name": name, "fragments": [*self.fragments, *more]})

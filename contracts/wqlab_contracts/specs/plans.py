@@ -186,6 +186,8 @@ class TestPlan(Strict):
     modules: list[Name] = Field(default_factory=list)
     """Kernel modules sent with the plan's files: the recipe's module of that name, else the kernel's. If neither
     exists, the file NAME.absent with the reason is sent instead."""
+    fragments: list[Name] = Field(default_factory=list)
+    """Fragments of kernels/fragments that the kernels of this plan need besides those of the recipe."""
     scenarios: list[Scenario] = Field(min_length=1)
     axes: list[Axis] = Field(default_factory=list)
     reference_setting: str

@@ -13,14 +13,14 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import Arm, JobState
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
-from wqlab_contracts.specs import INSTRUMENTED_METRICS
+from wqlab_contracts.specs import INSTRUMENTED_METRICS, KernelRecipe
 from wqlab_server.http.problems import ApiProblem
 from wqlab_server.models import Apply
 from wqlab_server.submissions import service
 from wqlab_server.submissions.plan_runs import block_plan
 from wqlab_server.submissions.quote_service import make_quote
 
-from ..support.lab import LabUnderTest
+from ..support.lab import SERIES, LabUnderTest
 
 CHECKOUT = Path(__file__).parents[3]
 MBOX = """From 1234 Mon Sep 17 00:00:00 2001
@@ -142,6 +142,35 @@ def test_requested_recipe_overrides_the_device_types(lab: LabUnderTest) -> None:
     assert (repetitions.warmup, repetitions.untraced, repetitions.traced) == (0, 1, 0), "no figure is taken"
     assert run.profile.measure_timeout_s > usual.measure_timeout_s
     assert run.profile.settings == usual.settings
+
+
+@pytest.mark.integration
+def test_fragments_of_a_plan_are_added_to_the_recipe(lab: LabUnderTest) -> None:
+    targets = [Target(plan=plan, device_type="ryzen-3900x") for plan in ("dm-crypt-affinity", "wireguard", "btrfs")]
+    request = SubmissionRequest(series=SERIES, tree="linux-6.12", targets=targets)
+    data = load_data(CHECKOUT)
+    with lab.transaction() as session:
+        submission = service.create(session, data, lab.settings, request, "dev").id
+        debug = service.create(session, data, lab.settings, request.model_copy(update={"recipe": "debug"}), "dev").id
+    names = [run.recipe.name for run in lab.runs(submission)]
+    assert names == ["measure", "measure-with-subsystems", "measure-with-subsystems"]
+    plain, tunnel, _ = lab.runs(submission)
+    assert tunnel.recipe.fragments == [*plain.recipe.fragments, "subsystems"]
+    assert tunnel.fragments.keys() == {*plain.fragments, "subsystems"}
+    assert "CONFIG_WIREGUARD=m" in tunnel.fragments["subsystems"]
+    assert [run.recipe.name for run in lab.runs(debug)] == ["debug", *["debug-with-subsystems"] * 2]
+    assert not lab.runs(debug)[1].recipe.figures
+    with lab.transaction() as session:
+        quoted = make_quote(session, data, lab.settings, request, "dev")
+    assert [each.recipe for each in quoted.builds] == ["measure", "measure-with-subsystems"]
+
+
+def test_long_name_of_a_recipe_with_fragments_stays_valid_and_unique() -> None:
+    recipe = KernelRecipe(name="a" * 60, summary="s", fragments=["base"])
+    one, other = recipe.with_fragments(["one"]), recipe.with_fragments(["other"])
+    assert one.name != other.name
+    assert KernelRecipe.model_validate(one.model_dump()) == one
+    assert one.with_fragments(["one", "base"]) is one
 
 
 @pytest.mark.integration

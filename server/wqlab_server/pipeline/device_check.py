@@ -155,12 +155,13 @@ def _order_noise_run(session: Session, data: DataFolder, check: DeviceCheck, dev
 def select_noise_plan(data: DataFolder, device_type: DeviceType) -> tuple[TestPlan, Metric] | None:
     """Return a plan with a primary metric on the device type, and that metric.
 
-    The type's own `noise_plan` is preferred, then the first plan by name. None if no plan has a primary metric.
+    The type's own `noise_plan` is preferred, then the first plan by name. None if no plan has a primary metric. A plan
+    with fragments of its own needs other kernels than the golden system's.
     """
     for _, plan in sorted(data.plans.items(), key=lambda item: (item[0] != device_type.noise_plan, item[0])):
         measured = plan.on(device_type)
         metric = detectable_effect.primary_metric(measured, device_type.emulated)
-        if metric is not None and not plan.checks_health:
+        if metric is not None and not plan.checks_health and not plan.fragments:
             return measured, metric
     return None
 

@@ -167,7 +167,9 @@ def _plans(session: Session, data: DataFolder, device_type: DeviceType) -> list[
     )
     noise = select_noise_plan(data, device_type)
     names = used | ({noise[0].name} if noise else set())
-    plans = [data.plans[name] for name in sorted(names) if name in data.plans and not data.plans[name].checks_health]
+    known = [data.plans[name] for name in sorted(names) if name in data.plans]
+    # A plan with fragments of its own needs other kernels than the golden system's.
+    plans = [plan for plan in known if not plan.checks_health and not plan.fragments]
     return [
         plan.measured(None, device_type.emulated)
         for plan in plans

@@ -38,12 +38,10 @@ class PlannedTarget:
 def plan_target(session: Session, data: DataFolder, request: SubmissionRequest, target: Target) -> PlannedTarget:
     """Return what a target measures. A request without a number of blocks gets the seeds on an instrumented device
     that its noise floor asks for.
-
-    If the request names an unknown recipe, which is a mistake of it, the device type's own stands in.
     """
     device_type = data.device_type(target.device_type)
     plan = data.plans[target.plan].on(device_type).measured(target.scenarios, device_type.emulated)
-    recipe = data.recipes.get(request.recipe_for(device_type), data.recipes[device_type.recipe])
+    recipe = kernel_recipe(data, request, target)
     profile = _profile(plan, device_type, recipe, request, target)
     planned = PlannedTarget(device_type, plan, recipe, profile)
     if request.blocks is not None or request.looks is not None or not device_type.instrumented:
@@ -52,6 +50,16 @@ def plan_target(session: Session, data: DataFolder, request: SubmissionRequest, 
     return replace(
         planned, profile=profile.model_copy(update={"blocks": seeds.seeds, "looks": []}), why_seeds=seeds.why
     )
+
+
+def kernel_recipe(data: DataFolder, request: SubmissionRequest, target: Target) -> KernelRecipe:
+    """Return the recipe of a target's kernels: that of the request or of the device type, with the plan's fragments.
+
+    If the request names an unknown recipe, which is a mistake of it, the device type's own stands in.
+    """
+    device_type = data.device_type(target.device_type)
+    recipe = data.recipes.get(request.recipe_for(device_type), data.recipes[device_type.recipe])
+    return recipe.with_fragments(data.plans[target.plan].fragments)
 
 
 def _profile(

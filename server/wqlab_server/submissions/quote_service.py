@@ -15,14 +15,14 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import BETWEEN, PAIR, Arm, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
-from wqlab_contracts.specs import Backend, DeviceType, GeneratedTopology
+from wqlab_contracts.specs import Backend, CpuArch, DeviceType, GeneratedTopology
 
 from ..estimates import canaries, lab_snapshot, timings
 from ..models import Apply, Boot, BootValue, Build, Run
 from ..settings import Settings
 from ..views.traced_boots import TRACED_BLOCKS, why_not_traced
 from . import detectable_effect
-from .plan_targets import plan_target
+from .plan_targets import kernel_recipe, plan_target
 from .quote_calculation import LINK_S, Request, RequestedKernel, RequestedTarget, quote
 from .validate import Mistake, mistakes
 from .walk import boots_per_block, patch_count
@@ -122,8 +122,10 @@ def _kernels(
     """Return the needed kernels: a baseline, with a series a candidate, and in a walk those between, per recipe,
     architecture and kind of device (emulated or not)."""
     arms = [*PAIR, *BETWEEN[: boots_per_block(request) - 2]] if request.series is not None else [Arm.BASELINE]
-    types = [data.device_type(target.device_type) for target in targets]
-    kinds = dict.fromkeys((request.recipe_for(spec), spec.arch, spec.on_bench) for spec in types)
+    kinds: dict[tuple[str, CpuArch, bool], None] = {}
+    for target in targets:
+        spec = data.device_type(target.device_type)
+        kinds[kernel_recipe(data, request, target).name, spec.arch, spec.on_bench] = None
     existing = _existing_baselines(session, request) if targets else set()
     link_s = timings.link_s(session) or LINK_S
     return [

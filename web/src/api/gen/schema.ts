@@ -8156,6 +8156,8 @@ export interface components {
             emulated: components["schemas"]["Profile"];
             /** Files Of */
             files_of: string | null;
+            /** Fragments */
+            fragments: string[];
             hardware: components["schemas"]["Profile"];
             instrumented: components["schemas"]["Profile"] | null;
             /** Metrics */
