@@ -115,10 +115,10 @@ def parse_first_headers(text: str) -> Mail | None:
 
 
 def header_problem(text: str) -> str | None:
-    """Return why the headers of an mbox are refused, or None: too many messages, or a control character and its place.
+    """Return why an mbox is refused: too many mails, or a control character in a header; None if it is not.
 
-    Such a header could change what a terminal shows, or what a reader takes for the author. A message of another
-    sender in the thread counts too, since its trailers are taken.
+    A control character could change what a terminal shows, or what a reader takes for the author. Replies in the thread
+    are checked too, because their trailers are taken.
     """
     parts = split(text)
     if len(parts) > MAIL_LIMIT:

@@ -60,7 +60,10 @@ def write(rows: Iterable[Row]) -> str:
 
 
 def read(text: str) -> Iterator[Row]:
-    """Parse the CSV text. Raises ValueError if `write` cannot have written it."""
+    """Yield the rows of the CSV text.
+
+    Raises ValueError while iterating: for other columns, an invalid value, or more than ROW_LIMIT lines.
+    """
     table = csv.DictReader(io.StringIO(text), strict=True)
     if tuple(table.fieldnames or ()) != COLUMNS:
         raise ValueError("not a workqueue table: the columns differ")

@@ -1,4 +1,4 @@
-"""Run a QEMU process, with its console and monitor on private socket pairs, until it is killed."""
+"""Run a QEMU process, with its console and monitor on private socket pairs, until it exits or is killed."""
 
 from __future__ import annotations
 

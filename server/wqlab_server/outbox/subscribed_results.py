@@ -123,7 +123,10 @@ def accounts_to_collect(session: Session, now: datetime) -> Sequence[int]:
 
 
 def to_collect(session: Session, user_id: int, most: int, now: datetime) -> Sequence[SubscribedResult]:
-    """Return the first `most` results of earlier days that no mail tells, oldest first. The account must be locked."""
+    """Return the first `most` results of earlier days that no mail has yet, oldest first.
+
+    The caller must hold the lock of the account's row.
+    """
     return session.scalars(
         select(SubscribedResult)
         .where(

@@ -169,7 +169,7 @@ def collect_results(factory: SessionFactory, settings: Settings) -> None:
 
 
 def write_collected(session: Session, settings: Settings, user_id: int, now: datetime) -> int | None:
-    """Write the mail about the results of earlier days that no mail tells; None if there are none."""
+    """Write the mail about the results of earlier days that no mail has yet; None if there are none."""
     address = subscribed_results.lock_account(session, user_id)
     if address is None:
         return None

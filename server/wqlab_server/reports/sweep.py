@@ -1,4 +1,4 @@
-"""Arrange the results of a sweep as curves: one for each metric, scenario and setting. Pure."""
+"""Arrange the instrumented results of a sweep as curves over its topologies, one for each comparison. Pure."""
 
 from __future__ import annotations
 

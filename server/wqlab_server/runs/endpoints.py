@@ -81,7 +81,7 @@ def get_run_console(
     offset: Annotated[int, Query(ge=0, le=2**53, description="First byte to return")] = 0,
     follow: Annotated[bool, Query(description="Keep streaming until the boot has ended")] = False,
 ) -> StreamingResponse:
-    """Return a boot's console as raw bytes, exactly as the device printed them. To resume, set `offset` to the number
+    """Return the stored bytes of a boot's console, unchanged. To resume, set `offset` to the number
     of bytes already received."""
     run = queries.get(session, run_id)
     row = queries.boot(session, run, boot)

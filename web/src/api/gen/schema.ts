@@ -669,7 +669,7 @@ export interface paths {
         };
         /**
          * Get Forge
-         * @description One forge, with the heads that wait and those that are not measured, each with the reason.
+         * @description One forge, with its unfinished heads and those that are not measured, each with the reason.
          */
         get: operations["get_forge"];
         put?: never;
@@ -1436,7 +1436,7 @@ export interface paths {
         };
         /**
          * Get Run Console
-         * @description Return a boot's console as raw bytes, exactly as the device printed them. To resume, set `offset` to the number
+         * @description Return the stored bytes of a boot's console, unchanged. To resume, set `offset` to the number
          *     of bytes already received.
          */
         get: operations["get_run_console"];

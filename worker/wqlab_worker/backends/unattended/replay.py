@@ -38,7 +38,7 @@ class Replay:
         return check_conditions(self._job.device, results)
 
     def restored(self) -> dict[str, str]:
-        """Return which conditions the device restored at the end of the boot, as facts."""
+        """Return facts from the end of the boot: restored conditions, throttling, memory errors."""
         return condition_commands.restored_facts(self._results.conditions, self._results.restored)
 
     def next_call(

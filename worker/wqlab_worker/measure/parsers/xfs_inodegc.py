@@ -116,7 +116,10 @@ def check_unlinked(records: Records, fio: FioResult) -> int:
 
 
 def stalls(stream: Stream) -> int:
-    """Return the number of operations above STALL_NS. Raises NoSamples if fio's histogram does not have them all."""
+    """Return the number of operations above STALL_NS (10 ms).
+
+    Raises NoSamples if fio's histogram does not have them all.
+    """
     if sum(stream.bins_ns.values()) != stream.ios:
         raise NoSamples(f"fio's histogram has {sum(stream.bins_ns.values())} of {stream.ios} operations")
     return sum(times for ns, times in stream.bins_ns.items() if ns > STALL_NS)
