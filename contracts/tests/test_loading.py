@@ -303,6 +303,14 @@ def test_problem_is_reported_with_file_line_and_key(folder: Path, file: str, old
     assert expected in problems(folder)
 
 
+def test_noise_plan_that_needs_other_kernels_is_reported(folder: Path) -> None:
+    plan, device_type = folder / "testplans/health-check/plan.yaml", folder / "device-types/tiny.yaml"
+    plan.write_text(plan.read_text().replace("script: check.sh", "script: check.sh\nfragments: [base]"))
+    device_type.write_text(device_type.read_text() + "noise_plan: health-check\n")
+    [problem] = problems(folder)
+    assert "noise_plan: plan health-check needs other kernels than the golden system's" in problem
+
+
 def test_all_problems_are_reported(folder: Path) -> None:
     write(folder, "kernels/recipes/broken.yaml", "name: broken\nfragmants: [base]\n")
     write(

@@ -21,15 +21,15 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
+from . import references
 from .addresses_file import read_addresses, read_device_type
 from .data_folder import DataFolder
 from .forges_file import read_forges
@@ -40,13 +40,11 @@ from .specs import (
     Archive,
     DeviceType,
     Forge,
-    GeneratedTopology,
     KernelRecipe,
     Name,
     Strict,
     TestPlan,
     Tree,
-    Unit,
     WatchedTree,
 )
 from .specs.rules import ListRule
@@ -60,8 +58,6 @@ __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
 
 COMMON = "common"
 """Name of the defaults file of device types, and of the folder of files shared by all plans."""
-
-LAVA_TEMPLATE = ".yaml.jinja2"
 
 NOISE_CONTROL = "kernels/controls/nops.mbox"
 """Series whose kernel differs from its baseline by nops only."""
@@ -122,14 +118,17 @@ class _Reader:
         files = self._plan_files(plan_documents.names, plans)
         modules = self._modules()
         lava_templates = self._lava_templates()
-        self._check_recipes(recipe_documents, recipes, fragments, modules)
-        self._check_plans(plan_documents, plans, files, fragments)
-        self._check_device_types(type_documents, device_types, recipe_documents.names, plan_documents.names, plans)
-        self._check_lava(type_documents, device_types, lava_templates)
+        names = (recipe_documents.names, plan_documents.names)
+        self.problems += [
+            *references.recipe_problems(recipe_documents.documents, recipes, fragments, modules),
+            *references.plan_problems(plan_documents.documents, plans, files, fragments),
+            *references.device_type_problems(type_documents.documents, device_types, *names, plans),
+            *references.lava_problems(type_documents.documents, device_types, lava_templates),
+        ]
         generated_lab = _generated_lab(device_types)
         plain_common = {} if common is None else common.plain()
         if common is not None and generated_lab is not None:
-            self._check_generated(common, plain_common, generated_lab, recipe_documents.names, plan_documents.names)
+            self.problems += references.generated_type_problems(common, plain_common, generated_lab, *names)
         rule_documents, rules = self._list_rules()
         touches_document, touches = read_touches(self.root)
         folder = DataFolder(
@@ -289,8 +288,8 @@ class _Reader:
         return (self._text(path) or "") if path.exists() else ""
 
     def _lava_templates(self) -> dict[str, str]:
-        paths = sorted((self.root / "device-types" / "lava").glob(f"*{LAVA_TEMPLATE}"))
-        texts = {path.name.removesuffix(LAVA_TEMPLATE): self._text(path) for path in paths}
+        paths = sorted((self.root / "device-types" / "lava").glob(f"*{references.LAVA_TEMPLATE}"))
+        texts = {path.name.removesuffix(references.LAVA_TEMPLATE): self._text(path) for path in paths}
         return {name: text for name, text in texts.items() if text is not None}
 
     def _plan_files(self, names: set[str], plans: Mapping[str, TestPlan]) -> dict[str, dict[str, str]]:
@@ -320,138 +319,6 @@ class _Reader:
         except (OSError, UnicodeDecodeError) as error:
             self.problems.append(Problem(str(path.relative_to(self.root)), 0, "", f"cannot be read as text: {error}"))
             return None
-
-    # --- references between files -------------------------------------------------------------------------------
-
-    def _check_recipes(
-        self,
-        loaded: _Loaded,
-        recipes: Mapping[str, KernelRecipe],
-        fragments: Mapping[str, str],
-        modules: Mapping[str, Mapping[str, str]],
-    ) -> None:
-        for name, recipe in recipes.items():
-            used: list[tuple[Location, str]] = [(("fragments", i), each) for i, each in enumerate(recipe.fragments)]
-            used += [(("emulated_fragments", i), each) for i, each in enumerate(recipe.emulated_fragments)]
-            for arch, names in recipe.arch_fragments.items():
-                used += [(("arch_fragments", arch, i), each) for i, each in enumerate(names)]
-            for location, fragment in used:
-                if fragment not in fragments:
-                    hint = suggest_name(fragment, fragments)
-                    self._add(loaded.documents[name], location, f"no kernels/fragments/{fragment}.config; {hint}")
-            for index, module in enumerate(recipe.modules):
-                if module not in modules:
-                    hint = suggest_name(module, modules)
-                    self._add(loaded.documents[name], ("modules", index), f"no folder kernels/modules/{module}; {hint}")
-
-    def _check_plans(
-        self,
-        loaded: _Loaded,
-        plans: Mapping[str, TestPlan],
-        files: Mapping[str, Mapping[str, str]],
-        fragments: Mapping[str, str],
-    ) -> None:
-        for name, plan in plans.items():
-            for index, fragment in enumerate(plan.fragments):
-                if fragment not in fragments:
-                    hint = suggest_name(fragment, fragments)
-                    problem = f"no kernels/fragments/{fragment}.config; {hint}"
-                    self._add(loaded.documents[name], ("fragments", index), problem)
-            lender = plan.files_of
-            if lender is not None and (lender == name or lender not in files):
-                hint = suggest_name(lender, files.keys() - {name})
-                self._add(loaded.documents[name], ("files_of",), f"no other plan {lender!r}; {hint}")
-            elif plan.script not in files[name]:
-                hint = suggest_name(plan.script, set(files[name]))
-                self._add(loaded.documents[name], ("script",), f"no testplans/{name}/{plan.script}; {hint}")
-
-    def _check_device_types(
-        self,
-        loaded: _Loaded,
-        device_types: Mapping[str, DeviceType],
-        recipes: set[str],
-        plan_names: set[str],
-        plans: Mapping[str, TestPlan],
-    ) -> None:
-        owner: dict[str, str] = {}
-        for name, device_type in device_types.items():
-            document = loaded.documents[name]
-            if GeneratedTopology.parse(name) is not None:
-                self._add(document, ("name",), f"{name!r} is the name of a generated device type; choose another")
-            if device_type.recipe not in recipes:
-                hint = suggest_name(device_type.recipe, recipes)
-                self._add(document, ("recipe",), f"no kernels/recipes/{device_type.recipe}.yaml; {hint}")
-            check = device_type.health_check
-            if check not in plan_names:
-                hint = suggest_name(check, plan_names)
-                self._add(document, ("health_check",), f"no testplans/{check}/plan.yaml; {hint}")
-            elif check in plans and not plans[check].checks_health:
-                self._add(document, ("health_check",), f"plan {check} needs checks_health: true to be a health check")
-            self._check_irq_affinity(document, device_type)
-            noise = device_type.noise_plan
-            if noise is not None and noise not in plan_names:
-                hint = suggest_name(noise, plan_names)
-                self._add(document, ("noise_plan",), f"no testplans/{noise}/plan.yaml; {hint}")
-            elif noise in plans and plans[noise].fragments:
-                problem = f"plan {noise} needs other kernels than the golden system's; choose one without fragments"
-                self._add(document, ("noise_plan",), problem)
-            for index, unit in enumerate(device_type.units):
-                if unit.name in owner:
-                    self._add(
-                        document, ("units", index, "name"), f"{unit.name} is already a unit of {owner[unit.name]}"
-                    )
-                if GeneratedTopology.parse(unit.name.removesuffix("-1")) is not None:
-                    self._add(
-                        document,
-                        ("units", index, "name"),
-                        f"{unit.name!r} is the name of a device of a generated type; choose another",
-                    )
-                owner.setdefault(unit.name, name)
-
-    def _check_generated(
-        self, common: Document, values: Mapping[str, Any], lab: str, recipes: set[str], plans: set[str]
-    ) -> None:
-        """Check that the common defaults suit generated types, which no file describes."""
-        try:
-            generated = GeneratedTopology().device_type(lab, values)
-        except ValidationError as error:
-            first = error.errors()[0]
-            message = f"does not suit generated instrumented device types: {first['msg']}"
-            self._add(common, first["loc"], message)
-            return
-        if generated.recipe not in recipes:
-            self._add(common, ("recipe",), f"no kernels/recipes/{generated.recipe}.yaml for generated device types")
-        if generated.health_check not in plans:
-            self._add(common, ("health_check",), f"no testplans/{generated.health_check} for generated device types")
-
-    def _check_irq_affinity(self, document: Document, device_type: DeviceType) -> None:
-        text, cpus = device_type.conditions.irq_affinity, device_type.topology.cpus
-        # Without SMT, machines with adjacent siblings have gaps in the CPU numbers that stay online.
-        if text is None or device_type.conditions.smt is False:
-            return
-        if (last := int(re.split("[,-]", text)[-1])) >= cpus:
-            message = f"there is no CPU {last}: the topology has {cpus}, 0-{cpus - 1}"
-            self._add(document, ("conditions", "irq_affinity"), message)
-
-    def _check_lava(
-        self, loaded: _Loaded, device_types: Mapping[str, DeviceType], templates: Mapping[str, str]
-    ) -> None:
-        first_of_lab: dict[str, Unit] = {}
-        for name, device_type in device_types.items():
-            for index, unit in enumerate(device_type.units):
-                if unit.backend == "instrumented":  # needs a worker only, so any lab can have it
-                    continue
-                other = first_of_lab.setdefault(unit.lab, unit)
-                if other.backend != unit.backend:
-                    self._add(
-                        loaded.documents[name], ("units", index, "lab"),
-                        f"{unit.name} has backend {unit.backend}, {other.name} of the same lab {unit.lab} has "
-                        f"{other.backend}: a lab has one backend, so give each backend a lab of its own",
-                    )  # fmt: skip
-            if device_type.lava and device_type.lava.boot not in templates:
-                hint = suggest_name(device_type.lava.boot, templates)
-                where = f"device-types/lava/{device_type.lava.boot}{LAVA_TEMPLATE}"
-                self._add(loaded.documents[name], ("lava", "boot"), f"no {where}; {hint}")
 
     def _add(self, document: Document, location: Location, message: str) -> None:
         self.problems.append(document.problem(location, message))
