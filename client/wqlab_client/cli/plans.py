@@ -77,6 +77,8 @@ def format_plan(view: PlanView) -> list[Text]:
     lines = [Text(f"{plan.name}: {one_line(plan.summary)}", style="bold")]
     lines += [Text(f"  scenario {s.name}: {one_line(s.summary)}{_parameters(s.parameters)}") for s in plan.scenarios]
     lines += [Text(f"  knob {axis.name}: {', '.join(axis.values)}") for axis in plan.axes]
+    if plan.fragments:
+        lines.append(Text(f"  added to the kernels' configuration: {', '.join(plan.fragments)}"))
     if plan.axes:
         lines.append(Text(f"  reference setting: {plan.reference_setting}"))
     lines += _profile_lines("hardware", plan.hardware) + _profile_lines("emulated devices", plan.emulated)
