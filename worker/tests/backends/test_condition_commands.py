@@ -210,6 +210,16 @@ def test_throttling_and_memory_errors_during_the_boot_are_counted(tmp_path: Path
     }
 
 
+def test_corrected_memory_errors_are_reported_before_they_are_counted(tmp_path: Path) -> None:
+    """Without an interrupt the kernel reads the banks every `check_interval` seconds, and most boots are shorter."""
+    interval = "sys/devices/system/machinecheck/machinecheck0/check_interval"
+    device = Device(tmp_path, INTEL_PSTATE | EDAC | {interval: "12c"})
+    device.apply(Conditions(boost=False))
+    assert (tmp_path / interval).read_text().strip() == "12c"
+    device.restore(Conditions(boost=False))
+    assert (tmp_path / interval).read_text().strip() == "1"
+
+
 # --- temperature without a connection (LAVA) --------------------------------------------------------------------------
 
 HOT = {

@@ -44,6 +44,13 @@ show_counters() { # how often CPUs were throttled, and memory errors
 	show_files "$CPUS"/cpu[0-9]*/thermal_throttle/core_throttle_count /sys/devices/system/edac/mc/mc[0-9]*/[cu]e_count
 }
 
+read_banks() { # have the kernel report corrected machine checks, whose banks it reads every five minutes without an interrupt
+	interval=/sys/devices/system/machinecheck/machinecheck0/check_interval
+	[ -w "$interval" ] || return 0
+	echo 1 >"$interval"
+	sleep 2 # no event reports that all banks were read
+}
+
 restore_files() { # write the old values of RECORD back
 	[ -r "$RECORD" ] || return 0
 	while IFS='	' read -r path was now; do
