@@ -217,6 +217,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
       script: "run.sh",
       files_of: null,
       modules: [],
+      fragments: [],
       parser: "values",
       scenarios: scenarios.map(each => ({ name: each, summary: `${each} load`, parameters: {} })),
       axes: [],
