@@ -41,7 +41,8 @@ COMPUTING_TESTS = tuple(
 class SharedLabScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Keep the tests of a file in one process for its fixtures; most end-to-end tests share two labs.
 
-    The third process, at a lower priority, runs tests that only compute until no end-to-end test is left to begin.
+    The third process, below the priority of emulated devices, runs tests that only compute until no end-to-end test is
+    left to begin.
     """
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
@@ -85,7 +86,7 @@ def pytest_configure() -> None:
     """
     logs.configure()
     if os.environ.get("PYTEST_XDIST_WORKER") == COMPUTING_PROCESS:
-        os.nice(5)
+        os.nice(12)  # emulated devices have 5
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
