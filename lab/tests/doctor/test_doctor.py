@@ -153,19 +153,6 @@ def test_stopped_redis(lab: Lab, stopped: Callable[[str], None]) -> None:
     assert found["postgresql"].state is State.OK
 
 
-def test_stopped_lab(lab: Lab, stopped: Callable[[str], None]) -> None:
-    """Without supervisord nothing is ok that needs a program."""
-    lab.stop()
-    try:
-        found = examine(lab)
-    finally:
-        lab._start_server()
-    assert found["supervisord"].state is State.FAILED
-    assert "make up" in found["supervisord"].action
-    assert found["postgresql"].state is found["redis"].state is found["api"].state is State.FAILED
-    assert found["permissions"].state is State.OK
-
-
 def test_folder_without_a_lab(tmp_path: Path) -> None:
     paths = LabPaths(CHECKOUT, tmp_path / "cache", tmp_path / "state")
     found = {check.name: check for check in doctor.examine(Lab(paths, silent))}
@@ -291,3 +278,13 @@ def test_defect_of_a_check_is_unknown(lab: Lab, monkeypatch: pytest.MonkeyPatch)
     assert examine(lab)["golden systems"].state is State.UNKNOWN
     lab.paths.golden.unlink()
     assert examine(lab)["golden system x86_64"].state is State.FAILED
+
+
+def test_stopped_lab(lab: Lab) -> None:
+    """Without supervisord nothing is ok that needs a program. The last test, because it stops the lab of the others."""
+    lab.stop()
+    found = examine(lab)
+    assert found["supervisord"].state is State.FAILED
+    assert "make up" in found["supervisord"].action
+    assert found["postgresql"].state is found["redis"].state is found["api"].state is State.FAILED
+    assert found["permissions"].state is State.OK

@@ -47,7 +47,7 @@ def find_planted(watching: WatchingLab, upstream: Upstream, seed: int) -> tuple[
     return right, found.boots, found.plain_boots
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_planted_commit_among_64_is_found_with_fewer_boots(
     watching: WatchingLab, upstream: Upstream, seed: int
 ) -> None:
@@ -58,7 +58,7 @@ def test_planted_commit_among_64_is_found_with_fewer_boots(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(3, 23))
+@pytest.mark.parametrize("seed", range(2, 23))
 def test_planted_commit_is_found_for_more_seeds(watching: WatchingLab, upstream: Upstream, seed: int) -> None:
     """Each test is one seed, because each needs a lab of its own; all are right at this effect."""
     right, boots, plain = find_planted(watching, upstream, seed)

@@ -58,6 +58,7 @@ def run(backend: Make, job: RunJob) -> ProfileSink:
     return sink
 
 
+@pytest.mark.nightly
 def test_same_seed_gives_the_same_boot_byte_for_byte(backend: Make, kernel: Kernel) -> None:
     job = job_of(kernel, [[A, B]])
     sink = run(backend, job)
