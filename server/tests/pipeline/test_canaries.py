@@ -293,6 +293,7 @@ def hardware(lab: LabUnderTest) -> None:
 
 
 class TestJump:
+    @pytest.mark.nightly
     def test_jump_of_the_floor_makes_the_device_suspect_and_orders_a_check(self, idle: LabUnderTest) -> None:
         run_canaries(idle, 20)
         assert all(run.floor_jump is None for run in canaries(idle))

@@ -56,9 +56,13 @@ PROBLEMS = (every_build_fails, one_submission_is_canceled, every_device_is_quara
 
 
 @pytest.mark.parametrize(
-    ("event", "at_step"), [(no_event, 0), *((problem, step) for problem in PROBLEMS for step in (1, 6))]
+    ("event", "at_step", "checked"),
+    [
+        (no_event, 0, True),
+        (no_event, 0, False),
+        *((problem, step, step > 1) for problem in PROBLEMS for step in (1, 6)),
+    ],
 )
-@pytest.mark.parametrize("checked", [True, False])
 def test_submissions_that_are_not_due_have_nothing_to_do(
     lab: LabUnderTest, event: Callable[[LabUnderTest], None], at_step: int, checked: bool
 ) -> None:

@@ -92,6 +92,7 @@ def test_same_seed_gives_the_same_boot_byte_for_byte(backend: Make, kernel: Kern
     assert functions["(user space)"].instructions == window.instructions - window.kernel_instructions
 
 
+@pytest.mark.nightly
 def test_seeds_differ(backend: Make, kernel: Kernel) -> None:
     sink = run(backend, job_of(kernel, [[A], [A]]))
     first, second = (value for metric, value in sink.samples() if metric == "instructions_per_op")
