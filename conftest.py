@@ -28,14 +28,14 @@ OWN_LAB_TESTS = {f"tests/scenarios/{name}.py" for name in ("test_listening", "te
 
 
 COMPUTING_PROCESS = "gw2"
-"""The third process. The end-to-end tests of the first two wait for a quarter of their time."""
+"""Name that pytest-xdist gives the third process. It uses the CPU time in which end-to-end tests wait."""
 COMPUTING_TESTS = tuple(
     f"{folder}/" for folder in (
         "comparison/tests", "contracts/tests", "server/tests/any_comparison", "server/tests/history",
         "server/tests/pipeline", "server/tests/reports", "server/tests/views",
     )
 )  # fmt: skip
-"""Tests without limits of time that a slow process could miss."""
+"""Folders of tests that do not fail if their process gets little CPU time."""
 
 
 class SharedLabScheduling(LoadScopeScheduling):  # type: ignore[misc]

@@ -20,7 +20,7 @@ def recipe_problems(
     fragments: Mapping[str, str],
     modules: Mapping[str, Mapping[str, str]],
 ) -> Iterator[Problem]:
-    """Yield recipes that name a fragment or module which does not exist."""
+    """Yield a problem for each fragment or module that a recipe names and that does not exist."""
     for name, recipe in recipes.items():
         used: list[tuple[Location, str]] = [(("fragments", i), each) for i, each in enumerate(recipe.fragments)]
         used += [(("emulated_fragments", i), each) for i, each in enumerate(recipe.emulated_fragments)]
@@ -42,7 +42,7 @@ def plan_problems(
     files: Mapping[str, Mapping[str, str]],
     fragments: Mapping[str, str],
 ) -> Iterator[Problem]:
-    """Yield plans that name a fragment, plan or script which does not exist."""
+    """Yield a problem for each fragment, plan or script that a plan names and that does not exist."""
     for name, plan in plans.items():
         for index, fragment in enumerate(plan.fragments):
             if fragment not in fragments:
@@ -65,7 +65,9 @@ def device_type_problems(
     plan_names: set[str],
     plans: Mapping[str, TestPlan],
 ) -> Iterator[Problem]:
-    """Yield device types that name a recipe, plan or CPU which does not exist, and units with the name of another."""
+    """Yield a problem for each recipe, plan or CPU that a device type names and that does not exist, and for each name
+    of a unit that is used twice.
+    """
     owner: dict[str, str] = {}
     for name, device_type in device_types.items():
         document = documents[name]
@@ -102,7 +104,7 @@ def device_type_problems(
 def generated_type_problems(
     common: Document, values: Mapping[str, Any], lab: str, recipes: set[str], plans: set[str]
 ) -> Iterator[Problem]:
-    """Yield common defaults that do not suit generated types, which no file describes."""
+    """Yield the problems of the common defaults for generated device types, which have no file of their own."""
     try:
         generated = GeneratedTopology().device_type(lab, values)
     except ValidationError as error:
@@ -129,7 +131,7 @@ def _irq_affinity_problems(document: Document, device_type: DeviceType) -> Itera
 def lava_problems(
     documents: Mapping[str, Document], device_types: Mapping[str, DeviceType], templates: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Yield labs with several backends, and boot templates that do not exist."""
+    """Yield a problem for each unit whose lab has another backend, and for each boot template that does not exist."""
     first_of_lab: dict[str, Unit] = {}
     for name, device_type in device_types.items():
         for index, unit in enumerate(device_type.units):

@@ -135,7 +135,7 @@ class Workspace:
             yield replace(self, holds=holds)
 
     def use(self, path: Path) -> None:
-        """Record that an entry of the cache is used now. Call it before checking that the entry exists.
+        """Set the time of last use of a cache entry to now. Call this before you check whether the entry exists.
 
         In a session, retention does not delete the entry before the session ends.
         """

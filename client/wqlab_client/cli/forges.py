@@ -45,7 +45,7 @@ def list_forges(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 @forge_app.command("show")
 def show(context: typer.Context, name: Name, as_json: JsonFlag = False) -> None:
-    """Show a forge, its unfinished heads, and those that are not measured, with the reasons."""
+    """Show a forge, the heads that are still to be measured, and those that were not, with reasons."""
     session = session_of(context)
     found = session.client.forge(name)
     if as_json:

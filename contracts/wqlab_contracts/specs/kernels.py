@@ -55,8 +55,9 @@ class KernelRecipe(Strict):
         return self
 
     def with_fragments(self, names: Sequence[str]) -> Self:
-        """Return this recipe with further fragments, merged after its own, under a name such as
-        `measure-with-subsystems`. The recipe itself if it has them all.
+        """Return a copy of this recipe with more fragments, which are merged last.
+
+        The copy has its own name, such as `measure-with-subsystems`. If no fragment is new, return this recipe.
         """
         more = [name for name in names if name not in self.fragments]
         if not more:

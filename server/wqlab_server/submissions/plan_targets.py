@@ -53,7 +53,7 @@ def plan_target(session: Session, data: DataFolder, request: SubmissionRequest, 
 
 
 def kernel_recipe(data: DataFolder, request: SubmissionRequest, target: Target) -> KernelRecipe:
-    """Return the recipe of a target's kernels: that of the request or of the device type, with the plan's fragments.
+    """Return the recipe of a target's kernels: the request's, else the device type's, plus the plan's fragments.
 
     If the request names an unknown recipe, which is a mistake of it, the device type's own stands in.
     """

@@ -40,7 +40,7 @@ class Damage:
 
 
 def read_at_half_speed(data: bytes) -> bytes:
-    """Return the bytes that a UART at half the sender's speed receives (8 data bits, no parity, 1 stop bit)."""
+    """Return what a UART receives if its baud rate is half the sender's (8 data bits, no parity, 1 stop bit)."""
     line = [1]
     for byte in data:
         line += [0, *((byte >> bit) & 1 for bit in range(8)), 1]

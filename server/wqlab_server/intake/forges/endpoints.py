@@ -42,7 +42,7 @@ def list_forges(session: Db, data: Data, settings: AppSettings, _: Maintainer) -
 
 @router.get("/{name}", responses=documented(401, 403, 404, 422, 429))
 def get_forge(*, name: str, session: Db, data: Data, settings: AppSettings, _: Maintainer) -> ForgeDetail:
-    """One forge, with its unfinished heads and those that are not measured, each with the reason."""
+    """One forge, with the heads that are still to be measured, and those that were not, with reasons."""
     return state.detail(session, settings, _find(data, plain_text("name", name)))
 
 

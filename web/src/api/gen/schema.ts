@@ -669,7 +669,7 @@ export interface paths {
         };
         /**
          * Get Forge
-         * @description One forge, with its unfinished heads and those that are not measured, each with the reason.
+         * @description One forge, with the heads that are still to be measured, and those that were not, with reasons.
          */
         get: operations["get_forge"];
         put?: never;

@@ -116,7 +116,7 @@ def check_unlinked(records: Records, fio: FioResult) -> int:
 
 
 def stalls(stream: Stream) -> int:
-    """Return the number of operations above STALL_NS (10 ms).
+    """Return the number of operations that took longer than 10 ms (STALL_NS).
 
     Raises NoSamples if fio's histogram does not have them all.
     """
