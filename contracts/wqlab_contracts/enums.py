@@ -6,6 +6,8 @@ state never changes.
 
 from enum import IntEnum, StrEnum
 
+from .audit_enums import AuditAction as AuditAction
+from .audit_enums import AuditOutcome as AuditOutcome
 from .bisection_enums import BisectionState as BisectionState
 from .bisection_enums import BisectionStepKind as BisectionStepKind
 from .bisection_enums import BisectionStepState as BisectionStepState
@@ -378,87 +380,6 @@ class SignInMethod(StrEnum):
     PASSWORD = "password"  # noqa: S105
     OIDC = "oidc"
     """With the lab's OpenID provider, whose groups give the role."""
-
-
-class AuditAction(StrEnum):
-    """Action in the audit log: what was changed, and how."""
-
-    SIGN_IN = "session.sign_in"
-    SIGN_OUT = "session.sign_out"
-    CHANGE_PASSWORD = "session.change_password"  # noqa: S105
-    CREATE_TOKEN = "token.create"  # noqa: S105
-    REVOKE_TOKEN = "token.revoke"  # noqa: S105
-    CREATE_USER = "user.create"
-    CHANGE_USER = "user.change"
-    RESET_PASSWORD = "user.reset_password"  # noqa: S105
-    CREATE_SUBMISSION = "submission.create"
-    CANCEL_SUBMISSION = "submission.cancel"
-    RETRY_SUBMISSION = "submission.retry"
-    PIN_SUBMISSION = "submission.pin"
-    UNPIN_SUBMISSION = "submission.unpin"
-    QUARANTINE_DEVICE = "device.quarantine"
-    RELEASE_DEVICE = "device.release"
-    HEALTH_CHECK_DEVICE = "device.health_check"
-    CHECK_DEVICE = "device.check"
-    CHANGE_DEVICE = "device.change"
-    """The device was added, changed or removed in the device-types folder."""
-    INVITE_LAB = "lab.invite"
-    JOIN_LAB = "lab.join"
-    REGISTER_LAB = "lab.register"
-    """A worker reported a lab for the first time, or another number of devices."""
-    REMOVE_LAB = "lab.remove"
-    CHANGE_DATA = "data.change"
-    """Files of device-types/, kernels/ or testplans/ were edited."""
-    CHANGE_SETTINGS = "settings.change"
-    """The server was started with other settings."""
-    PRUNE_AUDIT_LOG = "audit.prune"
-    CREATE_WEBHOOK = "webhook.create"
-    ROTATE_WEBHOOK = "webhook.rotate"
-    REMOVE_WEBHOOK = "webhook.remove"
-    REPLAY_DELIVERY = "delivery.replay"
-    APPROVE_MAIL = "mail.approve"
-    EDIT_MAIL = "mail.edit"
-    DROP_MAIL = "mail.drop"
-    TEST_WEBHOOK = "webhook.test"
-    PAUSE_WEBHOOK = "webhook.pause"
-    RESUME_WEBHOOK = "webhook.resume"
-    ASK_MAIL_ADDRESS = "mail_address.ask"
-    """An account has entered an address, which gets a mail with a link."""
-    CONFIRM_MAIL_ADDRESS = "mail_address.confirm"
-    """Somebody has opened the link and confirmed the address; without signing in."""
-    REMOVE_MAIL_ADDRESS = "mail_address.remove"
-    CREATE_SUBSCRIPTION = "subscription.create"
-    REMOVE_SUBSCRIPTION = "subscription.remove"
-    UNSUBSCRIBE = "subscription.unsubscribe"
-    """Somebody has followed the unsubscribe link of a mail; without signing in."""
-    RECEIVE_FORGE_EVENT = "forge.event"
-    POLL_FORGE = "forge.poll"
-    CREATE_RULE = "rule.create"
-    CHANGE_RULE = "rule.change"
-    """A rule of a watched list was changed, also by its file."""
-    SWITCH_RULE_ON = "rule.switch_on"
-    SWITCH_RULE_OFF = "rule.switch_off"
-    REMOVE_RULE = "rule.remove"
-    CREATE_WATCHED_TREE = "watched_tree.create"
-    CHANGE_WATCHED_TREE = "watched_tree.change"
-    ENABLE_WATCHED_TREE = "watched_tree.enable"
-    DISABLE_WATCHED_TREE = "watched_tree.disable"
-    REMOVE_WATCHED_TREE = "watched_tree.remove"
-    CHECK_WATCHED_TREE = "watched_tree.check"
-    CHANGE_SHIFT = "shift.change"
-    CREATE_BISECTION = "bisection.create"
-    CANCEL_BISECTION = "bisection.cancel"
-    TRY_DEVICE = "device.try"
-    """A machine that is to be added was tried, and its files perhaps written."""
-    REQUEST = "request"
-    """A request that needs a scope which its sender does not have."""
-
-
-class AuditOutcome(StrEnum):
-    """Outcome of an action in the audit log."""
-
-    DONE = "done"
-    REFUSED = "refused"
 
 
 class ExitCode(IntEnum):

@@ -6,13 +6,11 @@ file, line and key. Unknown fields are rejected.
 
 from .archives import Archive
 from .base import CpuArch, LastLevel, Name, Strict
+from .conditions import Condition, Conditions
 from .devices import (
     Backend,
     BootMethod,
-    Cluster,
     Command,
-    Condition,
-    Conditions,
     DeviceType,
     Emulation,
     ExternalPower,
@@ -21,7 +19,6 @@ from .devices import (
     Netconsole,
     Rehearsed,
     ScratchDevice,
-    Topology,
     Unit,
     console_arguments,
 )
@@ -44,6 +41,7 @@ from .plans import (
     format_setting,
     parse_setting,
 )
+from .topology import Cluster, Topology
 from .watched_trees import Batch, WatchedTree
 
 __all__ = [

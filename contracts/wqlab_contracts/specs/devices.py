@@ -1,4 +1,4 @@
-"""Device types: CPU topology, boot method, power, measuring conditions and devices."""
+"""Device types: boot method, power, LAVA mapping and devices."""
 
 from __future__ import annotations
 
@@ -8,89 +8,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from .base import CpuArch, LastLevel, Name, Strict
-
-
-class Cluster(Strict):
-    """Cores of one kind on a big.LITTLE device, with consecutive numbers."""
-
-    cores: int = Field(ge=1, le=64)
-    capacity: int = Field(ge=1, le=1024)
-    """CPU capacity at the highest clock, relative to 1024 of the strongest kind (`capacity-dmips-mhz`)."""
-
-
-class Topology(Strict):
-    """CPU topology declared by a device type; the measured topology of each boot is checked against it.
-
-    The number of CPUs is `sockets * l3_per_socket * cores_per_l3 * threads_per_core`. `clusters` lists the kinds of
-    cores of a socket in the order of their numbers; without an L3 cache each cluster is a last-level cache domain.
-    """
-
-    sockets: int = Field(ge=1, le=16)
-    l3_per_socket: int = Field(ge=0, le=64)
-    """0: no L3 cache; then `clusters` lists all cores and `cores_per_l3` is omitted."""
-    cores_per_l3: int = Field(default=0, ge=0, le=256)
-    threads_per_core: int = Field(ge=1, le=8)
-    numa_nodes: int = Field(default=1, ge=1, le=64)
-    numbering: Literal["contiguous", "smt_last"] = "contiguous"
-    """`contiguous`: SMT siblings have adjacent numbers (0,1). `smt_last`: the sibling of CPU i is CPU i + N/2."""
-    clusters: list[Cluster] = Field(default_factory=list)
-
-    @property
-    def domain_cores(self) -> list[int]:
-        """Return the number of cores of each last-level cache domain: of each L3, or of each cluster without L3."""
-        if self.l3_per_socket == 0:
-            return [cluster.cores for cluster in self.clusters]
-        return [self.cores_per_l3] * (self.sockets * self.l3_per_socket)
-
-    @property
-    def cores(self) -> int:
-        return sum(self.domain_cores)
-
-    @property
-    def cpus(self) -> int:
-        return self.cores * self.threads_per_core
-
-    @property
-    def l3_domains(self) -> int:
-        return len(self.domain_cores)
-
-    @property
-    def last_level(self) -> LastLevel:
-        return "L3" if self.l3_per_socket else "L2"
-
-    @property
-    def core_capacity(self) -> list[int] | None:
-        """Return the capacity of each core; None if all cores are alike."""
-        kinds = [cluster.capacity for cluster in self.clusters for _ in range(cluster.cores)]
-        return kinds if len(set(kinds)) > 1 else None
-
-    @model_validator(mode="after")
-    def _check_clusters(self) -> Self:
-        if self.clusters:
-            if self.sockets > 1 or self.numa_nodes > 1 or self.numbering != "contiguous":
-                raise ValueError("clusters need a device with one socket, one NUMA node and contiguous numbering")
-            if max(cluster.capacity for cluster in self.clusters) != 1024:
-                raise ValueError("the strongest cluster must have capacity 1024")
-        if self.l3_per_socket == 0:
-            if not self.clusters or self.cores_per_l3:
-                raise ValueError("l3_per_socket 0 (no L3 cache) needs clusters, and no cores_per_l3")
-        elif self.cores_per_l3 == 0:
-            raise ValueError("cores_per_l3 is missing")
-        elif self.clusters and sum(cluster.cores for cluster in self.clusters) != self.cores:
-            raise ValueError(f"the clusters have {sum(c.cores for c in self.clusters)} cores, the L3s {self.cores}")
-        return self
-
-    @model_validator(mode="after")
-    def _check_cpu_counts(self) -> Self:
-        if self.cpus > 512:
-            raise ValueError(f"{self.cpus} CPUs; the lab's kernels are built for at most 512")
-        if self.cpus % self.numa_nodes:
-            raise ValueError(f"{self.cpus} CPUs do not divide into {self.numa_nodes} NUMA nodes")
-        if self.numbering == "smt_last" and self.threads_per_core != 2:
-            raise ValueError("numbering smt_last needs threads_per_core: 2")
-        return self
-
+from .base import CpuArch, Name, Strict
+from .conditions import Conditions
+from .topology import Topology
 
 EMULATED_ADDRESS = "10.0.2.15/24"
 """Address of every emulated device in QEMU's user network; set statically because DHCP would delay every boot."""
@@ -159,74 +79,6 @@ def console_arguments(boot: BootMethod, netconsole: str | None) -> str:
     if netconsole is None:
         return f"console={boot.console_device},{boot.console_speed}"
     return f"console=ttynull netconsole={netconsole} netpoll.carrier_timeout=30 loglevel=8 printk.devkmsg=on"
-
-
-def _normalise_cpu_list(text: str) -> str:
-    """Normalise a CPU list: `2,0-1` -> `0-2`. Raises ValueError if a range is descending."""
-    cpus: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if last and int(last) < int(first):
-            raise ValueError(f"the range {part} runs backwards: write {last}-{first}")
-        cpus.update(range(int(first), int(last or first) + 1))
-    starts = [cpu for cpu in sorted(cpus) if cpu - 1 not in cpus]
-    ends = [cpu for cpu in sorted(cpus) if cpu + 1 not in cpus]
-    return ",".join(f"{start}-{end}" if end > start else f"{start}" for start, end in zip(starts, ends, strict=True))
-
-
-CpuList = Annotated[
-    str,
-    StringConstraints(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$"),
-    AfterValidator(_normalise_cpu_list),
-]
-"""Kept in the one form that the kernel reads back, whatever the form it was written in."""
-
-Condition = Literal[
-    "smt", "governor", "boost", "idle_latency_us", "irq_affinity", "transparent_hugepages", "ksm", "temperature"
-]
-"""Condition that can be required when a boot starts to measure."""
-
-
-class Conditions(Strict):
-    """Conditions that the lab sets on devices of a type. All are read back and recorded with each boot."""
-
-    governor: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] | None = None
-    """Governor of all cpufreq policies."""
-    boost: bool | None = None
-    irq_affinity: CpuList | None = None
-    """CPUs that handle interrupts, such as `0-3`. The kernel places some interrupts of multi-queue devices itself;
-    even if this condition is required, moving the others is enough."""
-    idle_latency_us: int | None = Field(default=None, ge=0, le=1_000_000)
-    """Longest exit latency of an idle state (C-state) that CPUs may enter, in microseconds; deeper states are disabled.
-    0: CPUs poll while they are idle."""
-    smt: bool | None = None
-    """False: `nosmt` on each command line; the declared topology must then have one thread per core. Both values are
-    compared with what the kernel reports."""
-    transparent_hugepages: Literal["always", "madvise", "never"] | None = None
-    """`never` in a file for hardware, unless declared."""
-    ksm: bool | None = None
-    """Merging of equal memory pages; off in a file for hardware, unless declared."""
-    mitigations: Literal["auto", "auto,nosmt", "off"] | None = None
-    """Set as `mitigations=` on each command line."""
-    start_below_c: float | None = Field(default=None, gt=0, le=110)
-    """Maximum temperature of the hottest sensor, in degrees Celsius, before a boot starts to measure."""
-    cool_s: int = Field(default=300, ge=0, le=3600)
-    """Maximum wait for `start_below_c`, in seconds. After that the boot measures anyway and records the temperature."""
-    required: list[Condition] = Field(default_factory=list)
-    """Conditions without which a boot fails. Other conditions that a device lacks or rejects are only recorded."""
-
-    @property
-    def kernel_arguments(self) -> str:
-        smt = "nosmt" if self.smt is False else ""
-        mitigations = f"mitigations={self.mitigations}" if self.mitigations else ""
-        return " ".join(words for words in (smt, mitigations) if words)
-
-    @model_validator(mode="after")
-    def _check_required_conditions(self) -> Self:
-        for name in self.required:
-            if (self.start_below_c if name == "temperature" else getattr(self, name)) is None:
-                raise ValueError(f"{name} is listed under required, but it has no value")
-        return self
 
 
 ScratchDevice = Annotated[str, StringConstraints(pattern=r"^/dev/disk/by-id/[^/\s]+$")]

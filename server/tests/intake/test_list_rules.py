@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -17,22 +17,7 @@ from wqlab_contracts.specs.rules import ListRule, QuietHours
 from wqlab_server.intake.listed_series import ListedSeries, collect
 from wqlab_server.intake.match_rules import Refused, Taken, judge, judge_all, propose_nothing
 
-NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-
-
-def patch(message_id: str, number: int | None = None, total: int | None = None, **changes: Any) -> ListMail:
-    counter = f" {number}/{total}" if number is not None else ""
-    fields: dict[str, Any] = {
-        "message_id": message_id,
-        "subject": f"[PATCH{counter}] workqueue: lock less",
-        "author": "Ada <ada@example.org>",
-        "archived_at": NOON,
-        "has_patch": number != 0,
-        "number": number,
-        "total": total,
-        "paths": [] if number == 0 else ["kernel/workqueue.c"],
-    }
-    return ListMail(**{**fields, **changes})
+from ..support.watched_list import NOON, patch
 
 
 def series(*, requests: list[str] | None = None, chained: bool = False, version: int = 1) -> list[ListMail]:

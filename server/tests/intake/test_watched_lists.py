@@ -11,25 +11,21 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, ErrorKind, JobState, Outcome, UserRole
-from wqlab_contracts.messages.list_mails import ListMail, ListMails, ListPosition
-from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim, ListReadResult
+from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, ErrorKind, Outcome, UserRole
+from wqlab_contracts.messages.list_mails import ListMails, ListPosition
+from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_server.intake.decide import decide
 from wqlab_server.intake.take_series import due, take
-from wqlab_server.models import AuditEntry, ListRead, RuleDecisionRow, SeenMail, StoredRule, Submission, WatchedList
+from wqlab_server.models import AuditEntry, RuleDecisionRow, SeenMail, StoredRule, WatchedList
 from wqlab_server.pipeline.watch_lists import steps_of
 from wqlab_server.storage.db import clock
 
 from ..support.datafolder import ARCHIVES, write_data_folder
 from ..support.lab import LabUnderTest, failed
 from ..support.people import add_user
-from .test_list_rules import patch
+from ..support.watched_list import EPOCHS, SOON, List, mails, patch
 
 pytestmark = pytest.mark.integration
-
-EPOCHS = "    list: wq@lists.example.org\n    epochs: https://lore.example.org/wq/{epoch}\n"
-SOON = datetime.now(UTC) + timedelta(days=1)
-"""Arrival of a mail; later than any rule was switched on."""
 
 
 @pytest.fixture
@@ -38,94 +34,6 @@ def data_dir(tmp_path: Path) -> Path:
     write_data_folder(folder)
     (folder / "intake/archives.yaml").write_text(ARCHIVES + EPOCHS)
     return folder
-
-
-def mails(name: str = "less", version: int = 1, **changes: Any) -> list[ListMail]:
-    """Return a cover letter and two patches; `requests` are those of the cover letter."""
-    requests = changes.pop("requests", ["locks@single"])
-    subject = changes.pop("subject", f"workqueue: {name}")
-    mark = f"v{version} " if version > 1 else ""
-
-    def one(number: int, **more: Any) -> ListMail:
-        return patch(
-            f"{name}-v{version}-{number}@x",
-            number,
-            2,
-            subject=f"[PATCH {mark}{number}/2] {subject}",
-            version=version,
-            archived_at=SOON,
-            **{**changes, **more},
-        )
-
-    cover = f"{name}-v{version}-0@x"
-    return [one(0, requests=requests), one(1, in_reply_to=cover), one(2, in_reply_to=cover)]
-
-
-class List:
-    """A list that the scripted worker reads: `commit` counts the reads."""
-
-    def __init__(self, lab: LabUnderTest) -> None:
-        self.lab = lab
-        self.commits = 0
-
-    def rule(self, name: str = "wq", **changes: Any) -> None:
-        fields: dict[str, Any] = {
-            "name": name,
-            "archive": "lore",
-            "tree": "lab-tree",
-            "owner": "dev",
-            "paths": ["kernel/workqueue.c"],
-        }
-        self.lab.post("rules", {**fields, **changes})
-        self.lab.post(f"rules/{name}/on")
-        self.lab.tick()
-
-    def unfinished(self) -> ListRead | None:
-        with self.lab.transaction() as session:
-            return session.scalar(select(ListRead).where(ListRead.state != JobState.FINISHED))
-
-    def claim(self) -> tuple[int, ListReadClaim]:
-        self.lab.sql("UPDATE watched_lists SET next_read_at = now()")
-        self.lab.tick()
-        read = self.unfinished()
-        assert read is not None, "no read is ordered"
-        claim = self.lab.worker.claim("list_reads", read.id)
-        assert claim is not None
-        return read.id, ListReadClaim.model_validate(claim)
-
-    def arrive(self, *found: ListMail, removed: list[str] | None = None, more: bool = False) -> None:
-        """Let the worker read mails of the list, and let the server decide on them."""
-        read_id, claim = self.claim()
-        self.commits += 1
-        position = ListPosition(epoch=0, commit=f"{self.commits:040x}")
-        result = ListReadResult(
-            outcome=Outcome.PASSED,
-            found=ListMails(position=position, mails=list(found), removed=removed or [], is_complete=not more),
-        )
-        self.finish(read_id, claim.fence, result)
-        self.lab.tick()
-
-    def finish(self, read_id: int, fence: int, result: ListReadResult, expect: int = 204) -> None:
-        body = FinishListRead(fence=fence, result=result).model_dump(mode="json")
-        self.lab.worker.post(f"list_reads/{read_id}/finish", body, expect)
-
-    def decisions(self) -> list[tuple[str, int, str, str | None]]:
-        """Return rule, revision, state and reason of all decisions."""
-        with self.lab.transaction() as session:
-            rows = session.scalars(select(RuleDecisionRow).order_by(RuleDecisionRow.id))
-            return [(row.rule, row.revision, row.state, row.reason) for row in rows]
-
-    def decision(self) -> RuleDecisionRow:
-        with self.lab.transaction() as session:
-            return session.scalars(select(RuleDecisionRow).order_by(RuleDecisionRow.id.desc())).all()[0]
-
-    def submissions(self) -> list[Submission]:
-        with self.lab.transaction() as session:
-            return list(session.scalars(select(Submission).order_by(Submission.id)))
-
-    def watched(self) -> WatchedList:
-        with self.lab.transaction() as session:
-            return session.scalars(select(WatchedList)).one()
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from wqlab_server.models import Delivery, ListReply, RuleDecisionRow
 from wqlab_server.pipeline.list_replies import handle, nudge_due
 from wqlab_server.storage.db import clock
 
-from ..intake.test_watched_lists import EPOCHS, List
 from ..support.datafolder import ARCHIVES, write_data_folder
 from ..support.lab import LabUnderTest
+from ..support.watched_list import EPOCHS, List
 from .test_received_mail import commands, lab, lookup, mail, received, reply, submissions
 
 __all__ = ["lab", "mail"]
