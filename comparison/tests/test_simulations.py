@@ -61,8 +61,9 @@ def wilson_upper(hits, sets, z=1.96):
     [
         (1, {"blocks": 6}),
         (2, {"blocks": 8, "drift": 0.15}),
-        (3, {"blocks": 10, "boot": 1.2, "drift": 0.15}),
-        (4, {"blocks": 8, "scenarios": 6, "drift": 0.15}),  # six chances of a false claim, one family
+        pytest.param(3, {"blocks": 10, "boot": 1.2, "drift": 0.15}, marks=pytest.mark.nightly),
+        # six chances of a false claim, one family
+        pytest.param(4, {"blocks": 8, "scenarios": 6, "drift": 0.15}, marks=pytest.mark.nightly),
     ],
 )
 def test_false_positive_rate_is_at_most_five_percent(seed, how):

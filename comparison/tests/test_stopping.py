@@ -139,7 +139,14 @@ def within(share: float, expected: float, runs: int, errors: float = 3.0) -> boo
     return abs(share - expected) <= max(errors * np.sqrt(expected * (1 - expected) / runs), 0.005)
 
 
-@pytest.mark.parametrize("shape", ["normal", "t3", "sticky modes", "outliers", "drift"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "normal",
+        "drift",
+        *(pytest.param(each, marks=pytest.mark.nightly) for each in ("t3", "sticky modes", "outliers")),
+    ],
+)
 def test_false_claims_over_all_looks_are_at_most_five_percent(shape):
     rng, sets = np.random.default_rng(31), 250
     d = drifting(rng, sets, 16) if shape == "drift" else None

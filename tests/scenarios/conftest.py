@@ -310,27 +310,33 @@ def scenarios(*names: str) -> tuple[str, ...]:
     return tuple(word for name in names for word in ("--scenario", name))
 
 
-def submit_each_plan(lab: Lab, device_type: str) -> int:
-    """Submit one short block of each plan that the other fixtures do not run; return the submission's id."""
-    return lab.submit(
-        *("--mbox", str(NOOP), "--blocks", "1"),
+def submit_each_plan(lab: Lab, device_type: str) -> tuple[int, int]:
+    """Submit one short block of each plan that the other fixtures do not run.
+
+    Return the ids of a series, in two boots of each plan, and of a study of settings, in one boot of each plan.
+    """
+    study = lab.submit(
+        *("--settings-only", "--blocks", "1"),
         *("--target", f"aio-migration@{device_type}", "--scenario", "rand-overwrite"),
-        *("--setting", "base_slice=4ms,granularity=default"),
+        *("--setting", "base_slice=default,granularity=default", "--setting", "base_slice=4ms,granularity=default"),
+        *("--target", f"fan-out@{device_type}", "--scenario", "ONE", "--scenario", "FOURFOLD"),
+        *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
+    )
+    series = lab.submit(
+        *("--mbox", str(NOOP), "--blocks", "1"),
         *("--target", f"netperf-stream@{device_type}", "--scenario", "udp-lo-64", "--scenario", "tcp-netns-4096"),
         *("--target", f"cmwq-load@{device_type}", "--scenario", "wl0-S"),
-        *("--target", f"test-workqueue@{device_type}"),
         *("--target", f"work-latency@{device_type}", *scenarios(*WORK_LATENCY)),
         *("--target", f"max-active@{device_type}", "--setting", "max_active=4"),
         *("--target", f"isolation@{device_type}", "--target", f"hotplug@{device_type}"),
         *("--target", f"xfs-inodegc@{device_type}"),
         *("--target", f"hackbench@{device_type}", *scenarios("pipes", "sockets-loaded")),
-        *("--target", f"fan-out@{device_type}", "--scenario", "ONE", "--scenario", "FOURFOLD"),
-        *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
     )
+    return series, study
 
 
 @pytest.fixture(scope="session")
-def each_plan(lab: Lab) -> int:
+def each_plan(lab: Lab) -> tuple[int, int]:
     return submit_each_plan(lab, "tiny")
 
 
@@ -376,7 +382,7 @@ def submissions(
     tripled: int,
     branch: int,
     broken: int,
-    each_plan: int,
+    each_plan: tuple[int, int],
     counted: int,
 ) -> dict[str, int]:
     """Submit everything at once, as several users would; each test waits for its own submission."""
@@ -389,7 +395,7 @@ def submissions(
         # A listed series in test_listening.py has the traced boots that follow a verdict.
         "example": lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets-smt-last", "--no-trace"),
         "tripled": tripled,
-        "each plan": each_plan,
+        "each plan": each_plan[0],
         "counted": counted,
         "branch": branch,
         "conflict": tiny("does-not-apply.mbox"),

@@ -46,8 +46,8 @@ def test_sign_in_returns_to_the_page_and_sign_out_ends_it(
     ("role", "submits", "maintains", "administers"),
     [
         (None, False, False, False),
-        ("viewer", False, False, False),
-        ("submitter", True, False, False),
+        pytest.param("viewer", False, False, False, marks=pytest.mark.nightly),
+        pytest.param("submitter", True, False, False, marks=pytest.mark.nightly),
         ("maintainer", True, True, False),
         ("admin", True, True, True),
     ],

@@ -149,6 +149,7 @@ def test_commit_in_the_side_branch_of_a_merge_is_found(watching: WatchingLab, up
     assert (outer.state, outer.culprit, outer.culprit_is_merge) == (State.FOUND, commits["merge"], True)
 
 
+@pytest.mark.nightly
 def test_merge_itself_is_the_culprit_if_neither_side_differs(watching: WatchingLab, upstream: Upstream) -> None:
     commits = merged(upstream)
     late = {commits["merge"], commits["b"]}
@@ -159,6 +160,7 @@ def test_merge_itself_is_the_culprit_if_neither_side_differs(watching: WatchingL
     assert (last.kind, last.baseline, last.candidate) == (Kind.CONFIRM, commits["a"], commits["merge"])
 
 
+@pytest.mark.nightly
 def test_oops_in_some_boots_is_bisected(watching: WatchingLab, upstream: Upstream) -> None:
     commits = grow(upstream, 10)
     late, draw = set(commits[7:]), random.Random(4)
@@ -177,6 +179,7 @@ def test_oops_in_some_boots_is_bisected(watching: WatchingLab, upstream: Upstrea
     assert any(each.passed and not each.failed for each in steps(watching, found.id))
 
 
+@pytest.mark.nightly
 def test_failure_that_both_ends_have_is_not_searched(watching: WatchingLab, upstream: Upstream) -> None:
     commits = grow(upstream, 3)
     planted = Planted(watching)
@@ -187,6 +190,7 @@ def test_failure_that_both_ends_have_is_not_searched(watching: WatchingLab, upst
     assert found.reason == "the good commit fails too: kernel BUG at kernel/workqueue.c:#"
 
 
+@pytest.mark.nightly
 def test_lab_failure_is_repeated_three_times(watching: WatchingLab, upstream: Upstream) -> None:
     commits = grow(upstream, 3)
     planted = Planted(watching, from_on(commits, commits[2]))
@@ -207,7 +211,7 @@ def test_lab_failure_is_repeated_three_times(watching: WatchingLab, upstream: Up
     assert (found.state, found.culprit) == (State.FOUND, commits[2]), found.reason
 
 
-@pytest.mark.parametrize("watched", [True, False])
+@pytest.mark.parametrize("watched", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_branch_is_rewritten_in_the_middle(watching: WatchingLab, upstream: Upstream, watched: bool) -> None:
     """Commits before a head that the lab has seen stay usable; others nobody vouches for any more."""
     if not watched:

@@ -86,6 +86,7 @@ def test_the_commit_is_named_once_it_is_found(watching: WatchingLab, upstream: U
     assert told(watching).keys() == bodies.keys()
 
 
+@pytest.mark.nightly
 def test_what_makes_it_better_is_no_regression(watching: WatchingLab, upstream: Upstream) -> None:
     add_webhooks(watching)
     commits = grow(upstream, 2)
@@ -97,6 +98,7 @@ def test_what_makes_it_better_is_no_regression(watching: WatchingLab, upstream: 
     assert bodies["https://plan.example/"]["data"]["verdict"] == "improvement"
 
 
+@pytest.mark.nightly
 def test_a_range_and_a_failure_are_told_too(watching: WatchingLab, upstream: Upstream) -> None:
     add_webhooks(watching)
     commits = grow(upstream, 4)

@@ -122,6 +122,7 @@ def test_outage_of_the_equipment_of_all_devices_quarantines_none(lab: LabUnderTe
     assert lab.submission(submission_id).outcome is Outcome.PASSED
 
 
+@pytest.mark.nightly
 def test_device_with_only_inconclusive_checks_is_quarantined(lab: LabUnderTest) -> None:
     lab.worker.on_health_check = results(infrastructure_result("the console cannot be read"))
     submission_id = lab.submit("locks@single")
@@ -146,6 +147,7 @@ def test_device_with_only_inconclusive_checks_is_quarantined(lab: LabUnderTest) 
     assert lab.submission(second).outcome is Outcome.PASSED
 
 
+@pytest.mark.nightly
 def test_run_fails_when_checks_have_no_kernel(lab: LabUnderTest) -> None:
     unreachable = failed(ErrorKind.INFRASTRUCTURE, "git.example.org does not answer")
     lab.worker.on_apply = lambda job, worker: (

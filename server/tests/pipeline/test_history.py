@@ -94,6 +94,7 @@ def test_heads_become_points_of_a_line(watching: WatchingLab, upstream: Upstream
     assert rows(watching, HistoryShift) == []
 
 
+@pytest.mark.nightly
 def test_byte_identical_kernel_has_the_value_of_the_head_before(
     watching: WatchingLab, upstream: Upstream, levels: Levels
 ) -> None:

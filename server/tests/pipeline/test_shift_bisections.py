@@ -80,6 +80,7 @@ def test_shift_of_one_commit_needs_no_further_run(watching: WatchingLab, upstrea
     assert [each.submission_id for each in steps(watching, found.id)] == [shift.submission_id]
 
 
+@pytest.mark.nightly
 def test_budget_of_the_tree_bounds_its_bisections(watching: WatchingLab, upstream: Upstream) -> None:
     with_shift(watching, upstream, set())
     (shift,) = shifts(watching)
@@ -94,6 +95,7 @@ def test_budget_of_the_tree_bounds_its_bisections(watching: WatchingLab, upstrea
     assert to_end(watching, found.id).state is State.FOUND
 
 
+@pytest.mark.nightly
 def test_disabled_tree_is_not_bisected(watching: WatchingLab, upstream: Upstream) -> None:
     with_shift(watching, upstream, set())
     (shift,) = shifts(watching)

@@ -18,6 +18,7 @@ from ..support.watching import FILE, Upstream, WatchingLab
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 
+@pytest.mark.nightly
 def test_quarantined_device_is_replaced_and_the_history_is_cut(watching: WatchingLab, upstream: Upstream) -> None:
     watching.look()
     upstream.push()
@@ -70,6 +71,7 @@ def test_busy_device_is_waited_for(watching: WatchingLab, upstream: Upstream) ->
     assert (run.state, run.wanted_device, run.device_name) == (JobState.QUEUED, used, None)
 
 
+@pytest.mark.nightly
 def test_failure_of_the_lab_is_tried_again_and_then_given_up(watching: WatchingLab, upstream: Upstream) -> None:
     watching.configure(f"{FILE}    minutes_a_day: 1000\n")
     watching.worker.on_run = lambda run: infrastructure_result()

@@ -51,7 +51,9 @@ def test_first_head_is_the_starting_point_and_the_next_is_measured_against_it(
     assert watching.heads()[2].devices == first.devices
 
 
-@pytest.mark.parametrize("batch", ["newest", "range", "all"])
+@pytest.mark.parametrize(
+    "batch", ["newest", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("range", "all"))]
+)
 def test_five_heads_that_come_faster_than_the_device(watching: WatchingLab, upstream: Upstream, batch: str) -> None:
     watching.configure(f"{FILE}    batch: {batch}\n")
     watching.look()

@@ -78,6 +78,7 @@ def test_json_samples_are_of_valid_boots_by_default(client: httpx.Client, scene:
     assert client.get(url, params={"format": "csv", "discarded": True}).status_code == 422
 
 
+@pytest.mark.nightly
 def test_samples_are_streamed_and_slow_readers_leave_threads_for_others(live: Live, scene: Scene, run_id: int) -> None:
     with transaction(scene.sessions) as session:
         session.execute(

@@ -16,7 +16,7 @@ from wqlab_contracts.enums import BETWEEN, Verdict
 from .simulated_ladders import CLAIMS, DRIFT, ladder
 
 
-@pytest.mark.parametrize("drift", [0.0, DRIFT])
+@pytest.mark.parametrize("drift", [pytest.param(0.0, marks=pytest.mark.nightly), DRIFT])
 def test_at_most_one_ladder_in_twenty_claims_a_change_that_is_none(drift: float) -> None:
     random = np.random.default_rng(20)
     number = 300

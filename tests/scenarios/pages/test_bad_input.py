@@ -187,6 +187,7 @@ def test_third_revision_without_the_second_is_shown(
     someone.photograph(pictures, "bad-thread-third-revision")
 
 
+@pytest.mark.nightly
 def test_mail_server_that_hangs_after_the_mail(
     person: MakePerson, scene: Scene, sessions: SessionFactory, smtp: MailServer, deliver: Deliver, pictures: Path
 ) -> None:

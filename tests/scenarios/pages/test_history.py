@@ -315,6 +315,7 @@ _MS_PER_KEY = """async slider => {
 }"""
 
 
+@pytest.mark.nightly
 def test_five_thousand_heads_are_drawn_as_1500_marks_and_follow_keys_like_a_hundred(
     person: MakePerson, scene: Scene, sessions: SessionFactory
 ) -> None:

@@ -190,7 +190,12 @@ def test_a_watched_tree_is_added_changed_switched_and_removed(person: MakePerson
 
 @pytest.mark.parametrize(
     ("name", "switches", "administers"),
-    [("read", False, False), ("submit", False, False), ("maintain", True, False), ("admin", True, True)],
+    [
+        pytest.param("read", False, False, marks=pytest.mark.nightly),
+        ("submit", False, False),
+        pytest.param("maintain", True, False, marks=pytest.mark.nightly),
+        ("admin", True, True),
+    ],
 )
 def test_each_role_may_do_on_the_pages_what_the_server_allows(
     person: MakePerson, live: Live, name: str, switches: bool, administers: bool

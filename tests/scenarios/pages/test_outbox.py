@@ -185,8 +185,8 @@ def test_an_invited_lab_joins_and_is_removed(person: MakePerson, live: Live) -> 
     ("name", "webhooks", "reviews", "administers"),
     [
         ("read", False, False, False),
-        ("submit", True, False, False),
-        ("maintain", True, True, False),
+        pytest.param("submit", True, False, False, marks=pytest.mark.nightly),
+        pytest.param("maintain", True, True, False, marks=pytest.mark.nightly),
         ("admin", True, True, True),
     ],
 )

@@ -99,6 +99,7 @@ def copy(old: str, new: str) -> str:
     return f"diff --git a/{old} b/{new}\nsimilarity index 100%\ncopy from {old}\ncopy to {new}\n"
 
 
+@pytest.mark.nightly
 def test_chain_of_renames_names_the_patch_limit(tree: Tree, workspace: Workspace) -> None:
     """Each mail renames a file of 2 MiB; without renames, its patch has 4 MiB."""
     chain = [rename(f"big{n}", f"big{n + 1}") for n in range(40)]
@@ -108,6 +109,7 @@ def test_chain_of_renames_names_the_patch_limit(tree: Tree, workspace: Workspace
     assert f"more than {series_size.PATCH_BYTES >> 20} MiB" in message
 
 
+@pytest.mark.nightly
 def test_copies_of_a_file_name_the_checkout_limit(tree: Tree, workspace: Workspace) -> None:
     content = bytes(8 << 20)
     text = series([literal("big", content), "".join(copy("big", f"copy{n}") for n in range(70))])
@@ -154,6 +156,7 @@ def test_nested_trees_name_the_limit_of_files(tree: Tree, workspace: Workspace, 
     assert f"more than {series_size.TREE_FILES} files" in message
 
 
+@pytest.mark.nightly
 def test_nested_trees_of_an_earlier_patch_name_the_memory_limit(tree: Tree, workspace: Workspace, repository) -> None:
     commit = bomb(repository, 8)
     reverted = repository.git("commit-tree", "master^{tree}", "-p", commit, "-m", "revert")
