@@ -155,6 +155,7 @@ def test_false_claims_over_all_looks_are_at_most_five_percent(shape):
     assert claimed <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / sets)
 
 
+@pytest.mark.nightly
 def test_family_of_six_makes_at_most_five_percent_false_claims():
     rng, sets = np.random.default_rng(32), 60
     d = differences("normal", rng, sets * 6, 16).reshape(sets, 6, 16)

@@ -115,6 +115,7 @@ def test_a_range_and_a_failure_are_told_too(watching: WatchingLab, upstream: Ups
     assert data["failure"] and data["headline"].endswith(f" on: {data['failure']}")
 
 
+@pytest.mark.nightly
 def test_a_bisection_without_result_tells_nobody(watching: WatchingLab, upstream: Upstream) -> None:
     add_webhooks(watching)
     commits = grow(upstream, 2)

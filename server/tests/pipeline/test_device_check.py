@@ -144,6 +144,7 @@ def test_check_without_a_kernel_skips_every_step_with_the_reason(lab: LabUnderTe
     assert {step.outcome for step in check.steps} == {StepOutcome.SKIPPED}
 
 
+@pytest.mark.nightly
 def test_failed_noise_run_fails_the_noise_step(lab: LabUnderTest) -> None:
     lab.worker.on_run = lambda run: RunResult(
         outcome=Outcome.FAILED, failure=failed(ErrorKind.KERNEL, "oops: in the A/A run")
@@ -211,6 +212,7 @@ def test_check_needs_a_maintainer_and_a_known_device(lab: LabUnderTest) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_device_history_lists_its_checks(lab: LabUnderTest) -> None:
     check = run_check(lab)
     answer = lab.client.get("/api/v1/devices/single-1/history", headers={"Authorization": f"Bearer {lab.token}"})

@@ -92,6 +92,7 @@ def test_run_without_a_usable_device_fails_with_the_reason(lab: LabUnderTest) ->
     assert "single-1: health check: dead" in submission.failure.summary
 
 
+@pytest.mark.nightly
 def test_inconclusive_check_is_repeated_after_a_pause(lab: LabUnderTest) -> None:
     inconclusive = infrastructure_result("no coordinator")
     lab.worker.on_health_check = results(*[inconclusive] * 4, passing_run)
@@ -214,6 +215,7 @@ def test_quarantine_cancels_checks_and_release_orders_one(lab: LabUnderTest, off
     assert lab.device("single-1").health is DeviceHealth.GOOD
 
 
+@pytest.mark.nightly
 def test_tick_cancels_a_check_ordered_during_a_quarantine(lab: LabUnderTest) -> None:
     submit_with_unclaimed_check(lab, offered=True)
     lab.sql("UPDATE devices SET health = 'quarantined', health_reason = 'by hand' WHERE name = 'single-1'")
@@ -224,6 +226,7 @@ def test_tick_cancels_a_check_ordered_during_a_quarantine(lab: LabUnderTest) -> 
     assert check.failure.summary == "single-1 was quarantined: by hand"
 
 
+@pytest.mark.nightly
 def test_check_of_a_retired_device_is_canceled(lab: LabUnderTest) -> None:
     submit_with_unclaimed_check(lab, offered=True)
     (lab.settings.data_dir / "device-types/single.yaml").unlink()

@@ -154,6 +154,7 @@ def test_regression_is_told_only_after_a_second_paired_run(
     assert len(rows(watching, HistoryShift)) == 1
 
 
+@pytest.mark.nightly
 def test_shift_that_does_not_come_again_keeps_its_figures(
     watching: WatchingLab, upstream: Upstream, levels: Levels
 ) -> None:
@@ -205,6 +206,7 @@ def test_lab_failure_is_tried_again_and_a_broken_kernel_is_left_to_a_person(
     assert first is not None
 
 
+@pytest.mark.nightly
 def test_what_a_shift_waits_for_is_said(watching: WatchingLab, upstream: Upstream, levels: Levels) -> None:
     watching.look()
     next_head(watching, upstream, levels, 34)

@@ -93,6 +93,7 @@ def test_run_that_would_not_be_decided_is_given_up(lab: LabUnderTest) -> None:
     assert run.verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.nightly
 def test_fixed_size_takes_no_looks(lab: LabUnderTest) -> None:
     lab.worker.value = locks(-8, 1)
     submission_id = lab.submit("locks@device", blocks=8)
@@ -140,6 +141,7 @@ def test_failure_after_the_due_blocks_is_a_look(lab: LabUnderTest) -> None:
     assert [look.blocks for look in lab.runs(submission_id)[0].looked] == [2, 6]
 
 
+@pytest.mark.nightly
 def test_looks_do_not_use_up_the_attempts_of_a_run(lab: LabUnderTest) -> None:
     lab.worker.value = locks(-0.45, 1.2)
 

@@ -82,6 +82,7 @@ def test_run_waits_without_a_device_until_the_others_are_looked_at(lab: LabUnder
     assert not [line for line in metrics if line.startswith('wqlab_queued_runs{device_type="device"}')]
 
 
+@pytest.mark.nightly
 def test_failed_run_returns_its_blocks(lab: LabUnderTest) -> None:
     lab.worker.value = locks(*UNDECIDED)
 
@@ -132,6 +133,7 @@ def test_report_says_where_the_blocks_went(lab: LabUnderTest) -> None:
         assert "locks on single 10" in text
 
 
+@pytest.mark.nightly
 def test_more_blocks_have_no_budget(lab: LabUnderTest) -> None:
     lab.worker.value = locks(*UNDECIDED)
     first = lab.submit(*TARGETS, looks=LOOKS, budget=12)

@@ -71,6 +71,7 @@ def test_planted_regression_is_found_confirmed_and_bisected(watching: WatchingLa
     assert level["commits"][-1]["effect"] == 6
 
 
+@pytest.mark.nightly
 def test_shift_of_one_commit_needs_no_further_run(watching: WatchingLab, upstream: Upstream) -> None:
     made = with_shift(watching, upstream, set(), commits=1, culprit=0)
     (shift,) = shifts(watching)

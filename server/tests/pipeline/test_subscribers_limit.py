@@ -100,6 +100,7 @@ def test_two_servers_collect_once_and_nothing_is_lost(lab: LabUnderTest) -> None
         assert max(map(len, lines)) <= 78
 
 
+@pytest.mark.nightly
 def test_what_waits_is_dropped_with_its_subscription(lab: LabUnderTest) -> None:
     ann = subscriber(lab, "ann", "ann@example.org")
     first = subscribe(lab, ann, TYPE, device_type="single")

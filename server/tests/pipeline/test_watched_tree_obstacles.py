@@ -52,6 +52,7 @@ def test_quarantined_device_is_replaced_and_the_history_is_cut(watching: Watchin
     assert f"{other}, which measured the head before, is quarantined: fire" in head.cut
 
 
+@pytest.mark.nightly
 def test_busy_device_is_waited_for(watching: WatchingLab, upstream: Upstream) -> None:
     watching.look()
     upstream.push()

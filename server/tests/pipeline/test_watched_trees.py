@@ -134,6 +134,7 @@ def test_rewritten_branch_is_measured_and_said(watching: WatchingLab, upstream: 
     assert "the branch was rewritten: 1 commits" in last.reason
 
 
+@pytest.mark.nightly
 def test_branch_that_goes_back_to_an_earlier_head_is_said(watching: WatchingLab, upstream: Upstream) -> None:
     start = upstream.git("rev-parse", "for-next")
     watching.look()

@@ -111,6 +111,7 @@ def lab_failure(result: RunResult) -> Failure:
     return result.failure
 
 
+@pytest.mark.nightly
 def test_image_swapped_in_the_artifact_store_is_not_booted(swaps: Swaps) -> None:
     """The image never reaches a device."""
     swaps.swap(swaps.store)

@@ -132,6 +132,7 @@ def test_archive_that_is_gone_is_a_failure_of_the_archive(inbox: PublicInbox, re
         read()
 
 
+@pytest.mark.nightly
 def test_thousand_mails_are_read_at_once(inbox: PublicInbox, read: Read) -> None:
     inbox.import_mails([mail(f"[PATCH] irq: number {number}", f"n{number}@x") for number in range(1_000)])
     found = read()

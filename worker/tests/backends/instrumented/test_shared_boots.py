@@ -147,6 +147,7 @@ def test_run_with_another_host_is_equal_byte_for_byte(shared: Share, alone: Prof
         check_equal(sink, alone)
 
 
+@pytest.mark.nightly
 def test_nothing_is_lost_with_a_host_that_dies(shared: Share, alone: ProfileSink) -> None:
     with shared(dies=True) as (far, sink):
         assert far.fetched == []

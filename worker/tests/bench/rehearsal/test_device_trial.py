@@ -136,8 +136,8 @@ def test_a_machine_is_tried_up_to_the_step_that_fails(run: Run, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("mode", "step", "advice"),
     [
-        ("silent", TrialStep.POWER_ON, "serial redirection"),
-        ("login", TrialStep.GOLDEN, "Another system asks for a login"),
+        pytest.param("silent", TrialStep.POWER_ON, "serial redirection", marks=pytest.mark.nightly),
+        pytest.param("login", TrialStep.GOLDEN, "Another system asks for a login", marks=pytest.mark.nightly),
         ("garbled", TrialStep.GOLDEN, "Check the speed of the console"),
     ],
 )

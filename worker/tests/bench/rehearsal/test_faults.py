@@ -241,7 +241,7 @@ def test_a_pdu_that_does_not_answer_is_not_the_device(run: Run, power_on: Path, 
 
 @pytest.mark.integration
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("fault", ["console-speed", "console-garbled"])
+@pytest.mark.parametrize("fault", [pytest.param("console-speed", marks=pytest.mark.nightly), "console-garbled"])
 def test_a_console_that_is_no_text_is_named(equipment: Equipment, power_on: Path, fault: str) -> None:
     machine_prints(equipment, power_on, FIRMWARE)
     equipment.fault(fault)
@@ -250,6 +250,7 @@ def test_a_console_that_is_no_text_is_named(equipment: Equipment, power_on: Path
     assert failure.failure.advice.startswith("Check the speed of the console")
 
 
+@pytest.mark.nightly
 @pytest.mark.integration
 @pytest.mark.timeout(120)
 def test_a_mute_console_is_named(equipment: Equipment, power_on: Path) -> None:
