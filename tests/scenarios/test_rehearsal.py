@@ -135,6 +135,9 @@ def test_a_fault_is_named_and_the_device_comes_back(machine: tuple[str, Lab], fa
     if ONLY.get(fault, name) != name:
         pytest.skip(f"a fault of {ONLY[fault]}")
     device = DEVICES[name][0]
+    if "the device was never off" in FAULTS[fault]:
+        lab.wqlab("devices", "release", device)
+        assert checked_health(lab, device) is DeviceHealth.GOOD, "it runs when the fault begins"
     folder = lab.data.parent / name
     spec = lab.data / "device-types" / f"{DEVICES[name][1]}.yaml"
     declared = spec.read_text()
