@@ -6,7 +6,8 @@ A message carries one id only: it prompts a worker to ask the server, and Postgr
 SERVER_QUEUE = "server"
 BUILD_QUEUE = "build"
 APPLY_QUEUE = "apply"
-"""Separate from builds: the first health check of a device must not wait minutes for another kernel to compile."""
+"""For series, also before they are submitted. Separate from builds: the first health check of a device must not wait
+minutes for another kernel to compile."""
 LOOKUP_QUEUE = "lookup"
 """For branches and threads. Separate from builds, because a user waits for a lookup and a build takes minutes."""
 LIST_QUEUE = "lists"
@@ -27,6 +28,7 @@ LIST_REPLY = "wqlab.list_reply"
 FORGE_SYNC = "wqlab.forge_sync"
 FORGE_POLL = "wqlab.forge_poll"
 FORGE_READING = "wqlab.forge_reading"
+BRANCH_READING = "wqlab.branch_reading"
 COMMIT_LIST = "wqlab.commit_list"
 DEVICE_TRIAL = "wqlab.device_trial"
 

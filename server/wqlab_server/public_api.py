@@ -45,6 +45,7 @@ from .retention import endpoints as storage_endpoints
 from .runs import endpoints as run_endpoints
 from .series import endpoints as series_endpoints
 from .storage.events import (
+    BRANCH_READING_CHANNEL,
     CHECK_CHANNEL,
     LIST_READ_CHANNEL,
     LOOKUP_CHANNEL,
@@ -120,7 +121,7 @@ def install(app: FastAPI) -> None:
     app.state.metrics.registry.register(LabCollector(app.state.sessions, app.state.store))
     channels = [
         *(SUBMISSION_CHANNEL, RUN_CHANNEL, CHECK_CHANNEL, TRIAL_CHANNEL),
-        *(LOOKUP_CHANNEL, THREAD_LOOKUP_CHANNEL, LIST_READ_CHANNEL),
+        *(LOOKUP_CHANNEL, THREAD_LOOKUP_CHANNEL, BRANCH_READING_CHANNEL, LIST_READ_CHANNEL),
     ]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     app.state.slow_responses = SlowResponses()

@@ -30,6 +30,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (celery_names.APPLY, jobs, "apply"),
         (celery_names.BUILD, jobs, "build"),
         (celery_names.RUN, jobs, "run"),
+        (celery_names.BRANCH_READING, reading_jobs, "branch_reading"),
         (celery_names.FORGE_READING, reading_jobs, "forge_reading"),
         (celery_names.COMMIT_LIST, reading_jobs, "commit_list"),
         (celery_names.LIST_READ, reading_jobs, "list_read"),

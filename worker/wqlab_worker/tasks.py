@@ -64,6 +64,12 @@ def thread_lookup(id: int) -> None:
     reading_jobs.thread_lookup(id, settings())
 
 
+@app.task(name=celery_names.BRANCH_READING)  # type: ignore[untyped-decorator]
+def branch_reading(id: int) -> None:
+    if has_room_for_a_job(Workspace(settings().cache)):
+        reading_jobs.branch_reading(id, settings())
+
+
 @app.task(name=celery_names.FORGE_READING)  # type: ignore[untyped-decorator]
 def forge_reading(id: int) -> None:
     if has_room_for_a_job(Workspace(settings().cache)):

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from ..enums import JobState, Outcome
-from ..messages import Failure, Message
+from ..messages import Failure, GitObject, Message
 from ..messages.lookups import GitBranch
 
 
@@ -125,3 +125,28 @@ class GitBranches(Message):
     """True if the repository has more branches than listed; others can still be entered by hand."""
     looked_at: datetime | None
     """Time of the worker's query; a result is reused for one minute."""
+
+
+class BranchInspection(Message):
+    """The patches that a submission of a git branch would measure.
+
+    A worker reads them; until it is done, `state` is not `finished`: repeat the request then.
+    """
+
+    url: str
+    ref: str
+    base: str | None
+    """The base that was asked for; null: the merge base with the tree."""
+    tree: str
+    state: JobState
+    progress: str
+    """What the worker does; empty before and after its work."""
+    outcome: Outcome | None
+    failure: Failure | None
+    base_commit: GitObject | None
+    commit: GitObject | None
+    """Last commit of the branch when it was read."""
+    inspection: SeriesInspection | None
+    """Without merges, and with the commits as patches; `base_commit` is the base."""
+    looked_at: datetime | None
+    """Time of the worker's answer; it is reused for one minute."""

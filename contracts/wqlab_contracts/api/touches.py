@@ -18,10 +18,10 @@ class TouchesRequest(Message):
     """A series whose targets the lab is asked to propose."""
 
     series: Series
-    """An `mbox`, or a `thread` that `GET /archives/thread` has found. The lab has no diff of a branch before it applies
-    it."""
+    """An `mbox`, a `thread` that `GET /archives/thread` has found, or a branch (`git`) that `GET
+    /git/branches/inspection` has read with the same tree. The lab has no diff of a pair of commits."""
     tree: Name | None = None
-    """Kernel tree of the quote; null: the lab's default."""
+    """Kernel tree of the quote, and with which a branch is compared; null: the lab's default."""
 
 
 class TouchedFile(Message):

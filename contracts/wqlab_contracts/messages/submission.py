@@ -16,6 +16,10 @@ from .base import GitObject, Message
 from .threads import REVISION_LIMIT
 
 
+TEXT_LIMIT = 20_000_000
+"""Maximum length (characters) of an mbox."""
+
+
 class GitSeries(Message):
     """A series as a git branch."""
 
@@ -27,7 +31,7 @@ class GitSeries(Message):
 class MboxSeries(Message):
     """A series as an mbox."""
 
-    text: str = Field(max_length=20_000_000)
+    text: str = Field(max_length=TEXT_LIMIT)
 
     @field_validator("text", mode="before")
     @classmethod

@@ -120,7 +120,8 @@ def test_mailed_series_is_taken_from_the_last_lookup(client: httpx.Client, sessi
 @pytest.mark.parametrize(
     ("series", "pointer", "detail"),
     [
-        ({"git": {"url": "https://example.org/t.git", "ref": "b"}}, "/series", "only after it has applied it"),
+        ({"git": {"url": "https://example.org/t.git", "ref": "b"}}, "/series/git", "git/branches/inspection with"),
+        ({"commits": {"baseline": "a" * 40, "candidate": "b" * 40, "ref": "b"}}, "/series", "of a pair of commits"),
         ({"mbox": {"text": "hello"}}, "/series/mbox/text", "the mbox contains no mail"),
         ({"mbox": {"text": "From: a@b\nSubject: hello\n\nwords\n"}}, "/series/mbox/text", "contains a diff"),
         ({"mbox": {"text": SERIES}} | THREAD, "/series", "give the series as an mbox"),

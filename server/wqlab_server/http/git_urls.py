@@ -1,9 +1,27 @@
-"""Validation of submitted git URLs. The worker that fetches checks the URL and its resolved addresses again."""
+"""Validation of submitted git URLs and branches. The worker that fetches checks the URL and its resolved addresses again."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
+
+from wqlab_contracts.messages import GitSeries
+
+GIT_REF = re.compile(r"(?!.*(\.\.|//|@\{|\.lock(/|$)))[A-Za-z0-9_][A-Za-z0-9_./+@=-]*(?<![./])\Z")
+_COMMIT = re.compile(r"[0-9a-f]{7,40}\Z")
+
+
+def series_problems(git: GitSeries, local_git_paths: Sequence[str]) -> dict[str, str]:
+    """Return why fields of a branch are refused: name of the field -> what is wrong, and what to write instead."""
+    found = {}
+    if (problem := url_problem(git.url, local_git_paths)) is not None:
+        found["url"] = problem
+    if not GIT_REF.match(git.ref) or len(git.ref) > 250:
+        found["ref"] = f"{git.ref[:80]!r} is not a branch, tag or commit name"
+    if git.base is not None and not (_COMMIT.match(git.base) or GIT_REF.match(git.base)):
+        found["base"] = f"{git.base[:80]!r} is not a commit; leave it out to use the merge base"
+    return found
 
 
 def url_problem(url: str, local_git_paths: Sequence[str]) -> str | None:

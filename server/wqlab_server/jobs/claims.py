@@ -16,6 +16,7 @@ from wqlab_contracts.messages import Failure
 
 from ..models import (
     Apply,
+    BranchReading,
     Build,
     CommitList,
     DeviceTrial,
@@ -33,7 +34,19 @@ from ..storage.times import is_recent
 from .errors import NotClaimable, StaleFence
 from .state import change_state
 
-Job = Apply | Build | Run | CommitList | DeviceTrial | ForgeHead | ListRead | Lookup | SharedBoot | ThreadLookup
+Job = (
+    Apply
+    | BranchReading
+    | Build
+    | Run
+    | CommitList
+    | DeviceTrial
+    | ForgeHead
+    | ListRead
+    | Lookup
+    | SharedBoot
+    | ThreadLookup
+)
 
 
 def describe(job: Job) -> str:

@@ -1,4 +1,4 @@
-"""Lookups: questions of the submission form that a worker answers, such as the branches of a repository.
+"""Lookups: questions of the submission form that a worker answers, such as the branches of a repository or its patches.
 
 A lookup is a job without a submission. Only the client that requested it waits for it, so no tick looks after it: it is
 nudged and ended when it is read. Its answer is reused for a short time, and deleted after a day.
@@ -6,19 +6,20 @@ nudged and ended when it is read. Its answer is reused for a short time, and del
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.celery_names import LOOKUP_QUEUE
+from wqlab_contracts.celery_names import APPLY_QUEUE, LOOKUP_QUEUE
 from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages import Failure
 
 from ..http.problems import ApiProblem, not_found
-from ..models import Lookup, ThreadLookup
+from ..models import BranchReading, Lookup, ThreadLookup
 from ..settings import Settings
 from ..storage.db import clock
 from ..storage.events import notify
@@ -33,12 +34,33 @@ FAILURE_CACHE_TIME = timedelta(seconds=10)
 """How long the failure of a lookup is reused."""
 WORKER_TIMEOUT = timedelta(minutes=1)
 """How long a lookup waits for a worker."""
+READING_WORKER_TIMEOUT = timedelta(minutes=10)
+"""How long the reading of a branch waits for a worker, which may fetch another branch meanwhile."""
 RETENTION = timedelta(days=1)
 """How long lookups are kept."""
 MAX_UNFINISHED = 4
 """Maximum number of unfinished lookups of one kind and owner."""
 
-LookupT = TypeVar("LookupT", Lookup, ThreadLookup)
+LookupT = TypeVar("LookupT", Lookup, ThreadLookup, BranchReading)
+AnyLookup = Lookup | ThreadLookup | BranchReading
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What differs between kinds of lookups."""
+
+    queue: str
+    worker_timeout: timedelta
+    without: str
+    """What can be done without a worker."""
+
+
+_SHORT = _Kind(LOOKUP_QUEUE, WORKER_TIMEOUT, "what it would show can be typed in meanwhile")
+_KINDS: Mapping[type[AnyLookup], _Kind] = {
+    Lookup: _SHORT,
+    ThreadLookup: _SHORT,
+    BranchReading: _Kind(APPLY_QUEUE, READING_WORKER_TIMEOUT, "the branch can be submitted without its proposals"),
+}
 
 
 class Result(Protocol):
@@ -57,16 +79,17 @@ def request(session: Session, new: LookupT, same: Sequence[ColumnElement[bool]],
     Raises ApiProblem 429 if the owner of `new` has too many unfinished lookups.
     """
     model = type(new)
+    kind = _KINDS[model]
     now = clock(session)
     last = session.scalar(select(model).where(*same).order_by(model.id.desc()).limit(1).with_for_update())
     if last is not None:
         finish_if_expired(session, last, now)
         if _is_current(last, now):
             if last.state is JobState.QUEUED and claims.is_nudge_due(last.nudged_at, last.nudges, now, settings):
-                claims.nudge(session, last, task, LOOKUP_QUEUE, now)
+                claims.nudge(session, last, task, kind.queue, now)
             return last.id
     unfinished = select(func.count()).where(model.owner == new.owner, model.state != JobState.FINISHED)
-    if (session.scalar(unfinished.where(model.created_at > now - WORKER_TIMEOUT)) or 0) >= MAX_UNFINISHED:
+    if (session.scalar(unfinished.where(model.created_at > now - kind.worker_timeout)) or 0) >= MAX_UNFINISHED:
         raise ApiProblem(
             429,
             f"{MAX_UNFINISHED} of your lookups are unfinished; wait until one is finished",
@@ -76,11 +99,11 @@ def request(session: Session, new: LookupT, same: Sequence[ColumnElement[bool]],
     session.add(new)
     session.flush()
     change_state(new, JobState.QUEUED)
-    claims.nudge(session, new, task, LOOKUP_QUEUE, now)
+    claims.nudge(session, new, task, kind.queue, now)
     return new.id
 
 
-def _is_current(lookup: Lookup | ThreadLookup, now: datetime) -> bool:
+def _is_current(lookup: AnyLookup, now: datetime) -> bool:
     """Return True if the lookup is unfinished, or its result recent enough to be reused."""
     if lookup.finished_at is None:
         return True
@@ -88,10 +111,11 @@ def _is_current(lookup: Lookup | ThreadLookup, now: datetime) -> bool:
     return is_recent(lookup.finished_at, now, kept)
 
 
-def finish_if_expired(session: Session, lookup: Lookup | ThreadLookup, now: datetime) -> None:
+def finish_if_expired(session: Session, lookup: AnyLookup, now: datetime) -> None:
     """Finish, as failed, a lookup that no worker claimed in time or whose claim has expired."""
-    if lookup.state is JobState.QUEUED and not is_recent(lookup.created_at, now, WORKER_TIMEOUT):
-        advice = "check that a worker for the queue `lookup` is running; what it would show can be typed in meanwhile"
+    kind = _KINDS[type(lookup)]
+    if lookup.state is JobState.QUEUED and not is_recent(lookup.created_at, now, kind.worker_timeout):
+        advice = f"check that a worker for the queue `{kind.queue}` is running; {kind.without}"
         failure = infrastructure_failure("no worker claimed the lookup", advice=advice)
         claims.finish(session, lookup, Outcome.FAILED, failure)
     elif lookup.state is JobState.RUNNING and lookup.expires_at is not None and now >= lookup.expires_at:
@@ -107,12 +131,12 @@ def lock(session: Session, model: type[LookupT], lookup_id: int) -> LookupT:
     return lookup
 
 
-def claim(session: Session, lookup: Lookup | ThreadLookup, holder: str, settings: Settings, nonce: str | None) -> int:
+def claim(session: Session, lookup: AnyLookup, holder: str, settings: Settings, nonce: str | None) -> int:
     """Claim a lookup and return its fence. Raises NotClaimable if it is not queued."""
     return claims.take_once(session, lookup, holder, settings.claim_s, nonce)
 
 
-def finish(session: Session, lookup: Lookup | ThreadLookup, fence: int, result: Result, channel: str) -> bool:
+def finish(session: Session, lookup: AnyLookup, fence: int, result: Result, channel: str) -> bool:
     """Finish a lookup and notify `channel`; return False if this finish was recorded before.
 
     The caller stores the result.

@@ -18,7 +18,7 @@ from .kernelci import KernelCiCursor, KernelCiJob
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
 from .lists import ListRead, RuleDecisionRow, SeenMail, StoredRule, WatchedList
-from .lookups import Lookup, ThreadLookup
+from .lookups import BranchReading, Lookup, ThreadLookup
 from .mailbox import ListReply, MailBounce, ReceivedCommand
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
@@ -45,6 +45,7 @@ __all__ = [
     "BootHost",
     "BootValue",
     "BrowserSession",
+    "BranchReading",
     "Build",
     "CommitList",
     "Comparison",

@@ -34,6 +34,7 @@ from wqlab_contracts.messages import (
     StackFrame,
     ThreadSource,
 )
+from wqlab_contracts.messages.branch_readings import BranchReadingResult
 from wqlab_contracts.messages.commit_lists import CommitListResult
 from wqlab_contracts.messages.device_trials import TrialResult, TrialStepResult
 from wqlab_contracts.messages.forge_listings import ForgeListing
@@ -139,6 +140,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             ApplyResult,
             BisectionRequest,
             BootFiles,
+            BranchReadingResult,
             BuildResult,
             CommitListResult,
             CommitRange,

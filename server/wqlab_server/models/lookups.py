@@ -6,8 +6,10 @@ from sqlalchemy import Index, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from wqlab_contracts.messages import ThreadSource
+from wqlab_contracts.messages.branch_readings import BranchReadingResult
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
+from wqlab_contracts.specs import Tree
 
 from .base import Base
 from .job import Job
@@ -41,3 +43,20 @@ class ThreadLookup(Job, Base):
     owner: Mapped[str]
     """The user who requested the lookup first."""
     result: Mapped[ThreadLookupResult | None]
+
+
+class BranchReading(Job, Base):
+    """A request to read the patches of a git branch, answered by a worker."""
+
+    __tablename__ = "branch_readings"
+    __table_args__ = (Index("ix_branch_readings_url", "url", "ref"),)
+
+    url: Mapped[str]
+    ref: Mapped[str]
+    base: Mapped[str | None]
+    """The base that was asked for; None: the merge base with the tree."""
+    tree: Mapped[Tree]
+    """The tree at the time of the request."""
+    owner: Mapped[str]
+    """The user who requested the reading first."""
+    result: Mapped[BranchReadingResult | None]

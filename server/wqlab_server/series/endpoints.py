@@ -1,4 +1,4 @@
-"""Endpoints to inspect a series before it is submitted: the content of an mbox, the branches of a repository."""
+"""Endpoints to inspect a series before it is submitted: the content of an mbox or branch, the branches of a repository."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from fastapi import APIRouter, Query, Request
 from pydantic import WithJsonSchema
 from starlette.concurrency import run_in_threadpool
 
-from wqlab_contracts.api.series import GitBranches, SeriesInspection
+from wqlab_contracts.api.series import BranchInspection, GitBranches, SeriesInspection
 from wqlab_contracts.enums import JobState
-from wqlab_contracts.messages import MboxSeries
+from wqlab_contracts.messages import GitSeries, MboxSeries
 
 from ..http import long_poll
 from ..http.auth import Reader, Submitter
-from ..http.deps import AppSettings
+from ..http.deps import AppSettings, Data
 from ..http.inspection_process import InspectionFailed, inspect_in_process
 from ..http.limits import slow_responses
 from ..http.paging import plain_text
 from ..http.problems import ApiProblem, documented
 from ..storage.db import SessionFactory, transaction
-from ..storage.events import LOOKUP_CHANNEL
-from . import branches
+from ..storage.events import BRANCH_READING_CHANNEL, LOOKUP_CHANNEL
+from . import branch_readings, branches
 
 router = APIRouter(tags=["series"], responses=documented(401, 403, 422, 429))
 
@@ -77,5 +77,61 @@ async def list_git_branches(
         read,
         request=request,
         topic=(LOOKUP_CHANNEL, str(lookup_id)),
+        wait_s=wait_s,
+    )
+
+
+@router.get(
+    "/git/branches/inspection",
+    responses=documented(
+        503,
+        rules="`url`, `ref` or `base` is not a repository, branch, tag or commit that the lab can fetch, or the lab does "
+        "not have the tree",
+    ),
+)
+async def inspect_git_branch(
+    *,
+    request: Request,
+    data: Data,
+    settings: AppSettings,
+    principal: Submitter,
+    url: Annotated[
+        _Url,
+        Query(max_length=2000, description="https:// or git:// URL of a repository, or a path that the lab allows"),
+    ],
+    ref: Annotated[str, Query(min_length=1, max_length=250, description="Branch, tag or full commit id")],
+    base: Annotated[
+        str | None,
+        Query(min_length=1, max_length=250, description="Commit below the first patch; by default the merge base"),
+    ] = None,
+    tree: Annotated[
+        str | None, Query(max_length=250, description="Kernel tree to compare with; by default the lab's default")
+    ] = None,
+    wait_s: Annotated[
+        float, Query(ge=0, le=long_poll.MAX_S, description="Longest time to wait for the result")
+    ] = long_poll.DEFAULT_S,
+) -> BranchInspection:
+    """Show the patches that a submission of a branch would measure, read by a worker of the lab. If this takes longer
+    than `wait_s`, the response's `state` is not `finished` yet: repeat the request. The first reading of a tree takes
+    minutes. `POST /touches` then proposes targets for the branch, for ten minutes."""
+    for name, value in (("url", url), ("ref", ref), ("base", base or ""), ("tree", tree or "")):
+        plain_text(name, value)
+    series = GitSeries(url=url, ref=ref, base=base)
+    factory: SessionFactory = request.app.state.sessions
+
+    def request_reading() -> int:
+        with transaction(factory) as session:
+            return branch_readings.request(session, series, tree, data.current(), principal.owner, settings)
+
+    def read() -> BranchInspection:
+        with transaction(factory) as session:
+            return branch_readings.read(session, reading_id)
+
+    reading_id = await run_in_threadpool(request_reading)
+    return await long_poll.wait_until(
+        lambda reading: reading.state is JobState.FINISHED,
+        read,
+        request=request,
+        topic=(BRANCH_READING_CHANNEL, str(reading_id)),
         wait_s=wait_s,
     )

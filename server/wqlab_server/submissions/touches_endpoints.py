@@ -7,7 +7,7 @@ from starlette.concurrency import run_in_threadpool
 
 from wqlab_contracts.api.series import SeriesInspection
 from wqlab_contracts.api.touches import Touches, TouchesRequest
-from wqlab_contracts.messages import Series
+from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.touches import touched_files
 
 from ..http.auth import Reader
@@ -21,7 +21,7 @@ from . import touches_service
 router = APIRouter(tags=["submissions"], responses=documented(401, 403, 422, 429))
 
 _RULES = (
-    "the mbox contains no usable series, the lab has not looked for the thread, `series` is a branch or a pair of "
+    "the mbox contains no usable series, the lab has not looked for the thread or read the branch, `series` is a pair of "
     "commits, or the lab does not have the tree"
 )
 
@@ -33,7 +33,7 @@ async def propose_targets(
     """Propose targets for a series, by the files and functions that it changes, with what each could find and what it
     costs. Nothing is created, the mbox is not stored, and no code in it is run."""
     factory: SessionFactory = request.app.state.sessions
-    inspection = await _inspect(body.series, request, factory)
+    inspection = await _inspect(body, request, data.current())
 
     def propose() -> Touches:
         with transaction(factory) as session:
@@ -50,9 +50,12 @@ async def propose_targets(
     return await run_in_threadpool(propose)
 
 
-async def _inspect(series: Series, request: Request, factory: SessionFactory) -> SeriesInspection:
+async def _inspect(body: TouchesRequest, request: Request, data: DataFolder) -> SeriesInspection:
     """Return the content of a series. Raises ApiProblem 422 if the lab does not have it, or it is not usable."""
-    if series.mbox is not None and series.thread is None:
+    series = body.series
+    if len([each for each in (series.mbox, series.thread, series.git, series.commits) if each is not None]) != 1:
+        raise touches_service.refuse_series()
+    if series.mbox is not None:
         text = series.mbox.text
         with slow_responses(request).inspections.use(request):
             try:
@@ -61,14 +64,12 @@ async def _inspect(series: Series, request: Request, factory: SessionFactory) ->
                 raise ApiProblem(422, str(error)) from error
         touches_service.check_usable(found, "/series/mbox/text")
         return found
-    thread = series.thread
-    if thread is None or series.mbox is not None:
-        raise touches_service.refuse_branch()
+    factory: SessionFactory = request.app.state.sessions
 
     def read() -> SeriesInspection:
         with transaction(factory) as session:
-            return touches_service.inspected_thread(session, thread)
+            return touches_service.inspected_before(session, series, body.tree, data)
 
     found = await run_in_threadpool(read)
-    touches_service.check_usable(found, "/series/thread")
+    touches_service.check_usable(found, "/series/git" if series.git is not None else "/series/thread")
     return found

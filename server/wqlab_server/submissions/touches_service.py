@@ -12,15 +12,26 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.api.touches import LeftOutPlan, TargetProposal, TouchedFile, Touches
 from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import Outcome
-from wqlab_contracts.messages import Series, ThreadSeries
+from wqlab_contracts.messages import GitSeries, Series, ThreadSeries
 from wqlab_contracts.touches import propose
+from wqlab_contracts.yamlfile import suggest_name
 
 from ..estimates import lab_snapshot
 from ..http.problems import ApiProblem, invalid
 from ..models import ThreadLookup
+from ..series import branch_readings
 from ..settings import Settings
 from .quote_service import make_quote
 from .validate_sweep import MAX_TARGETS
+
+
+def inspected_before(session: Session, series: Series, tree: str | None, data: DataFolder) -> SeriesInspection:
+    """Return what a worker found of a thread or branch. Raises ApiProblem 422 if it found none, or for another series."""
+    if series.git is not None:
+        return inspected_branch(session, series.git, tree, data)
+    if series.thread is not None:
+        return inspected_thread(session, series.thread)
+    raise refuse_series()
 
 
 def inspected_thread(session: Session, thread: ThreadSeries) -> SeriesInspection:
@@ -42,6 +53,25 @@ def inspected_thread(session: Session, thread: ThreadSeries) -> SeriesInspection
             "message_id and revision first, until its state is finished"
         )
         raise invalid([{"pointer": "/series/thread", "detail": detail}])
+    return inspection
+
+
+def inspected_branch(session: Session, git: GitSeries, tree: str | None, data: DataFolder) -> SeriesInspection:
+    """Return what a worker found of a branch in the last minutes. Raises ApiProblem 422 if it found nothing, or the lab
+    does not have the tree."""
+    named = tree or data.default_tree
+    if named not in data.trees:
+        raise invalid(
+            [{"pointer": "/tree", "detail": f"no tree {named!r}; {suggest_name(named, set(data.trees))}"}]
+        )
+    inspection = branch_readings.last_inspection(session, git, data.trees[named])
+    if inspection is None:
+        minutes = int(branch_readings.PROPOSAL_TIME.total_seconds() / 60)
+        detail = (
+            f"the lab has not read {git.ref!r} of {git.url!r} in the last {minutes} minutes; request GET "
+            "/api/v1/git/branches/inspection with this url, ref, base and tree first, until its state is finished"
+        )
+        raise invalid([{"pointer": "/series/git", "detail": detail}])
     return inspection
 
 
@@ -102,10 +132,10 @@ def _left_out(proposal: TargetProposal, why: str) -> LeftOutPlan:
     return LeftOutPlan(plan=proposal.target.plan, devices=proposal.devices, why=why, because=proposal.because)
 
 
-def refuse_branch() -> ApiProblem:
-    """Return the refusal of a series that the lab has no diff of."""
+def refuse_series() -> ApiProblem:
+    """Return the refusal of a series that the lab has no diff of, or of several."""
     detail = (
-        "the lab has the diff of a branch only after it has applied it; give the series as an mbox (git format-patch "
-        "--stdout BASE..) or by its Message-ID"
+        "give the series as an mbox (git format-patch --stdout BASE..), by its Message-ID, or as a branch; of a pair of "
+        "commits the lab has no diff"
     )
     return invalid([{"pointer": "/series", "detail": detail}])

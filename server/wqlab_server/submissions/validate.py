@@ -15,15 +15,13 @@ from wqlab_contracts.specs.plans import LOOKS_MISTAKE, are_looks
 from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.archives import archive_problem
-from ..http.git_urls import url_problem
+from ..http.git_urls import GIT_REF, series_problems
 from .validate_sweep import sweep_mistakes, type_of_target
 from .walk import walk_mistakes
 
 Mistake = dict[str, str]
 """`pointer` (JSON pointer into the request) and `detail` (the mistake and what to write instead)."""
 
-_GIT_REF = re.compile(r"(?!.*(\.\.|//|@\{|\.lock(/|$)))[A-Za-z0-9_][A-Za-z0-9_./+@=-]*(?<![./])\Z")
-_COMMIT = re.compile(r"[0-9a-f]{7,40}\Z")
 _DIFF = re.compile(r"^(diff --git |--- (a/|/dev/null))", re.MULTILINE)
 _MAX_SETTINGS = 64
 _MAX_NUMBER = 2**31 - 1
@@ -138,23 +136,16 @@ def _check_series(series: Series, tree: str, data: DataFolder, local_git_paths: 
 
 
 def _check_git(git: GitSeries, local_git_paths: Sequence[str]) -> list[Mistake]:
-    found = []
-    if (problem := url_problem(git.url, local_git_paths)) is not None:
-        found.append(_mistake("/series/git/url", problem))
-    if not _GIT_REF.match(git.ref) or len(git.ref) > 250:
-        found.append(_mistake("/series/git/ref", f"{git.ref[:80]!r} is not a branch, tag or commit name"))
-    if git.base is not None and not (_COMMIT.match(git.base) or _GIT_REF.match(git.base)):
-        found.append(
-            _mistake("/series/git/base", f"{git.base[:80]!r} is not a commit; leave it out to use the merge base")
-        )
-    return found
+    return [
+        _mistake(f"/series/git/{name}", problem) for name, problem in series_problems(git, local_git_paths).items()
+    ]
 
 
 def _check_commits(pair: CommitPair, tree: str, data: DataFolder) -> list[Mistake]:
     found = []
     if tree in data.trees and data.trees[tree].url is None:
         found.append(_mistake("/tree", f"{tree} is a source package; commits are compared in a git repository"))
-    if not _GIT_REF.match(pair.ref):
+    if not GIT_REF.match(pair.ref):
         found.append(_mistake("/series/commits/ref", f"{pair.ref[:80]!r} is not a branch or tag name"))
     if pair.baseline == pair.candidate:
         found.append(_mistake("/series/commits/candidate", "is the baseline; name two commits"))

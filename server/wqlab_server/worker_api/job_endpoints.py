@@ -24,6 +24,7 @@ from wqlab_contracts.messages import (
     RunClaim,
     RunEvents,
 )
+from wqlab_contracts.messages.branch_readings import BranchReadingClaim, FinishBranchReading
 from wqlab_contracts.messages.commit_lists import CommitListClaim, FinishCommitList
 from wqlab_contracts.messages.forge_readings import FinishForgeReading, ForgeReadingClaim
 from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim
@@ -44,7 +45,7 @@ from ..pipeline import device_sessions
 from ..pipeline.watch_lists import proposer, steps_of
 from ..runs import service as runs
 from ..runs.record import record
-from ..series import branches
+from ..series import branch_readings, branches
 from ..storage.db import Message, post
 from .lab_scope import check_lab, check_lab_of_run
 from .protocol import check_protocol
@@ -176,6 +177,32 @@ def claim_thread_lookup(
 @router.post("/thread_lookups/{lookup_id}/finish", status_code=204)
 def finish_thread_lookup(lookup_id: int, body: FinishThreadLookup, db: Db, _: BuildWorker) -> None:
     threads.finish(db, lookup_id, body.fence, body.result)
+
+
+@router.post("/branch_readings/{reading_id}/claim", dependencies=[Depends(check_protocol)])
+def claim_branch_reading(
+    reading_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker
+) -> BranchReadingClaim:
+    job, fence = branch_readings.claim(db, reading_id, body.worker, settings, body.nonce)
+    return BranchReadingClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
+
+
+@router.post("/branch_readings/{reading_id}/heartbeat")
+def heartbeat_branch_reading(
+    reading_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: BuildWorker
+) -> HeartbeatAnswer:
+    branch_readings.extend(db, reading_id, body.fence, settings)
+    return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=False)
+
+
+@router.post("/branch_readings/{reading_id}/events", status_code=204)
+def branch_reading_events(reading_id: int, body: ProgressEvents, db: Db, _: BuildWorker) -> None:
+    branch_readings.progress(db, reading_id, body.fence, body.events)
+
+
+@router.post("/branch_readings/{reading_id}/finish", status_code=204)
+def finish_branch_reading(reading_id: int, body: FinishBranchReading, db: Db, _: BuildWorker) -> None:
+    branch_readings.finish(db, reading_id, body.fence, body.result)
 
 
 # --- heads of pull requests and branches ------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from .mailed_series import Candidate, Mails, apply_mails
 from .mirror import Mirror, release_of, source_at, update_mirror
 from .patch_sources import check_walkable, patch_sources
 from .patch_summaries import patch_summaries
-from .series_size import PATCH_BYTES, check_size
+from .series_size import PATCH_BYTES, check_changes, check_size
 from .touched_functions import touched_functions
 
 
@@ -63,7 +63,7 @@ def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress)
             return resolve_pair(job.series.commits, job, mirror, toolchain, progress)
         with workspace.temporary("apply") as folder:
             if job.series.git is not None:
-                candidate = Candidate(*fetch_branch(job.series.git, job, mirror, folder, progress))
+                candidate = Candidate(*fetch_branch(job.series.git, job.tree, mirror, folder, progress))
             elif job.series.mbox is not None:
                 candidate = apply_mails(Mails(job.series.mbox.text), job, mirror, folder, progress)
             elif taken is not None:
@@ -93,12 +93,7 @@ def _result(
     candidate: Candidate, job: ApplyJob, mirror: Mirror, folder: Path, *, toolchain: str, progress: Progress
 ) -> ApplyResult:
     git, base, workspace = candidate.git, candidate.base, mirror.git.workspace
-    tree_oid = git.tree(candidate.commit)
-    if tree_oid == git.tree(base):
-        raise UserError(
-            f"the series changes nothing: its files are the same as those of {base[:12]}",
-            advice="To compare settings only, submit without a series.",
-        )
+    tree_oid = check_changes(git, base, candidate.commit)
 
     def tick() -> None:
         progress("measuring the series", 0, 0)

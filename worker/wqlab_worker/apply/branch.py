@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wqlab_contracts import mbox
-from wqlab_contracts.messages import ApplyJob, GitSeries
+from wqlab_contracts.messages import GitSeries
+from wqlab_contracts.specs import Tree
 
 from ..failures import UserError
 from ..linear_patterns import LinearPattern
@@ -19,7 +20,8 @@ from .mirror import Mirror
 _REFERENCE = LinearPattern(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
 IDENTITY_LIMIT = 1000
 """Longest name or address of an author, in characters: it becomes an argument of a program, of at most 128 KiB."""
-_FETCHED = "refs/fetched/series"
+FETCHED = "refs/fetched/series"
+"""The branch, as fetched."""
 _FETCHED_BASE = "refs/fetched/base"
 
 
@@ -34,20 +36,20 @@ class Branch(NamedTuple):
     """Commit messages."""
 
 
-def fetch_branch(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path, progress: Progress) -> Branch:
+def fetch_branch(series: GitSeries, tree: Tree, mirror: Mirror, folder: Path, progress: Progress) -> Branch:
     """Fetch the branch. Raises UserError if it cannot be fetched or compared with the tree."""
     git = create_confined(mirror.git.workspace, folder, "git", [], mirror.git.directory)
-    _fetch(git, series, series.ref, _FETCHED, progress)
-    commit = git.commit(_FETCHED)
+    _fetch(git, series, series.ref, FETCHED, progress)
+    commit = git.commit(FETCHED)
     if commit is None:
         raise UserError(f"{series.url} has no branch, tag or commit {series.ref!r}")
-    base = _base_of(series, job, mirror, git, commit, progress=progress)
+    base = _base_of(series, tree, mirror, git, commit, progress=progress)
     if git.run("rev-list", "--count", f"{base}..{commit}").strip() == "0":
         raise UserError(
             f"{series.ref} has nothing on top of {base[:12]}",
             advice="Either the tree already has the branch, or --base names the last commit of the branch.",
         )
-    base, commit = _rebase_onto_mirror(job, mirror, git, base, commit, progress=progress)
+    base, commit = _rebase_onto_mirror(tree, mirror, git, base, commit, progress=progress)
     check_count(git, base, commit)
     texts = git.run("log", "-z", "--format=%B", f"{base}..{commit}").split("\0")[:-1]
     subjects = git.run("log", "-z", "--reverse", "--format=%s", "--no-merges", f"{base}..{commit}").split("\0")[:-1]
@@ -72,7 +74,7 @@ def source_reference(ref: str) -> str:
 
 
 def _base_of(
-    series: GitSeries, job: ApplyJob, mirror: Mirror, git: ConfinedGit, commit: str, *, progress: Progress
+    series: GitSeries, tree: Tree, mirror: Mirror, git: ConfinedGit, commit: str, *, progress: Progress
 ) -> str:
     """Return the named base commit, or the merge-base with the tree if none is named."""
     if series.base is None:
@@ -80,9 +82,9 @@ def _base_of(
             return git.run("merge-base", commit, mirror.head).strip()
         except ConfinedGitError:
             raise UserError(
-                f"{series.ref} and tree {job.tree.name} have no commit in common",
+                f"{series.ref} and tree {tree.name} have no commit in common",
                 advice="Choose the tree on which the branch is based, or name the commit below the branch's first patch"
-                f" with --base (its files must be identical to those of a commit in {job.tree.name}).",
+                f" with --base (its files must be identical to those of a commit in {tree.name}).",
             ) from None
     base = git.commit(source_reference(series.base))
     if base is None:
@@ -93,7 +95,7 @@ def _base_of(
             base = None
     if base is None:
         raise UserError(
-            f"base {series.base!r} is neither in tree {job.tree.name} nor in {series.url}",
+            f"base {series.base!r} is neither in tree {tree.name} nor in {series.url}",
             advice="Give --base as a commit id (at least 7 digits), a branch or a tag.",
         )
     try:
@@ -104,7 +106,7 @@ def _base_of(
 
 
 def _rebase_onto_mirror(
-    job: ApplyJob, mirror: Mirror, git: ConfinedGit, base: str, commit: str, *, progress: Progress
+    tree: Tree, mirror: Mirror, git: ConfinedGit, base: str, commit: str, *, progress: Progress
 ) -> tuple[str, str]:
     """Return base and tip of the same commits on top of the tree's own commit with the files of `base`.
 
@@ -116,7 +118,7 @@ def _rebase_onto_mirror(
     own = mirror.head
     if git.tree(base) != git.tree(own):
         raise UserError(
-            f"base {base[:12]} is not in tree {job.tree.name}, and its files are not those of {own[:12]}",
+            f"base {base[:12]} is not in tree {tree.name}, and its files are not those of {own[:12]}",
             advice="Choose the tree on which the branch is based.",
         )
     check_count(git, base, commit, "--first-parent")
@@ -124,7 +126,7 @@ def _rebase_onto_mirror(
     commits = git.run("rev-list", "--reverse", "--first-parent", f"{base}..{commit}").split()
     message = git.folder / "message"
     for number, each in enumerate(commits):
-        progress(f"moving the commits onto {job.tree.name}", number, len(commits))
+        progress(f"moving the commits onto {tree.name}", number, len(commits))
         # NUL separates, since a commit cannot hold it. A name may hold what Python takes for the end of a line.
         *author, text = git.run("log", "-1", "--format=%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B", each).split("\0")
         names = ("AUTHOR_NAME", "AUTHOR_EMAIL", "AUTHOR_DATE", "COMMITTER_NAME", "COMMITTER_EMAIL", "COMMITTER_DATE")

@@ -28,6 +28,17 @@ _LINE_BYTES = 64
 """Longest line of `git cat-file --batch-check` here."""
 
 
+def check_changes(git: ConfinedGit, base: str, commit: str) -> str:
+    """Return the id of the commit's files. Raises UserError if they are those of `base`."""
+    tree_oid = git.tree(commit)
+    if tree_oid == git.tree(base):
+        raise UserError(
+            f"the series changes nothing: its files are the same as those of {base[:12]}",
+            advice="To compare settings only, submit without a series.",
+        )
+    return tree_oid
+
+
 def check_size(git: ConfinedGit, base: str, commit: str, on_tick: Callable[[], None] = lambda: None) -> None:
     """Raise UserError, which names the limit, if the commits `base..commit` expand to more than a limit."""
     _check_objects(git, base, commit, on_tick)

@@ -33,6 +33,7 @@ from wqlab_contracts.messages import (
     RunEvent,
     RunResult,
 )
+from wqlab_contracts.messages.branch_readings import BranchReadingResult
 from wqlab_contracts.messages.commit_lists import CommitListResult
 from wqlab_contracts.messages.device_trials import TrialResult
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
@@ -62,6 +63,7 @@ ResultT = TypeVar(
     BuildResult,
     LookupResult,
     ThreadLookupResult,
+    BranchReadingResult,
     ForgeReadingResult,
     CommitListResult,
     ListReadResult,

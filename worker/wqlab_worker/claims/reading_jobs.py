@@ -6,6 +6,7 @@ import time
 
 from wqlab_contracts.enums import Outcome
 from wqlab_contracts.messages import Artifact
+from wqlab_contracts.messages.branch_readings import BranchReadingResult
 from wqlab_contracts.messages.commit_lists import CommitListResult
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_reads import ListReadResult
@@ -57,6 +58,23 @@ def thread_lookup(id_: int, settings: Settings) -> None:
         failure = failure_of(error)
         result = ThreadLookupResult(outcome=outcome_of(failure), failure=failure)
     finish(server.finish_thread_lookup, JobRef("thread_lookups", id_, claim.fence), result)
+
+
+def branch_reading(id_: int, settings: Settings) -> None:
+    """Read the patches of a branch, under heartbeats: the first fetch of a tree takes minutes."""
+    from ..apply.read_branch import read_branch
+
+    server, claimed_at = connect_server(settings), time.monotonic()
+    claim = server.claim_branch_reading(id_)
+    if claim is None:
+        return
+
+    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[BranchReadingResult, list[Artifact]]:
+        return read_branch(claim.job, workspace, progress), []
+
+    ref, stop = JobRef("branch_readings", id_, claim.fence), Stop()
+    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
+        finish(server.finish_branch_reading, ref, work_and_upload(server, ref, stop, work, BranchReadingResult))
 
 
 def forge_reading(id_: int, settings: Settings) -> None:

@@ -1,28 +1,20 @@
-"""HTTP client of the server's worker API: claims, events, artifacts and leases.
-
-Requests are repeated with back-off after transport errors and 5xx responses, because each of them is idempotent on the
-server. They are not repeated after a 409, which means that the fence is stale and another worker holds the job.
-"""
+"""HTTP client of the server's worker API: claims, events, artifacts and leases."""
 
 from __future__ import annotations
 
 import base64
 import json
-import random
 import secrets
-import ssl
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 import httpx
 import structlog
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from wqlab_contracts.enums import ArtifactKind, ErrorKind
+from wqlab_contracts.enums import ArtifactKind
 from wqlab_contracts.messages import (
     ApplyClaim,
     ApplyResult,
@@ -30,26 +22,19 @@ from wqlab_contracts.messages import (
     BootKey,
     BuildClaim,
     BuildResult,
-    ClaimRequest,
     ConsoleAnswer,
     ConsoleChunk,
-    Failure,
     FinishApply,
     FinishBuild,
     FinishRun,
-    Heartbeat,
-    HeartbeatAnswer,
     LavaPool,
-    Message,
     Progress,
     ProgressEvents,
     RunClaim,
     RunEvent,
     RunEvents,
     RunResult,
-    protocol,
 )
-from wqlab_contracts.messages.commit_lists import CommitListClaim, CommitListResult, FinishCommitList
 from wqlab_contracts.messages.device_trials import (
     FinishTrial,
     TrialClaim,
@@ -57,9 +42,6 @@ from wqlab_contracts.messages.device_trials import (
     TrialResult,
     TrialStepResult,
 )
-from wqlab_contracts.messages.forge_readings import FinishForgeReading, ForgeReadingClaim, ForgeReadingResult
-from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim, ListReadResult
-from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim, LookupResult
 from wqlab_contracts.messages.shared_boots import (
     BootHostAnswer,
     BootHostRequest,
@@ -70,59 +52,15 @@ from wqlab_contracts.messages.shared_boots import (
     SharedBootResult,
 )
 from wqlab_contracts.messages.storage import StorageUse
-from wqlab_contracts.messages.thread_lookups import FinishThreadLookup, ThreadLookupClaim, ThreadLookupResult
 from wqlab_contracts.specs import CpuArch, ExternalPower
 
+from .connection import JobRef, ServerError, ServerFull, ServerRefused, StaleFence, check_status
 from .downloads import CHUNK, ArtifactCorrupt, Download, Interrupted, sha256_of
+from .reading_calls import ReadingCalls
 
 log = structlog.get_logger()
 
 __all__ = ["ArtifactCorrupt", "JobRef", "Lease", "Server", "ServerFull", "ServerRefused", "StaleFence", "sha256_of"]
-
-JobKind = Literal[
-    "applies",
-    "builds",
-    "runs",
-    "lookups",
-    "thread_lookups",
-    "forge_readings",
-    "commit_lists",
-    "list_reads",
-    "boots",
-    "device_trials",
-]
-ClaimT = TypeVar(
-    "ClaimT",
-    ApplyClaim,
-    BuildClaim,
-    RunClaim,
-    LookupClaim,
-    ThreadLookupClaim,
-    ForgeReadingClaim,
-    CommitListClaim,
-    ListReadClaim,
-    TrialClaim,
-)
-
-
-class StaleFence(Exception):
-    """The server answered 409: this worker does not hold the claim (any more)."""
-
-
-class ServerRefused(Exception):
-    """The server answered with a 4xx status other than 409; repeating the request would not help."""
-
-
-@dataclass(frozen=True)
-class JobRef:
-    """A claimed job. Later requests carry `fence`, with which the server checks the claim."""
-
-    kind: JobKind
-    id: int
-    fence: int
-
-    def __str__(self) -> str:
-        return f"{self.kind}/{self.id}"
 
 
 class Lease(BaseModel):
@@ -137,38 +75,8 @@ class Lease(BaseModel):
     expires_in_s: float
 
 
-class Server:
-    """Client of one server. Thread-safe.
-
-    Each call is repeated for at most `retry_s` seconds before its last error is raised. Setting `interrupted` ends
-    every wait between two attempts.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        *,
-        worker: str,
-        lab: str,
-        ca_file: Path | None = None,
-        retry_s: float = 120.0,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        self._worker = worker
-        self._lab = lab
-        self._retry_s = retry_s
-        self._http = httpx.Client(
-            base_url=url.rstrip("/") + "/api/worker/v1/",
-            headers={"Authorization": f"Bearer {token}", **protocol.headers()},
-            timeout=httpx.Timeout(30.0, connect=5.0),
-            verify=True if ca_file is None else ssl.create_default_context(cafile=ca_file),
-            transport=transport,
-        )
-        self.interrupted = threading.Event()
-
-    def close(self) -> None:
-        self._http.close()
+class Server(ReadingCalls):
+    """Client of one server; see `Connection` for how calls are repeated."""
 
     # --- claims -------------------------------------------------------------------------------------------------
 
@@ -181,42 +89,8 @@ class Server:
     def claim_run(self, id_: int) -> RunClaim | None:
         return self._claim("runs", id_, RunClaim)
 
-    def claim_lookup(self, id_: int) -> LookupClaim | None:
-        return self._claim("lookups", id_, LookupClaim)
-
-    def claim_thread_lookup(self, id_: int) -> ThreadLookupClaim | None:
-        return self._claim("thread_lookups", id_, ThreadLookupClaim)
-
-    def claim_forge_reading(self, id_: int) -> ForgeReadingClaim | None:
-        return self._claim("forge_readings", id_, ForgeReadingClaim)
-
-    def claim_commit_list(self, id_: int) -> CommitListClaim | None:
-        return self._claim("commit_lists", id_, CommitListClaim)
-
-    def claim_list_read(self, id_: int) -> ListReadClaim | None:
-        return self._claim("list_reads", id_, ListReadClaim)
-
     def claim_trial(self, id_: int) -> TrialClaim | None:
         return self._claim("device_trials", id_, TrialClaim)
-
-    def _claim(self, kind: JobKind, id_: int, model: type[ClaimT]) -> ClaimT | None:
-        """Claim a job. Return None if another worker has it or there is nothing left to do (409).
-
-        The nonce makes repetition safe if the server granted the claim but its response was lost.
-        """
-        request = ClaimRequest(worker=self._worker, lab=self._lab, nonce=secrets.token_hex(8))
-        try:
-            response = self._post(f"{kind}/{id_}/claim", request)
-        except StaleFence:
-            return None
-        return model.model_validate_json(response.content)
-
-    def heartbeat(self, job: JobRef, timeout_s: float = 10.0) -> HeartbeatAnswer:
-        """Send a heartbeat, without repetition. Raises StaleFence, httpx.TransportError, ServerRefused."""
-        response = self._post(
-            f"{job.kind}/{job.id}/heartbeat", Heartbeat(fence=job.fence), retry_s=0, timeout_s=timeout_s
-        )
-        return HeartbeatAnswer.model_validate_json(response.content)
 
     def finish_apply(self, job: JobRef, result: ApplyResult) -> None:
         self._post(f"applies/{job.id}/finish", FinishApply(fence=job.fence, result=result))
@@ -226,21 +100,6 @@ class Server:
 
     def finish_run(self, job: JobRef, result: RunResult) -> None:
         self._post(f"runs/{job.id}/finish", FinishRun(fence=job.fence, result=result))
-
-    def finish_lookup(self, job: JobRef, result: LookupResult) -> None:
-        self._post(f"lookups/{job.id}/finish", FinishLookup(fence=job.fence, result=result))
-
-    def finish_thread_lookup(self, job: JobRef, result: ThreadLookupResult) -> None:
-        self._post(f"thread_lookups/{job.id}/finish", FinishThreadLookup(fence=job.fence, result=result))
-
-    def finish_forge_reading(self, job: JobRef, result: ForgeReadingResult) -> None:
-        self._post(f"forge_readings/{job.id}/finish", FinishForgeReading(fence=job.fence, result=result))
-
-    def finish_commit_list(self, job: JobRef, result: CommitListResult) -> None:
-        self._post(f"commit_lists/{job.id}/finish", FinishCommitList(fence=job.fence, result=result))
-
-    def finish_list_read(self, job: JobRef, result: ListReadResult) -> None:
-        self._post(f"list_reads/{job.id}/finish", FinishListRead(fence=job.fence, result=result))
 
     def finish_trial(self, job: JobRef, result: TrialResult) -> None:
         self._post(f"device_trials/{job.id}/finish", FinishTrial(fence=job.fence, result=result))
@@ -325,9 +184,9 @@ class Server:
         while True:
             before = download.received_bytes()
             try:
-                download.run(self._http, f"artifacts/{artifact.sha256}", _check_status, self.interrupted.wait)
+                download.run(self._http, f"artifacts/{artifact.sha256}", check_status, self.interrupted.wait)
                 return download.target
-            except (httpx.TransportError, _ServerError) as error:
+            except (httpx.TransportError, ServerError) as error:
                 if download.received_bytes() > before:  # slow progress is still progress
                     deadline, delay = time.monotonic() + self._retry_s, 0.5
                 if time.monotonic() + delay > deadline or self.interrupted.wait(delay):
@@ -365,88 +224,3 @@ class Server:
     def publish_storage(self, use: StorageUse) -> None:
         """Report what uses this machine's storage."""
         self._post("storage", use)
-
-    # --- one request --------------------------------------------------------------------------------------------
-
-    def _post(
-        self, path: str, message: Message, retry_s: float | None = None, timeout_s: float | None = None
-    ) -> httpx.Response:
-        content = message.model_dump_json().encode()
-        return self._send(
-            "POST",
-            path,
-            headers={"Content-Type": "application/json"},
-            body=lambda: content,
-            retry_s=retry_s,
-            timeout_s=timeout_s,
-        )
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Any = None,
-        params: dict[str, str] | None = None,
-        headers: dict[str, str] | None = None,
-        retry_s: float | None = None,
-        timeout_s: float | None = None,
-    ) -> httpx.Response:
-        deadline = time.monotonic() + (self._retry_s if retry_s is None else retry_s)
-        delay = 0.25
-        while True:
-            try:
-                response = self._http.request(
-                    method,
-                    path,
-                    params=params,
-                    headers=headers,
-                    content=body() if body else None,
-                    timeout=httpx.USE_CLIENT_DEFAULT if timeout_s is None else timeout_s,
-                )
-                _check_status(response)
-                return response
-            except (httpx.TransportError, _ServerError) as error:
-                pause = delay * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
-                if time.monotonic() + pause > deadline or self.interrupted.wait(pause):
-                    raise
-                log.warning("request failed; repeating it", method=method, path=path, error=repr(error))
-                delay = min(delay * 2, 8.0)
-
-
-class _ServerError(httpx.TransportError):
-    """A 5xx or 429 response, which is treated like no response."""
-
-
-class ServerFull(_ServerError):
-    """The server had no space for the request (507), also after its repetitions."""
-
-    @property
-    def failure(self) -> Failure:
-        """The failure of a job that needed the request."""
-        return Failure(
-            kind=ErrorKind.INFRASTRUCTURE,
-            summary=f"the server has no space left: {self}"[:1000],
-            advice="The lab's operator makes space (`wqlab-lab storage` lists what uses it); then run `wqlab retry`.",
-        )
-
-
-def _check_status(response: httpx.Response) -> None:
-    """Raise StaleFence, _ServerError or ServerRefused for an error response."""
-    if response.status_code == 409:
-        raise StaleFence(_detail(response))
-    if response.status_code == httpx.codes.INSUFFICIENT_STORAGE:
-        raise ServerFull(_detail(response))
-    if response.status_code >= 500 or response.status_code == 429:
-        raise _ServerError(f"{response.status_code} {_detail(response)}")
-    if response.status_code >= 400:
-        raise ServerRefused(f"{response.request.method} {response.request.url.path}: {_detail(response)}")
-
-
-def _detail(response: httpx.Response) -> str:
-    """Return the message of an error response."""
-    try:
-        problem = response.json()
-        return str(problem.get("detail") or problem.get("title") or response.text[:500])
-    except (ValueError, AttributeError):
-        return response.text[:500]

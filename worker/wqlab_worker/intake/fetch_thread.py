@@ -5,8 +5,6 @@ The mails are downloaded outside the sandbox (`archive`) and read inside it (`pa
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,8 +12,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-import wqlab_contracts
-import wqlab_worker
 from wqlab_contracts.api.series import SeriesInspection
 from wqlab_contracts.enums import ArtifactKind
 from wqlab_contracts.messages import ThreadSeries
@@ -23,19 +19,12 @@ from wqlab_contracts.messages.threads import TakenThread, ThreadSelection
 from wqlab_contracts.specs import Archive
 
 from ..failures import InfrastructureError, UserError
-from ..limits import GIB, MIB, Limits
-from ..sandbox import TOOLS, Sandbox, interpreter, limit_error
 from ..workspace import Progress, Workspace, collect, no_progress
 from .archive import ArchiveClient, ArchiveUnavailable, TooLarge
+from .mail_parser import LIMITS, MailParser
 
 THREAD_MBOX = "thread.mbox"
 """Name of the artifact with the mails as taken."""
-_LIMITS = Limits(
-    wall_s=60.0, disk_bytes=192 * MIB, file_bytes=128 * MIB, memory_bytes=2 * GIB, log_bytes=MIB, processes=32
-)
-_TEXT_LIMIT = 16 * MIB
-_CODE = "/code"
-_PARSER = "wqlab_worker.intake.parse_thread"
 _MBOX_ADVICE = "Save the mails of the series with `b4 am`, and submit them as an mbox."
 
 
@@ -48,63 +37,28 @@ class _Thread:
     series: ThreadSeries
     progress: Progress
 
+    @property
+    def parser(self) -> MailParser:
+        return MailParser(self.folder, "the thread", self.progress, advice=_MBOX_ADVICE)
+
     def query(self) -> str:
-        self._parse("query", self.series.message_id)
-        return self._text("query")
+        self.parser.run("query", self.series.message_id)
+        return self.parser.text("query")
 
     def select(self) -> ThreadSelection:
         """Choose the mails of the revision. Raises UserError if that is not possible."""
         revision = [] if self.series.revision is None else [f"{self.series.revision}"]
-        self._parse("select", self.series.message_id, *revision)
-        return ThreadSelection.model_validate_json(self._text("selection.json"))
+        self.parser.run("select", self.series.message_id, *revision)
+        return ThreadSelection.model_validate_json(self.parser.text("selection.json"))
 
     def inspect(self) -> SeriesInspection:
-        self._parse("inspect")
-        return SeriesInspection.model_validate_json(self._text("inspection.json"))
+        return self.parser.inspect()
 
     def series_mbox(self) -> Path:
         target = self.folder / THREAD_MBOX
         target.unlink(missing_ok=True)
-        collect(self.folder / "out", "series.mbox", target, _LIMITS.disk_bytes)
+        collect(self.folder / "out", "series.mbox", target, LIMITS.disk_bytes)
         return target
-
-    def _parse(self, *arguments: str) -> None:
-        """Run the parser in the sandbox. Raises UserError with what the mails are to blame for."""
-        packages = {module.__name__: Path(module.__file__ or "").parent for module in (wqlab_contracts, wqlab_worker)}
-        log = io.BytesIO()
-        sandbox = Sandbox(
-            read_only={
-                "/in": self.folder / "in",
-                **{f"{_CODE}/{name}": path for name, path in packages.items()},
-                **interpreter(),
-            },
-            writable={"/out": self.folder / "out"},
-            environment={"PYTHONPATH": _CODE, "PYTHONDONTWRITEBYTECODE": "1"},
-            limits=_LIMITS,
-        )
-        (self.folder / "out" / "problem.json").unlink(missing_ok=True)
-        finished = sandbox.run(
-            [f"{TOOLS}/bin/python", "-m", _PARSER, *arguments],
-            log=log,
-            on_tick=lambda: self.progress("reading the thread", 0, 0),
-        )
-        output = log.getvalue().decode(errors="replace")
-        if finished.stopped is not None:
-            raise limit_error(finished.stopped, "reading the thread", output)
-        if finished.exit_code != 0:
-            raise InfrastructureError("the thread cannot be read", excerpt=output, advice=_MBOX_ADVICE)
-        if (self.folder / "out" / "problem.json").exists():
-            problem = json.loads(self._text("problem.json"))
-            raise UserError(str(problem["summary"]), advice=str(problem["advice"]))
-
-    def _text(self, name: str) -> str:
-        target = self.folder / name
-        target.unlink(missing_ok=True)
-        try:
-            collect(self.folder / "out", name, target, _TEXT_LIMIT)
-            return target.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InfrastructureError("the thread cannot be read", excerpt=str(error)) from error
 
 
 @dataclass(frozen=True)
