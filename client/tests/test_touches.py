@@ -10,8 +10,10 @@ from commandline import Wqlab
 from example_views import at, submission
 from fakelab import FakeLab, Reply, problem
 
+from wqlab_client.calls import touches as calls
 from wqlab_contracts.api.devices import DeviceCounts
 from wqlab_contracts.api.quotes import QuoteBasis, TargetQuote
+from wqlab_contracts.api.series import BranchInspection
 from wqlab_contracts.api.threads import ThreadPreview
 from wqlab_contracts.api.touches import LeftOutPlan, TargetProposal, TouchedFile, Touches
 from wqlab_contracts.enums import ErrorKind, ExitCode, JobState, Outcome, SubmissionState
@@ -85,7 +87,7 @@ def test_proposals_are_printed_with_cost_reason_and_finding(wqlab: Wqlab, lab: F
     lab.serve("/touches", FOUND, "POST")
     ended = wqlab("touches", mbox, "--tree", "linux")
     assert (ended.code, ended.out) == (0, SHOWN)
-    assert ended.err == f"submit them with `wqlab submit --mbox {mbox} --what-it-touches`\n"
+    assert ended.err == f"submit them with `wqlab submit --mbox {mbox} --tree linux --what-it-touches`\n"
     (sent,) = lab.requests
     body = json.loads(sent.body)
     assert body["tree"] == "linux" and body["series"]["mbox"]["text"].startswith("From x")
@@ -140,6 +142,49 @@ def test_mailed_series_that_is_in_no_archive(wqlab: Wqlab, lab: FakeLab) -> None
     assert ended.code == ExitCode.USAGE and "no archive has a@x" in ended.err and "Check the Message-ID." in ended.err
 
 
+BRANCH = ("--git", "https://example.org/l.git", "--ref", "topic")
+
+
+def reading(state: JobState, progress: str = "", failure: Failure | None = None) -> BranchInspection:
+    return BranchInspection(
+        url=BRANCH[1], ref="topic", base=None, tree="linux", state=state, progress=progress, outcome=None,
+        failure=failure, base_commit=None, commit=None, inspection=None, looked_at=None,
+    )  # fmt: skip
+
+
+def test_branch_is_read_first_and_what_the_lab_does_is_shown(wqlab: Wqlab, lab: FakeLab) -> None:
+    busy = reading(JobState.RUNNING, "fetching master\x1b[31m")
+    replies = iter([reading(JobState.QUEUED), busy, busy, reading(JobState.FINISHED)])
+    lab.answers["GET", "/api/v1/git/branches/inspection"] = lambda _: Reply(body=next(replies))
+    lab.serve("/touches", FOUND, "POST")
+    ended = wqlab("touches", *BRANCH, "--tree", "linux")
+    assert (ended.code, ended.out) == (0, SHOWN)
+    what = "read topic of https://example.org/l.git"
+    assert ended.err.splitlines() == [
+        f"{what}: waiting for a worker",
+        f"{what}: fetching master^[[31m",
+        "submit them with `wqlab submit --git https://example.org/l.git --ref topic --tree linux --what-it-touches`",
+    ]
+    query = lab.requests[0].query
+    assert (query["url"], query["ref"], query["tree"]) == (BRANCH[1], "topic", "linux") and "base" not in query
+    assert json.loads(lab.requests[-1].body)["series"]["git"] == {"url": BRANCH[1], "ref": "topic", "base": None}
+
+
+def test_branch_that_cannot_be_read_or_takes_too_long(
+    wqlab: Wqlab, lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = Failure(kind=ErrorKind.USER, summary="cannot fetch topic", advice="Check the name.")
+    lab.serve("/git/branches/inspection", reading(JobState.FINISHED, failure=failure))
+    ended = wqlab("touches", *BRANCH)
+    assert ended.code == ExitCode.USAGE and "cannot fetch topic" in ended.err and "Check the name." in ended.err
+    monkeypatch.setattr(calls, "BRANCH_WAIT_S", 0.0)
+    lab.serve("/git/branches/inspection", reading(JobState.QUEUED))
+    ended = wqlab("touches", *BRANCH)
+    assert (
+        ended.code == ExitCode.INFRASTRUCTURE and "not finished after 0 s" in ended.err and "workers run" in ended.err
+    )
+
+
 def test_refusal_of_the_server_is_shown(wqlab: Wqlab, lab: FakeLab, mbox: str) -> None:
     detail = "the mbox contains no mail"
     lab.answers["POST", "/api/v1/touches"] = problem(422, detail, [{"pointer": "/series/mbox/text", "detail": detail}])
@@ -150,7 +195,7 @@ def test_refusal_of_the_server_is_shown(wqlab: Wqlab, lab: FakeLab, mbox: str) -
 @pytest.mark.parametrize("arguments", [(), ("a.mbox", "--message-id", "a@x")])
 def test_exactly_one_series_is_needed(wqlab: Wqlab, lab: FakeLab, arguments: tuple[str, ...]) -> None:
     ended = wqlab("touches", *arguments)
-    assert ended.code == ExitCode.USAGE and "pass either FILE or --message-id" in ended.err
+    assert ended.code == ExitCode.USAGE and "pass one of FILE, --message-id and --git" in ended.err
     assert lab.requests == []
 
 
@@ -172,6 +217,14 @@ def test_proposals_are_shown_and_submitted(wqlab: Wqlab, lab: FakeLab, mbox: str
         ("xfs-fsync", "xeon-2s", None),
         ("fan-out", "ryzen-3900x", SETTINGS),
     ]
+
+
+def test_proposals_for_a_branch_are_submitted(wqlab: Wqlab, lab: FakeLab) -> None:
+    lab.serve("/git/branches/inspection", reading(JobState.FINISHED))
+    lab.serve("/touches", FOUND, "POST")
+    code, out, _ = submit(wqlab, *BRANCH, "--base", "v6.12", "--dry-run")
+    assert code == 0 and len(json.loads(out)["targets"]) == 2
+    assert (lab.requests[0].query["base"], lab.requests[0].query["tree"]) == ("v6.12", "linux")
 
 
 def test_own_targets_come_first_and_replace_proposed_ones(wqlab: Wqlab, lab: FakeLab, mbox: str) -> None:
@@ -197,8 +250,7 @@ def test_nothing_to_submit(wqlab: Wqlab, lab: FakeLab, mbox: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--settings-only",), "--what-it-touches needs --mbox or --message-id"),
-        (("--git", "https://example.org/l.git", "--ref", "b"), "pass the output of git format-patch"),
+        (("--settings-only",), "--what-it-touches needs a series"),
         (("--mbox", "FILE", "--setting", "scope=cpu"), "--setting does not change proposed targets"),
         (("--mbox", "FILE", "--target", "xfs-fsync", "--sweep", "l3=1,2"), "--what-it-touches and --sweep exclude"),
     ],

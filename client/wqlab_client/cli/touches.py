@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -22,7 +23,7 @@ _FILES_SHOWN = 2
 _UNCOVERED_SHOWN = 5
 
 
-def touches(
+def touches(  # noqa: PLR0917 - the options of a command
     context: typer.Context,
     file: Annotated[
         str | None,
@@ -32,39 +33,43 @@ def touches(
         str | None,
         typer.Option(metavar="ID", help="Instead of FILE: Message-ID of any mail of the series, or its URL"),
     ] = None,
+    git: Annotated[str | None, typer.Option(metavar="URL", help="Instead of FILE: repository of the series")] = None,
+    ref: Annotated[str | None, typer.Option(metavar="BRANCH", help="With --git: branch or tag of the series")] = None,
+    base: Annotated[
+        str | None, typer.Option(metavar="COMMIT", help="With --git: base commit; by default the merge base")
+    ] = None,
     tree: Annotated[str | None, typer.Option(metavar="NAME", help="Kernel tree (`wqlab trees`)")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Propose targets for a series, by the files and functions that it changes.
 
     Each proposal says what the plan could find, what led to it, and the device time that it takes. `wqlab submit
-    --what-it-touches` submits them. A branch has no diff before the lab applies it: give its patches as an mbox.
+    --what-it-touches` submits them. A branch is read by a worker of the lab first: wqlab touches --git URL --ref BRANCH
     """
     session = session_of(context)
-    if (file is None) == (message_id is None):
-        raise UsageError("pass either FILE or --message-id", "FILE is an mbox; - is standard input")
-    series = parse_series(SeriesOptions(mbox=file, message_id=message_id))
-    found = session.client.touches(series or Series(), tree)
+    if len([each for each in (file, message_id, git) if each is not None]) != 1:
+        raise UsageError("pass one of FILE, --message-id and --git", "FILE is an mbox; - is standard input")
+    series = parse_series(SeriesOptions(git, ref, base, file, message_id))
+    configured = session.config.tree.value if session.config.tree else None
+    found = session.client.touches(series or Series(), tree or configured, _noting(session))
     if as_json:
         session.output.document(found)
         return
     session.output.lines(format_touches(found))
     if found.proposals:
-        source = f"--mbox {file}" if file is not None else f"--message-id {message_id}"
-        session.output.note(f"submit them with `wqlab submit {source} --what-it-touches`")
+        named = {"--git": git, "--ref": ref, "--base": base, "--mbox": file, "--message-id": message_id, "--tree": tree}
+        given = " ".join(f"{name} {shlex.quote(value)}" for name, value in named.items() if value is not None)
+        session.output.note(f"submit them with `wqlab submit {given} --what-it-touches`")
 
 
 def add_proposals(session: Session, series: Series | None, tree: str, own: Sequence[Target]) -> list[Target]:
     """Show what the lab proposes for a series on stderr, and return the targets: one's own, then the proposed ones.
 
-    Raises UsageError if the lab has no diff of the series, or if there is no target at all.
+    Raises UsageError for a settings study, and if there is no target at all.
     """
-    if series is None or (series.mbox is None and series.thread is None):
-        raise UsageError(
-            "--what-it-touches needs --mbox or --message-id",
-            "the lab has the diff of a branch only after it has applied it; pass the output of git format-patch",
-        )
-    found = session.client.touches(series, tree)
+    if series is None:
+        raise UsageError("--what-it-touches needs a series", "pass --git and --ref, --mbox or --message-id")
+    found = session.client.touches(series, tree, _noting(session))
     for line in format_touches(found):
         session.output.note(line)
     taken = {(target.plan, target.device_type) for target in own}
@@ -73,6 +78,11 @@ def add_proposals(session: Session, series: Series | None, tree: str, own: Seque
     if not targets:
         raise UsageError("the lab proposes nothing for this series", "name a plan and a device type with --target")
     return targets
+
+
+def _noting(session: Session) -> Callable[[str], None]:
+    """Return a function that shows on stderr what the lab does."""
+    return lambda text: session.output.note(one_line(text))
 
 
 def format_touches(found: Touches) -> list[Text | str]:

@@ -1,4 +1,4 @@
-"""Messages of a branch reading: a worker fetches a git branch and shows what its patches change, before it is submitted."""
+"""Messages of a branch reading: a worker fetches a git branch and shows what its patches change."""
 
 from __future__ import annotations
 

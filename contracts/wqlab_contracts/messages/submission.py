@@ -15,7 +15,6 @@ from ..specs import Name
 from .base import GitObject, Message
 from .threads import REVISION_LIMIT
 
-
 TEXT_LIMIT = 20_000_000
 """Maximum length (characters) of an mbox."""
 

@@ -1,4 +1,4 @@
-"""Readings of branches before a submission, from the request to a worker's result, and the targets proposed from them."""
+"""Readings of branches, from the request to a worker's result, and the targets that are proposed from them."""
 
 from __future__ import annotations
 

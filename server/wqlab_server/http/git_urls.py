@@ -1,4 +1,7 @@
-"""Validation of submitted git URLs and branches. The worker that fetches checks the URL and its resolved addresses again."""
+"""Validation of submitted branches and git URLs.
+
+The worker that fetches checks the URL and its resolved addresses again.
+"""
 
 from __future__ import annotations
 

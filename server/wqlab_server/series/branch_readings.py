@@ -28,7 +28,9 @@ PROPOSAL_TIME = timedelta(minutes=10)
 """How long targets are proposed from a reading. The branch may move meanwhile; a submission takes it as it is then."""
 
 
-def request(session: Session, git: GitSeries, tree: str | None, data: DataFolder, owner: str, settings: Settings) -> int:
+def request(
+    session: Session, git: GitSeries, tree: str | None, *, data: DataFolder, owner: str, settings: Settings
+) -> int:
     """Return the id of a reading of the branch: an unfinished or recent one, else a new one.
 
     Raises ApiProblem 422 if the branch is refused or the lab does not have the tree, and 429 if the owner has too many

@@ -1,4 +1,4 @@
-"""Endpoints to inspect a series before it is submitted: the content of an mbox or branch, the branches of a repository."""
+"""Endpoints to inspect a series before it is submitted: an mbox, a branch, the branches of a repository."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def list_git_branches(
     "/git/branches/inspection",
     responses=documented(
         503,
-        rules="`url`, `ref` or `base` is not a repository, branch, tag or commit that the lab can fetch, or the lab does "
+        rules="`url`, `ref` or `base` is no repository, branch, tag or commit that the lab can fetch, or the lab does "
         "not have the tree",
     ),
 )
@@ -121,7 +121,9 @@ async def inspect_git_branch(
 
     def request_reading() -> int:
         with transaction(factory) as session:
-            return branch_readings.request(session, series, tree, data.current(), principal.owner, settings)
+            return branch_readings.request(
+                session, series, tree, data=data.current(), owner=principal.owner, settings=settings
+            )
 
     def read() -> BranchInspection:
         with transaction(factory) as session:

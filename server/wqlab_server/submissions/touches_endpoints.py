@@ -21,8 +21,8 @@ from . import touches_service
 router = APIRouter(tags=["submissions"], responses=documented(401, 403, 422, 429))
 
 _RULES = (
-    "the mbox contains no usable series, the lab has not looked for the thread or read the branch, `series` is a pair of "
-    "commits, or the lab does not have the tree"
+    "the mbox contains no usable series, the lab has not looked for the thread or read the branch, `series` is a pair "
+    "of commits, or the lab does not have the tree"
 )
 
 

@@ -26,7 +26,7 @@ from .validate_sweep import MAX_TARGETS
 
 
 def inspected_before(session: Session, series: Series, tree: str | None, data: DataFolder) -> SeriesInspection:
-    """Return what a worker found of a thread or branch. Raises ApiProblem 422 if it found none, or for another series."""
+    """Return what a worker found of a thread or branch. Raises ApiProblem 422 if it found none."""
     if series.git is not None:
         return inspected_branch(session, series.git, tree, data)
     if series.thread is not None:
@@ -61,9 +61,7 @@ def inspected_branch(session: Session, git: GitSeries, tree: str | None, data: D
     does not have the tree."""
     named = tree or data.default_tree
     if named not in data.trees:
-        raise invalid(
-            [{"pointer": "/tree", "detail": f"no tree {named!r}; {suggest_name(named, set(data.trees))}"}]
-        )
+        raise invalid([{"pointer": "/tree", "detail": f"no tree {named!r}; {suggest_name(named, set(data.trees))}"}])
     inspection = branch_readings.last_inspection(session, git, data.trees[named])
     if inspection is None:
         minutes = int(branch_readings.PROPOSAL_TIME.total_seconds() / 60)
@@ -135,7 +133,7 @@ def _left_out(proposal: TargetProposal, why: str) -> LeftOutPlan:
 def refuse_series() -> ApiProblem:
     """Return the refusal of a series that the lab has no diff of, or of several."""
     detail = (
-        "give the series as an mbox (git format-patch --stdout BASE..), by its Message-ID, or as a branch; of a pair of "
-        "commits the lab has no diff"
+        "give the series as an mbox (git format-patch --stdout BASE..), by its Message-ID, or as a branch; of a pair "
+        "of commits the lab has no diff"
     )
     return invalid([{"pointer": "/series", "detail": detail}])

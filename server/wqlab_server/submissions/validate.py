@@ -136,9 +136,7 @@ def _check_series(series: Series, tree: str, data: DataFolder, local_git_paths: 
 
 
 def _check_git(git: GitSeries, local_git_paths: Sequence[str]) -> list[Mistake]:
-    return [
-        _mistake(f"/series/git/{name}", problem) for name, problem in series_problems(git, local_git_paths).items()
-    ]
+    return [_mistake(f"/series/git/{name}", problem) for name, problem in series_problems(git, local_git_paths).items()]
 
 
 def _check_commits(pair: CommitPair, tree: str, data: DataFolder) -> list[Mistake]:

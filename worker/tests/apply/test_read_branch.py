@@ -35,7 +35,7 @@ def touched(result: BranchReadingResult) -> list[TouchedFile]:
 def test_patches_of_a_branch_are_those_of_a_submission(
     tree: Tree, workspace: Workspace, repository: Repository
 ) -> None:
-    """Subjects that look like other versions and counters, an empty commit, a merge and a binary file change nothing."""
+    """Subjects like other versions and counters, an empty commit, a merge and a binary file change nothing."""
     base = repository.git("rev-parse", "master")
     repository.git("switch", "--quiet", "-c", "topic")
     repository.edit("kernel/workqueue.c", "512", "1024")

@@ -1,7 +1,7 @@
 """Read the patches of a git branch before it is submitted, as a submission would find them.
 
-The branch is fetched under the same rules as a submitted one, its patches are written by git in the sandbox, and read by
-the program that reads mails, in the sandbox too.
+The branch is fetched under the same rules as a submitted one. Its patches are written by git in the sandbox, and read
+by the program that reads mails, in the sandbox too.
 """
 
 from __future__ import annotations

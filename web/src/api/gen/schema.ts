@@ -744,6 +744,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/git/branches/inspection": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Inspect Git Branch
+         * @description Show the patches that a submission of a branch would measure, read by a worker of the lab. If this takes longer
+         *     than `wait_s`, the response's `state` is not `finished` yet: repeat the request. The first reading of a tree takes
+         *     minutes. `POST /touches` then proposes targets for the branch, for ten minutes.
+         */
+        get: operations["inspect_git_branch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/history/lines": {
         parameters: {
             query?: never;
@@ -3202,6 +3224,34 @@ export interface components {
             valid: boolean;
             /** Workload S */
             workload_s: number | null;
+        };
+        /**
+         * BranchInspection
+         * @description The patches that a submission of a git branch would measure.
+         *
+         *     A worker reads them; until it is done, `state` is not `finished`: repeat the request then.
+         */
+        BranchInspection: {
+            /** Base */
+            base: string | null;
+            /** Base Commit */
+            base_commit: string | null;
+            /** Commit */
+            commit: string | null;
+            failure: components["schemas"]["Failure"] | null;
+            inspection: components["schemas"]["SeriesInspection"] | null;
+            /** Looked At */
+            looked_at: string | null;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Progress */
+            progress: string;
+            /** Ref */
+            ref: string;
+            state: components["schemas"]["JobState"];
+            /** Tree */
+            tree: string;
+            /** Url */
+            url: string;
         };
         /**
          * BuildQuote
@@ -11876,6 +11926,82 @@ export interface operations {
             };
         };
     };
+    inspect_git_branch: {
+        parameters: {
+            query: {
+                /** @description Commit below the first patch; by default the merge base */
+                base?: string | null;
+                /** @description Branch, tag or full commit id */
+                ref: string;
+                /** @description Kernel tree to compare with; by default the lab's default */
+                tree?: string | null;
+                /** @description https:// or git:// URL of a repository, or a path that the lab allows */
+                url: string;
+                /** @description Longest time to wait for the result */
+                wait_s?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BranchInspection"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: `url`, `ref` or `base` is no repository, branch, tag or commit that the lab can fetch, or the lab does not have the tree */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_history_lines: {
         parameters: {
             query?: {
@@ -17043,7 +17169,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Violates the schema, or: the mbox contains no usable series, the lab has not looked for the thread, `series` is a branch or a pair of commits, or the lab does not have the tree */
+            /** @description Violates the schema, or: the mbox contains no usable series, the lab has not looked for the thread or read the branch, `series` is a pair of commits, or the lab does not have the tree */
             422: {
                 headers: {
                     [name: string]: unknown;
