@@ -8,6 +8,7 @@ import type { paths } from "./gen/schema";
 import { ApiError } from "./problem";
 import type {
   AnyComparison,
+  BranchInspection,
   GitBranches,
   Report,
   SubmissionComparison,
@@ -264,6 +265,28 @@ export const branchesQuery = (url: string) =>
     },
     staleTime: 60_000,
     refetchOnWindowFocus: false,
+  });
+
+/** A branch that a worker reads, and the tree that it is compared with. */
+export interface BranchToRead {
+  url: string;
+  ref: string;
+  base: string;
+  tree: string;
+}
+
+/** The patches of a branch, as read by a worker. The answer is repeated until its state is `finished`. */
+export const branchReadingQuery = ({ url, ref, base, tree }: BranchToRead) =>
+  queryOptions({
+    queryKey: ["branch", url, ref, base, tree],
+    queryFn: ({ signal }): Promise<BranchInspection> => {
+      const query = { url, ref, ...(base ? { base } : {}), ...(tree ? { tree } : {}) };
+      return dataOf(api.GET("/api/v1/git/branches/inspection", { params: { query }, signal }));
+    },
+    staleTime: 60_000,
+    refetchOnWindowFocus: false,
+    // Long polling: the server answers when the worker has, or after some seconds.
+    refetchInterval: query => (query.state.data && query.state.data.state !== "finished" ? 100 : false),
   });
 
 /** What a submission of this Message-ID would take, as found by a worker; an empty revision is the latest. */

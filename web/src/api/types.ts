@@ -80,6 +80,7 @@ export type FileChange = Schemas["FileChange"];
 export type FindingKind = Schemas["FindingKind"];
 export type FindingView = Schemas["FindingView"];
 export type GitBranch = Schemas["GitBranch"];
+export type BranchInspection = Schemas["BranchInspection"];
 export type GitBranches = Schemas["GitBranches"];
 export type HeadRange = Schemas["HeadRange"];
 export type Ladder = Schemas["Ladder"];

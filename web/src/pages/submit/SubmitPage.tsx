@@ -79,7 +79,7 @@ export function SubmitPage() {
         >
           <div className={classes.fields}>
             <Section id="series" title="Series">
-              <SeriesFields draft={draft} change={change} mbox={mbox} mboxKey={mboxKey} />
+              <SeriesFields draft={draft} change={change} request={request} mbox={mbox} mboxKey={mboxKey} />
             </Section>
             <Section id="tree" title="Tree">
               <TreeField trees={trees} value={request.tree} onChange={tree => change({ tree })} />

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { ApiError } from "@/api/problem";
 import { branchesQuery } from "@/api/queries";
 import { useSession } from "@/api/session";
-import type { GitBranches } from "@/api/types";
+import type { GitBranches, SubmissionRequest } from "@/api/types";
 import { Autocomplete, TextInput } from "@/kit";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
@@ -11,12 +11,18 @@ import type { Draft } from "../draft/draft";
 import { fieldId, useFieldError } from "../draft/FieldError";
 import type { ChangeDraft } from "../draft/useDraft";
 import classes from "./GitFields.module.css";
+import { Inspection } from "./Inspection";
+import { COMPLETE_URL, readingStatus, useBranchReading } from "./useBranchReading";
 
-/** Each lookup starts a worker job, so look up only complete URLs, after a pause in typing. */
-const COMPLETE_URL = /^((https|git):\/\/[^/\s]+\/[^/\s]|\/[^/\s])\S*$/;
 const OFFERED = 200;
 
-export function GitFields({ draft, change }: { draft: Draft; change: ChangeDraft }) {
+interface GitFieldsProps {
+  draft: Draft;
+  change: ChangeDraft;
+  request: SubmissionRequest;
+}
+
+export function GitFields({ draft, change, request }: GitFieldsProps) {
   const session = useSession();
   const canLookUp = session === null || (session.user?.scopes.includes("submit") ?? false);
   const url = useDebounced(draft.git.trim());
@@ -26,6 +32,8 @@ export function GitFields({ draft, change }: { draft: Draft; change: ChangeDraft
     retry: false,
   });
   const found = url === draft.git.trim() ? branches.data : undefined;
+  const reading = useBranchReading(request);
+  const inspection = reading.found?.inspection;
 
   return (
     <div className={classes.fields}>
@@ -73,6 +81,18 @@ export function GitFields({ draft, change }: { draft: Draft; change: ChangeDraft
           ? branchStatus(url, branches.isFetching, found, branches.error)
           : "Sign in to choose from the repository's branches, or enter a name."}
       </p>
+      <p
+        className={classes.status}
+        role="status"
+        data-failed={reading.found?.failure || reading.error ? "" : undefined}
+      >
+        {readingStatus(reading)}
+      </p>
+      {inspection && (
+        <div className={classes.patches}>
+          <Inspection of={inspection} from="branch" />
+        </div>
+      )}
     </div>
   );
 }

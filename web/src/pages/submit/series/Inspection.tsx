@@ -5,10 +5,10 @@ import { RelativeTime } from "@/parts/RelativeTime";
 import { Scroll } from "@/parts/Scroll";
 import classes from "./Inspection.module.css";
 
-/** Contents of an mbox as parsed by the server: problems, series and patches with diffstat. */
-export function Inspection({ of }: { of: SeriesInspection }) {
+/** Patches of a series as the lab has read them: problems, series and patches with diffstat. */
+export function Inspection({ of, from = "mbox" }: { of: SeriesInspection; from?: "mbox" | "branch" }) {
   return (
-    <section className={classes.whole} aria-label="Contents of the mbox">
+    <section className={classes.whole} aria-label={`Contents of the ${from}`}>
       {of.problems.length > 0 && (
         <ul className={classes.problems}>
           {of.problems.map(problem => (
@@ -23,7 +23,8 @@ export function Inspection({ of }: { of: SeriesInspection }) {
           <div>
             <h3 className={classes.subject}>{oneLine(of.subject) || "(no subject)"}</h3>
             <p className="muted">
-              v{of.version} · {count(of.patches.length, "patch", "patches")} · {count(of.files, "file")}{" "}
+              {from === "mbox" && `v${of.version} · `}
+              {count(of.patches.length, "patch", "patches")} · {count(of.files, "file")}{" "}
               <Changed insertions={of.insertions} deletions={of.deletions} />
               {of.mails > of.patches.length && ` · ${count(of.mails, "mail")} in the mbox`}
             </p>

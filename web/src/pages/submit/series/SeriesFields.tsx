@@ -1,3 +1,4 @@
+import type { SubmissionRequest } from "@/api/types";
 import { Radio } from "@/kit";
 import type { Draft } from "../draft/draft";
 import { FieldError } from "../draft/FieldError";
@@ -18,12 +19,13 @@ const NAMES: Record<Draft["source"], { name: string; description: string }> = {
 interface SeriesFieldsProps {
   draft: Draft;
   change: ChangeDraft;
+  request: SubmissionRequest;
   mbox: MboxState;
   mboxKey: string;
 }
 
 /** Fields for one kind of series. Input for the other kinds is kept. */
-export function SeriesFields({ draft, change, mbox, mboxKey }: SeriesFieldsProps) {
+export function SeriesFields({ draft, change, request, mbox, mboxKey }: SeriesFieldsProps) {
   return (
     <div className="stack">
       <Radio.Group
@@ -43,7 +45,7 @@ export function SeriesFields({ draft, change, mbox, mboxKey }: SeriesFieldsProps
         </div>
       </Radio.Group>
       <FieldError field="source" />
-      {draft.source === "git" && <GitFields draft={draft} change={change} />}
+      {draft.source === "git" && <GitFields draft={draft} change={change} request={request} />}
       {draft.source === "thread" && <ThreadFields draft={draft} change={change} />}
       {draft.source === "mbox" && <MboxField mbox={mbox} mboxKey={mboxKey} />}
       {draft.source === "settings" && (

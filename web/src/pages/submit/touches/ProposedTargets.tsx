@@ -9,6 +9,7 @@ import { Skeleton } from "@/parts/Skeleton";
 import { type Draft, nameOf, type Pair, selectedTargets, withChosen, withTarget } from "../draft/draft";
 import type { ChangeDraft } from "../draft/useDraft";
 import { useIsSignedOut } from "../quote/useQuote";
+import { type BranchReading, useBranchReading } from "../series/useBranchReading";
 import classes from "./ProposedTargets.module.css";
 
 interface ProposedTargetsProps {
@@ -22,19 +23,13 @@ interface ProposedTargetsProps {
 /** Targets that the lab proposes for what the series changes, with what each could find and its cost. */
 export function ProposedTargets({ request, mboxKey, draft, change }: ProposedTargetsProps) {
   const signedOut = useIsSignedOut();
-  const { ready, key } = useSeries(request, mboxKey);
+  const { ready, key, reading } = useSeries(request, mboxKey);
   const touches = useQuery({
     ...touchesQuery(request.series, request.tree, key),
     enabled: ready && !signedOut,
     retry: false,
   });
-  if (draft.source === "git")
-    return (
-      <p className="muted">
-        The lab has the diff of a branch only after it has applied it. For proposals, give the series as an
-        mbox or by its Message-ID.
-      </p>
-    );
+  if (reading?.asked && !signedOut && !ready) return <Reading of={reading} />;
   if (!ready || signedOut)
     return (
       <p className="muted">
@@ -51,13 +46,46 @@ export function ProposedTargets({ request, mboxKey, draft, change }: ProposedTar
   return <Skeleton lines={4} />;
 }
 
+/** Why there are no proposals for a branch yet. */
+function Reading({ of }: { of: BranchReading }) {
+  if (of.found?.failure || of.error)
+    return (
+      <p className={classes.error}>
+        The lab could not read the branch, so it proposes nothing. The reason is below the branch. You can
+        submit it all the same.
+      </p>
+    );
+  if (of.found?.inspection)
+    return <p className={classes.error}>The lab proposes nothing for a branch with these errors.</p>;
+  return (
+    <div className="stack">
+      <p className="muted">Reading the branch… You need not wait for the proposals to submit.</p>
+      <Skeleton lines={4} />
+    </div>
+  );
+}
+
+interface KnownSeries {
+  ready: boolean;
+  key: string;
+  /** Of a branch. */
+  reading?: BranchReading;
+}
+
 /** Whether the series is known to the lab and usable, and what identifies it. The fields of the series read it. */
-function useSeries(request: SubmissionRequest, mboxKey: string): { ready: boolean; key: string } {
+function useSeries(request: SubmissionRequest, mboxKey: string): KnownSeries {
   const text = request.series?.mbox?.text ?? "";
   const thread = request.series?.thread;
   const revision = thread?.revision == null ? "" : String(thread.revision);
   const inspection = useQuery({ ...inspectionQuery(text, mboxKey), enabled: false });
   const preview = useQuery({ ...threadQuery(thread?.message_id ?? "", revision), enabled: false });
+  const reading = useBranchReading(request);
+  if (request.series?.git)
+    return {
+      ready: reading.found?.inspection?.usable ?? false,
+      key: `branch ${JSON.stringify(request.series.git)} ${reading.found?.looked_at ?? ""}`,
+      reading,
+    };
   if (thread)
     return {
       ready: preview.data?.inspection?.usable ?? false,
