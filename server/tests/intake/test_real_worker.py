@@ -1,4 +1,4 @@
-"""A Message-ID is submitted over HTTP and applied by the real worker, from a real public-inbox, up to `applied`."""
+"""Series are read and applied by the real worker over HTTP: a Message-ID from a real public-inbox, and a branch."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 
+from wqlab_client.client import Client
+from wqlab_client.errors import UsageError
 from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.api.threads import ThreadPreview
+from wqlab_contracts.celery_names import BRANCH_READING
 from wqlab_contracts.enums import JobState, Outcome, Scope
 from wqlab_contracts.mail import OutgoingMail
+from wqlab_contracts.messages import GitSeries, Series
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.storage import source_mails
-from wqlab_server.storage.db import SessionFactory, transaction
+from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
 from wqlab_worker.claims import jobs, reading_jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
 from ..support.live_server import Live, expect
+from ..support.scene import Scene
 
 WORKER_TESTS = Path(__file__).parents[3] / "worker" / "tests"
 sys.path.insert(0, str(WORKER_TESTS))
@@ -181,6 +187,33 @@ def test_message_id_becomes_an_applied_series(
     advance(sessions, live.app.state.settings, uploaded)
     versions = expect(client.get(f"/api/v1/submissions/{uploaded}/versions")).json()
     assert [(each["id"], each["version"]) for each in versions] == [(uploaded, 1), (number, 2)]
+
+
+def test_targets_are_proposed_for_a_branch_that_the_worker_reads(
+    live: Live, sessions: SessionFactory, scene: Scene, scene_data_dir: Path, worker: WorkerSettings, kernel: Kernel
+) -> None:
+    scene.devices()
+    (scene_data_dir / "testplans/touches.yaml").write_text(
+        "touches: [{name: wq, paths: [kernel/workqueue.c], symbols: [max_active], plans: ["
+        "{plan: flush, finds: Whether a flush takes fewer locks.}]}]\n"
+    )
+    kernel.git("switch", "--quiet", "-c", "topic")
+    kernel.edit("512", "1024")
+    kernel.commit("workqueue: raise max_active")
+    work: list[Future[None]] = []
+    with ThreadPoolExecutor(1) as pool, Client(live.url, live.secrets[Scope.SUBMIT]) as lab:
+
+        def send(message: Message) -> None:
+            assert message.task == BRANCH_READING and message.id is not None
+            work.append(pool.submit(reading_jobs.branch_reading, message.id, worker))
+
+        live.app.state.sessions = make_factory(sessions.kw["bind"], send)
+        live.app.state.settings = live.app.state.settings.model_copy(update={"local_git_paths": str(kernel.path)})
+        found = lab.touches(Series(git=GitSeries(url=str(kernel.path), ref="topic")), "t")
+        with pytest.raises(UsageError, match="cannot fetch"):
+            lab.touches(Series(git=GitSeries(url=str(kernel.path), ref="no-such-branch")))
+    assert [(each.target.plan, each.because[0].symbols) for each in found.proposals] == [("flush", ["max_active"])]
+    assert [each.result() for each in work] == [None, None]
 
 
 def test_missing_message_fails_the_submission_with_a_user_error(

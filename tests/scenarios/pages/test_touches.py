@@ -6,9 +6,17 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
+from sqlalchemy import select
 
 from server.tests.support.scene import Scene
+from wqlab_contracts.enums import Outcome
+from wqlab_contracts.inspection import inspect
+from wqlab_contracts.messages.branch_readings import BranchReadingResult
+from wqlab_server.models import BranchReading
+from wqlab_server.series import branch_readings
+from wqlab_server.settings import Settings
+from wqlab_server.storage.db import SessionFactory, transaction
 
 from ..conftest import ROOT
 from .conftest import MakePerson
@@ -53,7 +61,7 @@ def test_ticked_proposals_become_the_targets(scene: Scene, person: MakePerson, p
     page.wait_for_url(re.compile(r"/submissions/\d+"))
 
 
-def test_series_without_a_plan_and_a_branch_say_so(scene: Scene, person: MakePerson) -> None:
+def test_series_without_a_plan_says_so(scene: Scene, person: MakePerson) -> None:
     scene.devices()
     submitter = person("submit")
     submitter.open("/submit?source=mbox")
@@ -61,5 +69,40 @@ def test_series_without_a_plan_and_a_branch_say_so(scene: Scene, person: MakePer
     submitter.page.get_by_label("Mbox file").set_input_files(ELSEWHERE)
     expect(section).to_contain_text("The lab has no plan for what this series changes")
     expect(section).to_contain_text("No plan is known for WQLAB-NOTE.")
-    submitter.page.get_by_role("radio", name="Branch").check()
-    expect(section).to_contain_text("The lab has the diff of a branch only after it has applied it")
+
+
+def test_branch_is_read_before_targets_are_proposed(
+    scene: Scene, person: MakePerson, sessions: SessionFactory, lab_settings: Settings, pictures: Path
+) -> None:
+    """The test does the work of the worker."""
+    scene.devices()
+    submitter = person("submit")
+    submitter.open("/submit?source=git")
+    page = submitter.page
+    section = page.get_by_role("region", name="What it touches")
+    expect(section).to_contain_text("Give a series to see")
+    page.get_by_label("Repository").fill("https://git.example.org/linux.git")
+    page.get_by_label("Branch or tag").fill("wq/faster")
+    expect(section).to_contain_text("Reading the branch…")
+    fence = claim(page, sessions, lab_settings)
+    faults = submitter.faults_in_views("touches-reading", pictures)
+    found = inspect(SERIES.read_text())
+    result = BranchReadingResult(outcome=Outcome.PASSED, base="a" * 40, commit="b" * 40, inspection=found)
+    with transaction(sessions) as session:
+        branch_readings.finish(session, 1, fence, result)
+    expect(section.get_by_role("listitem").first).to_contain_text("xfs-fsync on xeon-2s")
+    expect(page.get_by_role("region", name="Contents of the branch")).to_contain_text(found.subject)
+    submitter.settle()
+    page.evaluate("() => { window.layoutShift = 0; }")
+    faults += submitter.faults_in_views("touches-branch", pictures)
+    assert not faults, faults
+
+
+def claim(page: Page, sessions: SessionFactory, settings: Settings) -> int:
+    """Claim the reading that the page asks for, and return its fence."""
+    for _ in range(200):
+        with transaction(sessions) as session:
+            if session.scalar(select(BranchReading.id)) is not None:
+                return branch_readings.claim(session, 1, "w/1", settings, None)[1]
+        page.wait_for_timeout(50)  # the page asks after a pause in typing
+    raise AssertionError("the page has asked for no reading")
