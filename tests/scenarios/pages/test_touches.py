@@ -13,8 +13,9 @@ from server.tests.support.scene import Scene
 from wqlab_contracts.enums import Outcome
 from wqlab_contracts.inspection import inspect
 from wqlab_contracts.messages.branch_readings import BranchReadingResult
+from wqlab_contracts.messages.lookups import GitBranch, LookupResult
 from wqlab_server.models import BranchReading
-from wqlab_server.series import branch_readings
+from wqlab_server.series import branch_readings, branches
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, transaction
 
@@ -82,7 +83,7 @@ def test_branch_is_read_before_targets_are_proposed(
     section = page.get_by_role("region", name="What it touches")
     expect(section).to_contain_text("Give a series to see")
     page.get_by_label("Repository").fill("https://git.example.org/linux.git")
-    page.get_by_label("Branch or tag").fill("wq/faster")
+    page.get_by_role("combobox", name="Branch or tag").fill("wq/faster")
     expect(section).to_contain_text("Reading the branch…")
     fence = claim(page, sessions, lab_settings)
     faults = submitter.faults_in_views("touches-reading", pictures)
@@ -99,10 +100,13 @@ def test_branch_is_read_before_targets_are_proposed(
 
 
 def claim(page: Page, sessions: SessionFactory, settings: Settings) -> int:
-    """Claim the reading that the page asks for, and return its fence."""
+    """Answer the page's request for branches, claim the reading that it asks for, and return its fence."""
     for _ in range(200):
         with transaction(sessions) as session:
             if session.scalar(select(BranchReading.id)) is not None:
+                fence = branches.claim(session, 1, "w/1", settings, None)[1]
+                found = [GitBranch(name="wq/faster", commit="b" * 40)]
+                branches.finish(session, 1, fence, LookupResult(outcome=Outcome.PASSED, branches=found))
                 return branch_readings.claim(session, 1, "w/1", settings, None)[1]
         page.wait_for_timeout(50)  # the page asks after a pause in typing
     raise AssertionError("the page has asked for no reading")
