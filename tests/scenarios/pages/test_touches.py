@@ -84,12 +84,14 @@ def test_branch_is_read_before_targets_are_proposed(
     expect(section).to_contain_text("Give a series to see")
     page.get_by_label("Repository").fill("https://git.example.org/linux.git")
     page.get_by_role("combobox", name="Branch or tag").fill("wq/faster")
+    page.get_by_label("Base commit (optional)").focus()  # closes the list of branches
     expect(section).to_contain_text("Reading the branch…")
-    fence = claim(page, sessions, lab_settings)
+    answer_lookup(page, sessions, lab_settings)
     faults = submitter.faults_in_views("touches-reading", pictures)
-    found = inspect(SERIES.read_text())
+    found = inspect(SERIES.read_text()).model_copy(update={"problems": [], "base_commit": "a" * 40})
     result = BranchReadingResult(outcome=Outcome.PASSED, base="a" * 40, commit="b" * 40, inspection=found)
     with transaction(sessions) as session:
+        fence = branch_readings.claim(session, 1, "w/1", lab_settings, None)[1]
         branch_readings.finish(session, 1, fence, result)
     expect(section.get_by_role("listitem").first).to_contain_text("xfs-fsync on xeon-2s")
     expect(page.get_by_role("region", name="Contents of the branch")).to_contain_text(found.subject)
@@ -99,14 +101,14 @@ def test_branch_is_read_before_targets_are_proposed(
     assert not faults, faults
 
 
-def claim(page: Page, sessions: SessionFactory, settings: Settings) -> int:
-    """Answer the page's request for branches, claim the reading that it asks for, and return its fence."""
+def answer_lookup(page: Page, sessions: SessionFactory, settings: Settings) -> None:
+    """Answer the page's request for branches, once it has also asked for the reading of one."""
     for _ in range(200):
         with transaction(sessions) as session:
             if session.scalar(select(BranchReading.id)) is not None:
                 fence = branches.claim(session, 1, "w/1", settings, None)[1]
                 found = [GitBranch(name="wq/faster", commit="b" * 40)]
                 branches.finish(session, 1, fence, LookupResult(outcome=Outcome.PASSED, branches=found))
-                return branch_readings.claim(session, 1, "w/1", settings, None)[1]
+                return
         page.wait_for_timeout(50)  # the page asks after a pause in typing
     raise AssertionError("the page has asked for no reading")

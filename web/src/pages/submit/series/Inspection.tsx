@@ -26,7 +26,7 @@ export function Inspection({ of, from = "mbox" }: { of: SeriesInspection; from?:
               {from === "mbox" && `v${of.version} · `}
               {count(of.patches.length, "patch", "patches")} · {count(of.files, "file")}{" "}
               <Changed insertions={of.insertions} deletions={of.deletions} />
-              {of.mails > of.patches.length && ` · ${count(of.mails, "mail")} in the mbox`}
+              {from === "mbox" && of.mails > of.patches.length && ` · ${count(of.mails, "mail")} in the mbox`}
             </p>
           </div>
           <dl className="facts">
