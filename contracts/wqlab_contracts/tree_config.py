@@ -46,7 +46,10 @@ class TreeTarget(Strict):
 class TreeConfig(Strict):
     """Content of `.wqlab.yaml`."""
 
-    targets: list[TreeTarget] = Field(min_length=1, max_length=16)
+    targets: list[TreeTarget] = Field(default_factory=list, max_length=16)
+    what_it_touches: bool = False
+    """Measure what testplans/touches.yaml proposes for the files and functions that the commits change, instead of all
+    `targets`; of them only those among `targets`, unless that is empty."""
     paths: list[_Prefix] = Field(default_factory=list, max_length=200)
     """Files, and folders with a slash at the end: only changes of one of them are measured; empty: all changes."""
     branches: list[_Branch] = Field(default_factory=list, max_length=50)
@@ -57,7 +60,9 @@ class TreeConfig(Strict):
     recipe: Name | None = None
 
     @model_validator(mode="after")
-    def _check_unique(self) -> Self:
+    def _check_targets(self) -> Self:
+        if not self.targets and not self.what_it_touches:
+            raise ValueError("targets is empty: name what is measured, or set what_it_touches: true")
         names = [each.target for each in self.targets]
         twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
         if twice is not None:

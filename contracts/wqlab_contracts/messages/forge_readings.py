@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from ..api.touches import TouchedFile
 from ..enums import Outcome
 from ..specs import Tree
 from .base import Failure, GitObject, Message
@@ -37,6 +38,8 @@ class ForgeReadingResult(Message):
     """Files in which the head differs from the merge base."""
     paths_complete: bool = True
     """False if more files differ than `paths` names."""
+    touched: list[TouchedFile] | None = Field(default=None, max_length=PATH_LIMIT)
+    """Files that the commits change, with the symbols; null unless `.wqlab.yaml` asks what they touch."""
 
 
 class ForgeReadingClaim(Message):

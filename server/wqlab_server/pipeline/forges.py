@@ -30,6 +30,7 @@ from ..storage.owners import UnusableOwner, owner_of
 from ..submissions import service as submissions
 from ..views.load import target_summaries
 from .tick_errors import isolate_errors
+from .watch_lists import proposer
 
 QUOTA_RETRY = timedelta(minutes=5)
 """Time between attempts to submit a head while the owner's quota is used up."""
@@ -100,7 +101,7 @@ def _decide(
         kind = ErrorKind.INFRASTRUCTURE if failure is None else failure.kind
         _end(head, now, "failure" if kind is ErrorKind.USER else "error", _reason(failure))
         return
-    request = heads.request_of(forge, change, head, head.result)
+    request = heads.request_of(forge, change, head, head.result, proposer(session, settings, data))
     if isinstance(request, heads.NotMeasured):
         status = {"silent": "", "nothing": "success", "wrong": "failure"}[request.verdict]
         if not status and forge_messages.has_status(session, forge.name, head.head, _context(change)):

@@ -12,7 +12,7 @@ from wqlab_contracts.messages import GitSeries
 from wqlab_contracts.messages.branch_readings import BranchReadingJob, BranchReadingResult
 from wqlab_contracts.specs import Tree
 from wqlab_contracts.touches import touched_files
-from wqlab_worker.apply import read_branch as module
+from wqlab_worker.apply import inspect_commits as module
 from wqlab_worker.apply.read_branch import read_branch
 from wqlab_worker.failures import UserError
 from wqlab_worker.workspace import Workspace

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from wqlab_contracts.api.touches import TouchedFile
 from wqlab_contracts.messages.forge_readings import PATH_LIMIT, ForgeReadingJob, ForgeReadingResult
 from wqlab_contracts.specs import Tree
+from wqlab_worker.apply import inspect_commits
 from wqlab_worker.apply import read_forge_head as module
 from wqlab_worker.apply.read_forge_head import read_forge_head
 from wqlab_worker.failures import UserError
@@ -67,6 +69,24 @@ def test_the_config_of_a_fork_is_that_of_the_base_branch(workspace: Workspace, r
     head = commit_config(repository, "targets: [everything@expensive]\n", "wqlab: spend more")
     assert read(workspace, repository, head, config_from="base").config == CONFIG
     assert read(workspace, repository, head).config == "targets: [everything@expensive]\n"
+
+
+def test_what_the_commits_touch_is_read_if_the_config_asks_for_it(
+    workspace: Workspace, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.git("switch", "--quiet", "-c", "topic")
+    repository.edit("kernel/workqueue.c", "512", "1024")
+    repository.commit("workqueue: more")
+    head = commit_config(repository, CONFIG)
+    assert read(workspace, repository, head).touched is None
+    head = commit_config(repository, "what_it_touches: true\n", "wqlab: measure what is touched")
+    assert read(workspace, repository, head).touched == [
+        TouchedFile(path="kernel/workqueue.c", symbols=["max_active"]),
+        TouchedFile(path=".wqlab.yaml"),
+    ]
+    monkeypatch.setattr(inspect_commits, "PATCH_BYTES", 100)
+    with pytest.raises(UserError, match="git format-patch printed more than"):
+        read(workspace, repository, head)
 
 
 def test_a_push_is_compared_with_the_tree(workspace: Workspace, repository: Repository) -> None:

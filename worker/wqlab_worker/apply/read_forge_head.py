@@ -5,16 +5,22 @@ Commits are fetched under the same rules as a submitted branch, and read in the 
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from wqlab_contracts.api.touches import TouchedFile
 from wqlab_contracts.enums import Outcome
 from wqlab_contracts.messages.forge_readings import PATH_LIMIT, ForgeReadingJob, ForgeReadingResult
-from wqlab_contracts.tree_config import FILE, SIZE_LIMIT
+from wqlab_contracts.touches import touched_files
+from wqlab_contracts.tree_config import FILE, SIZE_LIMIT, read_tree_config
 
 from ..failures import UserError
 from ..workspace import Progress, Workspace, no_progress
-from .branch import source_reference
-from .confined_git import ConfinedGit, ConfinedGitError, create_confined
+from .branch import check_count, source_reference
+from .confined_git import ConfinedGit, ConfinedGitError, create_confined, limits_text
 from .fetch import fetch
+from .inspect_commits import inspect_commits
 from .mirror import update_mirror
+from .series_size import check_size
 
 PATHS_BYTES = 1 << 20
 """Bytes that are read of the list of changed files."""
@@ -35,12 +41,16 @@ def read_forge_head(job: ForgeReadingJob, workspace: Workspace, progress: Progre
             raise UserError(f"{job.url} has no commit {job.head[:12]}, or no branch {job.base_branch}")
         merge_base = _merge_base(git, job, head, base)
         paths, complete = _changed_paths(git, merge_base, head)
+        config = _config(git, head if job.config_from == "head" else base)
         return ForgeReadingResult(
             outcome=Outcome.PASSED,
             merge_base=merge_base,
-            config=_config(git, head if job.config_from == "head" else base),
+            config=config,
             paths=paths,
             paths_complete=complete,
+            touched=_touched(git, merge_base, head, folder, progress)
+            if paths and _asks_what_it_touches(config)
+            else None,
         )
 
 
@@ -89,3 +99,21 @@ def _config(git: ConfinedGit, commit: str) -> str | None:
     if "\0" in text:
         raise UserError(f"{FILE} contains a NUL byte; it must be YAML in UTF-8")
     return text
+
+
+def _asks_what_it_touches(config: str | None) -> bool:
+    """Return True if a `.wqlab.yaml` asks for what the commits touch. The server tells the mistakes of a file."""
+    try:
+        return config is not None and read_tree_config(config).what_it_touches
+    except ValueError:
+        return False
+
+
+def _touched(git: ConfinedGit, base: str, head: str, folder: Path, progress: Progress) -> list[TouchedFile]:
+    """Return what the commits change. Raises UserError if they exceed a limit of a series."""
+    try:
+        check_count(git, base, head)
+        check_size(git, base, head, lambda: progress("measuring the series", 0, 0))
+        return touched_files(inspect_commits(git, base, head, folder, progress))[:PATH_LIMIT]
+    except ConfinedGitError as error:
+        raise UserError("git cannot process the commits", excerpt=str(error), advice=limits_text()) from error

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from wqlab_contracts.api.touches import TouchedFile
 from wqlab_contracts.enums import ErrorKind, Outcome, SubmissionState
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_server.models import ForgeChange
@@ -236,6 +237,38 @@ def test_what_cannot_be_measured_is_said_in_the_status(
     assert github.submissions == []
     assert github.stub.last_status()[:2] == (OLD, state)
     assert github.stub.last_status()[2].startswith(says)
+
+
+@pytest.fixture
+def table(data_dir: Path) -> None:
+    """A lab that proposes locks@single for changes of two functions."""
+    (data_dir / "testplans/touches.yaml").write_text(
+        "touches: [{name: wq, paths: [kernel/workqueue.c], symbols: [wake_up_worker], plans: ["
+        "{plan: locks, finds: Whether a flush takes fewer locks.}]}]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "symbol", "measured", "says"),
+    [
+        ("what_it_touches: true\n", "wake_up_worker", ["locks@single"], ""),
+        ("what_it_touches: true\ntargets: [locks@single]\n", "wake_up_worker", ["locks@single"], ""),
+        ("what_it_touches: true\ntargets: [locks@other]\n", "wake_up_worker", [], "the lab would measure locks@single"),
+        ("what_it_touches: true\n", "init", [], "the lab has no plan for the files and functions"),
+    ],
+)
+@pytest.mark.usefixtures("table")
+def test_what_the_commits_touch_is_measured(
+    github: Hub, config: str, symbol: str, measured: list[str], says: str
+) -> None:
+    touched = [TouchedFile(path="kernel/workqueue.c", symbols=[symbol])]
+    github.result = github.result.model_copy(update={"config": config, "touched": touched})
+    github.event(OPENED["github"])
+    targets = [f"{each.plan}@{each.device_type}" for made in github.submissions for each in made.request.targets]
+    assert targets == measured
+    if says:
+        assert github.stub.last_status()[1] == "success"
+        assert github.stub.last_status()[2].startswith(says)
 
 
 def test_repository_without_the_file_is_told_nothing(github: Hub) -> None:

@@ -9,18 +9,22 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.api.touches import TouchedFile
 from wqlab_contracts.celery_names import FORGE_READING
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.messages import GitSeries, Series
+from wqlab_contracts.messages import GitSeries, Series, Target
 from wqlab_contracts.messages.forge_readings import ForgeReadingJob, ForgeReadingResult
 from wqlab_contracts.specs import Forge
-from wqlab_contracts.tree_config import read_tree_config
+from wqlab_contracts.tree_config import TreeConfig, read_tree_config
 
 from ...http.problems import not_found
 from ...jobs import claims, readings
 from ...models import ForgeChange, ForgeHead
 from ...settings import Settings
+from ..match_rules import Propose
 
+MAX_TARGETS = 16
+"""Targets of a head, as `.wqlab.yaml` may name them."""
 Verdict = Literal["silent", "nothing", "wrong"]
 
 
@@ -44,9 +48,9 @@ def lock(session: Session, head_id: int) -> ForgeHead:
 
 
 def request_of(
-    forge: Forge, change: ForgeChange, head: ForgeHead, result: ForgeReadingResult
+    forge: Forge, change: ForgeChange, head: ForgeHead, result: ForgeReadingResult, propose: Propose
 ) -> SubmissionRequest | NotMeasured:
-    """Return what is measured of a head that was read."""
+    """Return what is measured of a head that was read. `propose` returns targets for changed files."""
     if result.config is None:
         return NotMeasured("silent", "there is no .wqlab.yaml")
     try:
@@ -61,13 +65,34 @@ def request_of(
         return NotMeasured("nothing", "no file is changed")
     if not config.matches_paths(result.paths, complete=result.paths_complete):
         return NotMeasured("nothing", "no changed file is among the paths of .wqlab.yaml")
+    targets = _targets(config, result.touched or [], propose)
+    if isinstance(targets, NotMeasured):
+        return targets
     return SubmissionRequest(
         series=Series(git=GitSeries(url=forge.git_url, ref=head.head, base=result.merge_base)),
         tree=forge.tree,
-        targets=[target.as_target() for target in config.targets],
+        targets=targets,
         blocks=config.blocks,
         recipe=config.recipe,
     )
+
+
+def _targets(config: TreeConfig, touched: list[TouchedFile], propose: Propose) -> list[Target] | NotMeasured:
+    """Return the targets of the file, or those that the lab proposes for what the commits change."""
+    if not config.what_it_touches:
+        return [target.as_target() for target in config.targets]
+    proposed = propose(touched)
+    if not proposed:
+        return NotMeasured("nothing", "the lab has no plan for the files and functions that are changed")
+    own = {target.target: target.as_target() for target in config.targets}
+    if not own:
+        pairs = [name.partition("@") for name in proposed[:MAX_TARGETS]]
+        return [Target(plan=plan, device_type=device_type) for plan, _, device_type in pairs]
+    chosen = [target for name, target in own.items() if name in proposed]
+    if not chosen:
+        reason = f"the lab would measure {', '.join(proposed)}, and targets of .wqlab.yaml has none of these"
+        return NotMeasured("nothing", reason)
+    return chosen
 
 
 # --- worker requests --------------------------------------------------------------------------------------------
