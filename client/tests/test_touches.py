@@ -177,6 +177,9 @@ def test_branch_that_cannot_be_read_or_takes_too_long(
     lab.serve("/git/branches/inspection", reading(JobState.FINISHED, failure=failure))
     ended = wqlab("touches", *BRANCH)
     assert ended.code == ExitCode.USAGE and "cannot fetch topic" in ended.err and "Check the name." in ended.err
+    lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no worker claimed the lookup", advice="")
+    lab.serve("/git/branches/inspection", reading(JobState.FINISHED, failure=lost))
+    assert wqlab("touches", *BRANCH).code == ExitCode.INFRASTRUCTURE
     monkeypatch.setattr(calls, "BRANCH_WAIT_S", 0.0)
     lab.serve("/git/branches/inspection", reading(JobState.QUEUED))
     ended = wqlab("touches", *BRANCH)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from wqlab_contracts.api.series import BranchInspection
 from wqlab_contracts.api.threads import ThreadPreview
 from wqlab_contracts.api.touches import Touches, TouchesRequest
-from wqlab_contracts.enums import JobState
+from wqlab_contracts.enums import ErrorKind, JobState
 from wqlab_contracts.messages import GitSeries, Series, ThreadSeries
 
 from ..errors import LabUnavailable, UsageError
@@ -36,8 +36,8 @@ class TouchesCalls(Connection):
         """Return the targets that the lab proposes for an mbox, a mailed series or a branch, with their cost.
 
         `on_wait` is called with each other text that says what the lab does meanwhile. Raises UsageError if a mailed
-        series is in no archive of the lab or a branch cannot be read, and LabUnavailable if that is not known in
-        THREAD_WAIT_S or BRANCH_WAIT_S.
+        series is in no archive of the lab or a branch cannot be read, and LabUnavailable if the lab fails or
+        does not know that in THREAD_WAIT_S or BRANCH_WAIT_S.
         """
         if series.thread is not None:
             self._find_thread(series.thread, on_wait)
@@ -76,8 +76,9 @@ class TouchesCalls(Connection):
         while True:
             wait_s = int(max(0.0, min(_POLL_S, deadline - time.monotonic())))
             found = self._get(model, f"{API}{path}", what, {**params, "wait_s": wait_s})
-            if found.failure is not None:
-                raise UsageError(f"{what}: {found.failure.summary}", found.failure.advice)
+            if (failure := found.failure) is not None:
+                lab_failed = failure.kind is ErrorKind.INFRASTRUCTURE
+                raise (LabUnavailable if lab_failed else UsageError)(f"{what}: {failure.summary}", failure.advice)
             if found.state is JobState.FINISHED:
                 return found
             if time.monotonic() >= deadline:
