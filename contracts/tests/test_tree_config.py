@@ -49,7 +49,7 @@ def test_everything_a_file_can_say() -> None:
     [
         ("targets:\n  - a@b\n  - locks\n", ".wqlab.yaml:3: targets[1]: String should match"),
         ("targets:\n  - target: a@b\n    parms: {}\n", ".wqlab.yaml:3: targets[0].parms: unknown field; did you mean"),
-        ("targets: []\n", "targets is empty: name what is measured, or set what_it_touches"),
+        ("targets: []\n", ".wqlab.yaml:1: targets is empty: name what is measured"),
         ("targets:\n  - a@b\n  - a@b\n", ".wqlab.yaml:2: targets[0]: targets has 'a@b' twice"),
         ("targets: [a@b]\npaths: [/etc]\n", ".wqlab.yaml:2: paths[0]: "),
         ("targets: [a@b]\ntargets: [c@d]\n", ".wqlab.yaml:2: targets: key is written twice"),

@@ -117,15 +117,21 @@ test("a branch is read, then its patches and the proposals for them are shown", 
   expect(await screen.findByText("Reading the branch… fetching topic^[[31m")).toBeTruthy();
   expect(screen.getByText(/You need not wait for the proposals/)).toBeTruthy();
   expect(await screen.findByRole("checkbox", { name: "fsync on xeon" })).toBeTruthy();
-  expect(
-    screen.getByText("1 patch on top of aaaaaaaaaaaa; the last commit is bbbbbbbbbbbb."),
-  ).toBeTruthy();
+  expect(screen.getByText("1 patch on top of aaaaaaaaaaaa; the last commit is bbbbbbbbbbbb.")).toBeTruthy();
   expect(screen.getByRole("region", { name: "Contents of the branch" })).toBeTruthy();
   expect(asked[0]).toBe("?url=https%3A%2F%2Fgit.example%2Flinux.git&ref=topic&tree=linux");
 });
 
 test("a branch that cannot be read says why beside its fields", async () => {
-  const failure = { kind: "user" as const, summary: "cannot fetch topic", excerpt: "", advice: "Check it." };
+  const failure = {
+    kind: "user" as const,
+    summary: "cannot fetch topic",
+    excerpt: "",
+    advice: "Check it.",
+    defect: "",
+    of_variant: false,
+    stack: [],
+  };
   lab([{ ...READ, outcome: "failed", inspection: null, failure }]);
   await renderPart(parts);
   expect(await screen.findByText("The branch could not be read: cannot fetch topic. Check it.")).toBeTruthy();
