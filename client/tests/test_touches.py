@@ -173,10 +173,12 @@ def test_branch_is_read_first_and_what_the_lab_does_is_shown(wqlab: Wqlab, lab: 
 def test_branch_that_cannot_be_read_or_takes_too_long(
     wqlab: Wqlab, lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failure = Failure(kind=ErrorKind.USER, summary="cannot fetch topic", advice="Check the name.")
+    gone = "From /srv/linux\nfatal: couldn't find remote ref topic\n"
+    failure = Failure(kind=ErrorKind.USER, summary="cannot fetch it", excerpt=gone, advice="Check the name.")
     lab.serve("/git/branches/inspection", reading(JobState.FINISHED, failure=failure))
     ended = wqlab("touches", *BRANCH)
-    assert ended.code == ExitCode.USAGE and "cannot fetch topic" in ended.err and "Check the name." in ended.err
+    assert ended.code == ExitCode.USAGE and "Check the name." in ended.err
+    assert "cannot fetch it (fatal: couldn't find remote ref topic)" in " ".join(ended.err.split())
     lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no worker claimed the lookup", advice="")
     lab.serve("/git/branches/inspection", reading(JobState.FINISHED, failure=lost))
     assert wqlab("touches", *BRANCH).code == ExitCode.INFRASTRUCTURE

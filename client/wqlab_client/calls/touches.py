@@ -10,9 +10,10 @@ from wqlab_contracts.api.series import BranchInspection
 from wqlab_contracts.api.threads import ThreadPreview
 from wqlab_contracts.api.touches import Touches, TouchesRequest
 from wqlab_contracts.enums import ErrorKind, JobState
-from wqlab_contracts.messages import GitSeries, Series, ThreadSeries
+from wqlab_contracts.messages import Failure, GitSeries, Series, ThreadSeries
 
 from ..errors import LabUnavailable, UsageError
+from ..formatting import one_line
 from ..transport import Params
 from .connection import API, Connection
 
@@ -78,7 +79,7 @@ class TouchesCalls(Connection):
             found = self._get(model, f"{API}{path}", what, {**params, "wait_s": wait_s})
             if (failure := found.failure) is not None:
                 lab_failed = failure.kind is ErrorKind.INFRASTRUCTURE
-                raise (LabUnavailable if lab_failed else UsageError)(f"{what}: {failure.summary}", failure.advice)
+                raise (LabUnavailable if lab_failed else UsageError)(f"{what}: {_cause(failure)}", failure.advice)
             if found.state is JobState.FINISHED:
                 return found
             if time.monotonic() >= deadline:
@@ -90,6 +91,12 @@ class TouchesCalls(Connection):
             if doing != told:
                 on_wait(f"{what}: {doing}")
                 told = doing
+
+
+def _cause(failure: Failure) -> str:
+    """Return the summary of a failure with the last line of its excerpt, which is git's own message."""
+    lines = failure.excerpt.strip().splitlines()
+    return f"{failure.summary} ({one_line(lines[-1])})" if lines else failure.summary
 
 
 def _waiting_for(found: ThreadPreview | BranchInspection) -> str:

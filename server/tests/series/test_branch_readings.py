@@ -17,9 +17,9 @@ from wqlab_contracts.enums import ErrorKind, JobState, Outcome, Scope
 from wqlab_contracts.inspection import inspect
 from wqlab_contracts.messages import Failure, protocol
 from wqlab_contracts.messages.branch_readings import BranchReadingClaim, BranchReadingResult, FinishBranchReading
+from wqlab_server.jobs.inspected_branches import PROPOSAL_TIME
 from wqlab_server.jobs.lookups import CACHE_TIME, MAX_UNFINISHED, READING_WORKER_TIMEOUT
 from wqlab_server.models import BranchReading
-from wqlab_server.series.branch_readings import PROPOSAL_TIME
 from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
 
 from ..support.live_server import Live

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api.series import BranchInspection, SeriesInspection
+from wqlab_contracts.api.series import BranchInspection
 from wqlab_contracts.celery_names import BRANCH_READING
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.enums import JobState
 from wqlab_contracts.messages import GitSeries, Progress
 from wqlab_contracts.messages.branch_readings import BranchReadingJob, BranchReadingResult
-from wqlab_contracts.specs import Tree
 from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.git_urls import series_problems
 from ..http.problems import ApiProblem
 from ..jobs import claims, lookups
+from ..jobs.inspected_branches import same_branch
 from ..models import BranchReading
 from ..settings import Settings
 from ..storage.db import clock
 from ..storage.events import BRANCH_READING_CHANNEL
-
-PROPOSAL_TIME = timedelta(minutes=10)
-"""How long targets are proposed from a reading. The branch may move meanwhile; a submission takes it as it is then."""
 
 
 def request(
@@ -46,7 +40,7 @@ def request(
     new = BranchReading(
         url=git.url, ref=git.ref, base=git.base, tree=data.trees[named], owner=owner, state=JobState.WAITING
     )
-    return lookups.request(session, new, _same(git, data.trees[named]), BRANCH_READING, settings)
+    return lookups.request(session, new, same_branch(git, data.trees[named]), BRANCH_READING, settings)
 
 
 def read(session: Session, reading_id: int) -> BranchInspection:
@@ -68,31 +62,6 @@ def read(session: Session, reading_id: int) -> BranchInspection:
         inspection=result.inspection if result else None,
         looked_at=reading.finished_at,
     )
-
-
-def last_inspection(session: Session, git: GitSeries, tree: Tree) -> SeriesInspection | None:
-    """Return what a worker found of a branch in the last PROPOSAL_TIME; None if it found nothing."""
-    found = session.scalar(
-        select(BranchReading)
-        .where(
-            *_same(git, tree),
-            BranchReading.outcome == Outcome.PASSED,
-            BranchReading.finished_at > clock(session) - PROPOSAL_TIME,
-        )
-        .order_by(BranchReading.id.desc())
-        .limit(1)
-    )
-    return found.result.inspection if found is not None and found.result is not None else None
-
-
-def _same(git: GitSeries, tree: Tree) -> list[ColumnElement[bool]]:
-    """Return the conditions of readings of the same branch."""
-    return [
-        BranchReading.url == git.url,
-        BranchReading.ref == git.ref,
-        BranchReading.base.is_not_distinct_from(git.base),
-        BranchReading.tree == tree,
-    ]
 
 
 # --- worker requests --------------------------------------------------------------------------------------------

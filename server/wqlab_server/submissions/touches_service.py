@@ -18,8 +18,8 @@ from wqlab_contracts.yamlfile import suggest_name
 
 from ..estimates import lab_snapshot
 from ..http.problems import ApiProblem, invalid
+from ..jobs import inspected_branches
 from ..models import ThreadLookup
-from ..series import branch_readings
 from ..settings import Settings
 from .quote_service import make_quote
 from .validate_sweep import MAX_TARGETS
@@ -62,9 +62,9 @@ def inspected_branch(session: Session, git: GitSeries, tree: str | None, data: D
     named = tree or data.default_tree
     if named not in data.trees:
         raise invalid([{"pointer": "/tree", "detail": f"no tree {named!r}; {suggest_name(named, set(data.trees))}"}])
-    inspection = branch_readings.last_inspection(session, git, data.trees[named])
+    inspection = inspected_branches.last_inspection(session, git, data.trees[named])
     if inspection is None:
-        minutes = int(branch_readings.PROPOSAL_TIME.total_seconds() / 60)
+        minutes = int(inspected_branches.PROPOSAL_TIME.total_seconds() / 60)
         detail = (
             f"the lab has not read {git.ref!r} of {git.url!r} in the last {minutes} minutes; request GET "
             "/api/v1/git/branches/inspection with this url, ref, base and tree first, until its state is finished"
