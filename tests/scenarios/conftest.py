@@ -20,11 +20,11 @@ from playwright.sync_api import Browser, sync_playwright
 
 from wqlab_client.client import Client
 from wqlab_contracts import bench_addresses
-from wqlab_lab.paths import free_port
 
 from .browser import Person, start_chromium
 from .mounts import MountNamespace
 from .processes import family_of_lab, processes_of_lab, survivors
+from .user_git import Topic, git_daemon
 
 MakePerson = Callable[..., Person]
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,30 +114,6 @@ class Lab:
         return self._reports[submission]
 
 
-class Topic:
-    """Repository of a user, whose branch `topic` has one patch on top of the tree's head."""
-
-    def __init__(self, lab: Lab, patch: Path) -> None:
-        self.path = Path(lab.environment["WQLAB_LOCAL_GIT_PATHS"])
-        self.url = f"{lab.git_url}/{self.path.name}"
-        mirror = Path(lab.environment["WQLAB_CACHE"]) / "mirrors/linux-6.12.git"
-        subprocess.run(["git", "clone", "-q", "--bare", "--shared", mirror, self.path], check=True)
-        self.base = self._git("rev-parse", "HEAD")
-        self._git("read-tree", self.base)
-        self._git("apply", "--cached", str(patch))
-        title = "workqueue: The same again, by another way"
-        commit = self._git("commit-tree", "-p", self.base, "-m", title, self._git("write-tree"))
-        self._git("update-ref", "refs/heads/topic", commit)
-
-    def _git(self, *arguments: str) -> str:
-        author = {
-            f"GIT_{who}_{what}": "user@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-        }
-        environment = {**os.environ, **author, "GIT_INDEX_FILE": str(self.path / "topic-index")}
-        command = ["git", "-C", str(self.path), *arguments]
-        return subprocess.run(command, env=environment, text=True, check=True, stdout=subprocess.PIPE).stdout.strip()
-
-
 def comparisons(report: dict[str, Any], **values: str) -> list[dict[str, Any]]:
     """Return the report's comparisons that have these values."""
     found = [c for target in report["targets"] for c in target["comparisons"]]
@@ -169,23 +145,6 @@ def write_device_type(
         **more,
     }
     (data / "device-types" / f"{name}.yaml").write_text(yaml.safe_dump(spec))
-
-
-@contextmanager
-def git_daemon(folder: Path) -> Iterator[str]:
-    """Serve the repositories of a folder; yield the URL."""
-    port = free_port(0)
-    program = subprocess.run(["git", "--exec-path"], text=True, check=True, stdout=subprocess.PIPE).stdout.strip()
-    command = [
-        *(f"{program}/git-daemon", "--verbose", "--export-all", "--listen=127.0.0.1", f"--port={port}"),
-        *(f"--base-path={folder}", str(folder)),
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr and any("Ready to rumble" in line for line in process.stderr)
-            yield f"git://127.0.0.1:{port}"
-        finally:
-            process.terminate()
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import SERIES, Lab, git_daemon, make_data, running_lab
+from .conftest import SERIES, Lab, make_data, running_lab
 from .pushed_tree import BUFFER, MUTEX, Tree, known_to_lab
+from .user_git import git_daemon
 
 pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(5400)]
 

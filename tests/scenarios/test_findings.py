@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from .conftest import EXAMPLE, NOOP, SERIES, Lab, Topic, comparisons, write_device_type
+from .conftest import EXAMPLE, NOOP, SERIES, Lab, comparisons, write_device_type
+from .user_git import Topic
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 

@@ -24,8 +24,9 @@ from playwright.sync_api import Browser, expect
 from standardwebhooks import Webhook as Signer
 
 from .browser import Person
-from .conftest import EXAMPLE, ROOT, Lab, git_daemon, make_data, running_lab
+from .conftest import EXAMPLE, ROOT, Lab, make_data, running_lab
 from .pushed_tree import BUFFER, MUTEX, Tree, known_to_lab, wait_for
+from .user_git import git_daemon
 
 sys.path[:0] = [str(ROOT)]
 

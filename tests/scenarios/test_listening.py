@@ -25,7 +25,8 @@ from playwright.sync_api import Browser, expect
 from standardwebhooks import Webhook as Signer
 
 from .browser import RUN_TIMEOUT_MS, Person
-from .conftest import EXAMPLE, NOOP, ROOT, Lab, git_daemon, make_data, running_lab
+from .conftest import EXAMPLE, NOOP, ROOT, Lab, make_data, running_lab
+from .user_git import git_daemon
 
 sys.path[:0] = [str(ROOT), str(ROOT / "worker/tests")]
 

@@ -7,7 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import NOOP, MakePerson, Topic
+from .conftest import NOOP, MakePerson
+from .user_git import Topic
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
 
