@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 from wqlab_contracts.enums import Outcome
-from wqlab_contracts.messages import Artifact
 from wqlab_contracts.messages.branch_readings import BranchReadingResult
 from wqlab_contracts.messages.commit_lists import CommitListResult
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
@@ -16,8 +18,8 @@ from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 from ..settings import Settings
 from ..workspace import Workspace
 from .heartbeats import Heartbeats, Stop
-from .jobs import ProgressReporter, connect_server, failure_of, finish, outcome_of, work_and_upload
-from .server import JobRef
+from .jobs import ProgressReporter, ResultT, connect_server, failure_of, finish, outcome_of, work_and_upload
+from .server import JobRef, Server
 
 DOWNLOAD_SHARE = 0.6
 """Share of a thread lookup's claim for downloads; the rest is for reading the mails."""
@@ -60,55 +62,65 @@ def thread_lookup(id_: int, settings: Settings) -> None:
     finish(server.finish_thread_lookup, JobRef("thread_lookups", id_, claim.fence), result)
 
 
+@dataclass(frozen=True)
+class _Claimed:
+    """A claimed job: its server, its reference, and how long the claim is valid from which time."""
+
+    server: Server
+    ref: JobRef
+    expires_in_s: float
+    claimed_at: float
+    """time.monotonic() before the claim."""
+
+    def read(
+        self,
+        read: Callable[[Workspace, ProgressReporter], ResultT],
+        send: Callable[[JobRef, ResultT], None],
+        kind: type[ResultT],
+    ) -> None:
+        """Read under heartbeats, because the first fetch of a tree takes minutes, and send the result."""
+        stop = Stop()
+        with Heartbeats(self.server, self.ref, self.expires_in_s, self.claimed_at, stop):
+            result = work_and_upload(
+                self.server, self.ref, stop, lambda workspace, progress: (read(workspace, progress), []), kind
+            )
+            finish(send, self.ref, result)
+
+
 def branch_reading(id_: int, settings: Settings) -> None:
-    """Read the patches of a branch, under heartbeats: the first fetch of a tree takes minutes."""
+    """Read the patches of a branch."""
     from ..apply.read_branch import read_branch
 
     server, claimed_at = connect_server(settings), time.monotonic()
     claim = server.claim_branch_reading(id_)
-    if claim is None:
-        return
-
-    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[BranchReadingResult, list[Artifact]]:
-        return read_branch(claim.job, workspace, progress), []
-
-    ref, stop = JobRef("branch_readings", id_, claim.fence), Stop()
-    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        finish(server.finish_branch_reading, ref, work_and_upload(server, ref, stop, work, BranchReadingResult))
+    if claim is not None:
+        _Claimed(server, JobRef("branch_readings", id_, claim.fence), claim.expires_in_s, claimed_at).read(
+            partial(read_branch, claim.job), server.finish_branch_reading, BranchReadingResult
+        )
 
 
 def forge_reading(id_: int, settings: Settings) -> None:
-    """Read the head of a pull request or branch, under heartbeats: the first fetch of a tree takes minutes."""
+    """Read the head of a pull request or branch."""
     from ..apply.read_forge_head import read_forge_head
 
     server, claimed_at = connect_server(settings), time.monotonic()
     claim = server.claim_forge_reading(id_)
-    if claim is None:
-        return
-
-    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[ForgeReadingResult, list[Artifact]]:
-        return read_forge_head(claim.job, workspace, progress), []
-
-    ref, stop = JobRef("forge_readings", id_, claim.fence), Stop()
-    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        finish(server.finish_forge_reading, ref, work_and_upload(server, ref, stop, work, ForgeReadingResult))
+    if claim is not None:
+        _Claimed(server, JobRef("forge_readings", id_, claim.fence), claim.expires_in_s, claimed_at).read(
+            partial(read_forge_head, claim.job), server.finish_forge_reading, ForgeReadingResult
+        )
 
 
 def commit_list(id_: int, settings: Settings) -> None:
-    """List the commits of a bisection, under heartbeats: the first fetch of a tree takes minutes."""
+    """List the commits of a bisection."""
     from ..apply.list_commits import list_commits
 
     server, claimed_at = connect_server(settings), time.monotonic()
     claim = server.claim_commit_list(id_)
-    if claim is None:
-        return
-
-    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[CommitListResult, list[Artifact]]:
-        return list_commits(claim.job, workspace, progress), []
-
-    ref, stop = JobRef("commit_lists", id_, claim.fence), Stop()
-    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        finish(server.finish_commit_list, ref, work_and_upload(server, ref, stop, work, CommitListResult))
+    if claim is not None:
+        _Claimed(server, JobRef("commit_lists", id_, claim.fence), claim.expires_in_s, claimed_at).read(
+            partial(list_commits, claim.job), server.finish_commit_list, CommitListResult
+        )
 
 
 def list_read(id_: int, settings: Settings) -> None:
@@ -121,10 +133,11 @@ def list_read(id_: int, settings: Settings) -> None:
         return
     job = claim.job
 
-    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[ListReadResult, list[Artifact]]:
-        read = read_for_preview if job.heads_only else read_list
-        return ListReadResult(outcome=Outcome.PASSED, found=read(job.source, workspace, progress, limit=job.limit)), []
+    def read(workspace: Workspace, progress: ProgressReporter) -> ListReadResult:
+        reader = read_for_preview if job.heads_only else read_list
+        found = reader(job.source, workspace, progress, limit=job.limit)
+        return ListReadResult(outcome=Outcome.PASSED, found=found)
 
-    ref, stop = JobRef("list_reads", id_, claim.fence), Stop()
-    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        finish(server.finish_list_read, ref, work_and_upload(server, ref, stop, work, ListReadResult))
+    _Claimed(server, JobRef("list_reads", id_, claim.fence), claim.expires_in_s, claimed_at).read(
+        read, server.finish_list_read, ListReadResult
+    )
