@@ -300,6 +300,22 @@ def each_plan(lab: Lab) -> tuple[int, int]:
 
 
 @pytest.fixture(scope="session")
+def subsystems(lab: Lab) -> int:
+    """Submit two settings of each plan whose kernel has the fragment `subsystems`; return the submission's id."""
+    return lab.submit(
+        *("--settings-only", "--blocks", "1"),
+        *("--target", "wireguard@tiny", "--scenario", "udp-1392"),
+        *("--setting", "unbound_cpus=default", "--setting", "unbound_cpus=half"),
+        *("--target", "nvme-tcp@tiny", "--scenario", "read-1"),
+        *("--setting", "wq_unbound=N", "--setting", "wq_unbound=Y"),
+        *("--target", "btrfs@tiny", "--scenario", "write", "--setting", "scope=default", "--setting", "scope=cpu"),
+        *("--target", "verity-erofs@tiny", "--scenario", "verity-one"),
+        *("--setting", "sync_decompress=default,verify=default"),
+        *("--setting", "sync_decompress=default,verify=tasklet"),
+    )
+
+
+@pytest.fixture(scope="session")
 def bound(lab: Lab) -> tuple[int, int]:
     """Submit plans that bind jobs and memory disks, for a device with two NUMA nodes; return the submissions' ids.
 
@@ -343,6 +359,7 @@ def submissions(
     broken: int,
     each_plan: tuple[int, int],
     counted: int,
+    subsystems: int,
 ) -> dict[str, int]:
     """Submit everything at once, as several users would; each test waits for its own submission."""
 
@@ -356,6 +373,7 @@ def submissions(
         "tripled": tripled,
         "each plan": each_plan[0],
         "counted": counted,
+        "subsystems": subsystems,
         "branch": branch,
         "conflict": tiny("does-not-apply.mbox"),
         "broken": broken,

@@ -190,6 +190,25 @@ def test_unlinked_inodes_are_freed_where_they_were_unlinked(lab: Lab, report: di
     assert all(rate > 0 for rate in values(rows, "files_per_second").values())
 
 
+WORKS = {
+    "wireguard": "crypt_works_per_1000_packets",
+    "nvme-tcp": "works_per_1000_ios",
+    "btrfs": "works_per_mib",
+    "verity-erofs": "works_per_1000_reads",
+}
+"""Plan -> the metric that counts its works."""
+
+
+@pytest.mark.parametrize("plan", WORKS)
+def test_works_of_a_subsystem_are_counted_in_each_setting(lab: Lab, subsystems: int, plan: str) -> None:
+    """In one boot of the tree's kernel; the nightly tests below boot a series and check more."""
+    report = lab.finish(subsystems)
+    assert target(report, plan)["unsupported"] == []
+    works = values(samples(lab, report, plan), WORKS[plan])
+    assert len({setting for _, _, _, setting, _ in works}) == 2
+    assert all(count > 0 for count in works.values())
+
+
 @pytest.mark.nightly
 def test_packets_pass_the_tunnel_and_none_is_lost(lab: Lab) -> None:
     """In the nightly suite, because it builds kernels of another recipe."""
