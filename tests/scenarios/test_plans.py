@@ -203,7 +203,7 @@ WORKS = {
 def test_works_of_a_subsystem_are_counted_in_each_setting(lab: Lab, subsystems: int, plan: str) -> None:
     """In one boot of the tree's kernel; the nightly tests below boot a series and check more."""
     report = lab.finish(subsystems)
-    assert target(report, plan)["unsupported"] == []
+    assert WORKS[plan] not in {each["metric"] for each in target(report, plan)["unsupported"]}
     works = values(samples(lab, report, plan), WORKS[plan])
     assert len({setting for _, _, _, setting, _ in works}) == 2
     assert all(count > 0 for count in works.values())
