@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import select
 
 from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory
 from wqlab_contracts.enums import (
@@ -23,7 +24,7 @@ from wqlab_contracts.messages import CheckStep, RunResult
 from wqlab_server.http.auth import create_token
 from wqlab_server.models import Run
 
-from ..support.lab import NOW, LabUnderTest, RunSession, failed, passing_run
+from ..support.lab import NOW, LabUnderTest, RunSession, failed, infrastructure_result, passing_run
 from ..support.people import add_user
 
 pytestmark = pytest.mark.integration
@@ -153,6 +154,16 @@ def test_failed_noise_run_fails_the_noise_step(lab: LabUnderTest) -> None:
     assert (check.outcome, check.steps[-1].step) == (Outcome.FAILED, DeviceStep.NOISE)
     assert check.steps[-1].outcome is StepOutcome.FAILED
     assert "oops: in the A/A run" in check.steps[-1].text
+
+
+def test_noise_run_on_a_device_that_does_not_boot_ends_after_two_attempts(lab: LabUnderTest) -> None:
+    lab.worker.on_run = lambda run: infrastructure_result("the device was never off", suspect=True)
+    check = run_check(lab)
+    assert (check.outcome, check.steps[-1].step) == (Outcome.FAILED, DeviceStep.NOISE)
+    assert "the device was never off" in check.steps[-1].text
+    with lab.transaction() as session:
+        run = session.scalars(select(Run).where(Run.purpose == RunPurpose.NOISE)).one()
+    assert run.attempts == 2
 
 
 def test_request_returns_the_unfinished_check_else_a_new_one(lab: LabUnderTest) -> None:

@@ -30,6 +30,8 @@ from . import health_checks, looks, walks
 
 HEALTH_CHECK_ATTEMPTS = 2
 """An interrupted check is retried once; a check that failed is conclusive."""
+NOISE_ATTEMPTS = 2
+"""Each attempt needs the same device, and delays the health check that decides on it."""
 CANARY_ATTEMPTS = 2
 """Nobody waits for a canary, so one that the lab cannot run is given up soon."""
 
@@ -86,9 +88,11 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
     ).one()
     attempt.outcome, attempt.failure, attempt.finished_at = result.outcome, result.failure, now
     bound = settings.run_attempts
+    conclusive = result.device_suspect and not result.equipment_unreachable
     if run.purpose is RunPurpose.HEALTH_CHECK:
-        conclusive = result.device_suspect and not result.equipment_unreachable
         bound = 1 if conclusive else HEALTH_CHECK_ATTEMPTS
+    elif run.purpose is RunPurpose.NOISE and conclusive:
+        bound = NOISE_ATTEMPTS
     elif run.purpose is RunPurpose.CANARY:
         bound = CANARY_ATTEMPTS
     ended = decide_run(
