@@ -6,8 +6,8 @@ A message carries one id only: it prompts a worker to ask the server, and Postgr
 SERVER_QUEUE = "server"
 BUILD_QUEUE = "build"
 APPLY_QUEUE = "apply"
-"""For series, also before they are submitted. Separate from builds: the first health check of a device must not wait
-minutes for another kernel to compile."""
+"""For applying series, and for reading branches and heads of forges. Separate from builds: the first health check of a
+device must not wait minutes for another kernel to compile."""
 LOOKUP_QUEUE = "lookup"
 """For branches and threads. Separate from builds, because a user waits for a lookup and a build takes minutes."""
 LIST_QUEUE = "lists"

@@ -48,8 +48,8 @@ class TreeConfig(Strict):
 
     targets: list[TreeTarget] = Field(default_factory=list, max_length=16)
     what_it_touches: bool = False
-    """Measure what testplans/touches.yaml proposes for the files and functions that the commits change, instead of all
-    `targets`; of them only those among `targets`, unless that is empty."""
+    """Measure what testplans/touches.yaml proposes for the files and functions that the commits change. If `targets` is
+    not empty, only its targets that are also proposed are measured."""
     paths: list[_Prefix] = Field(default_factory=list, max_length=200)
     """Files, and folders with a slash at the end: only changes of one of them are measured; empty: all changes."""
     branches: list[_Branch] = Field(default_factory=list, max_length=50)

@@ -280,7 +280,7 @@ def test_administrators_requests(
     with sessions() as session:
         done = set(session.scalars(select(AuditEntry.action).where(AuditEntry.outcome == AuditOutcome.DONE).distinct()))
     unaudited = {AUDITED[name] for name in AUDITED.keys() - WITHOUT_SUCCESS - {"sign_out"}} - done
-    # Without the coverage phase, an existing subscription may be the only one that is created again.
+    # Without the coverage phase, requests may only repeat a subscription that exists, which creates none.
     assert unaudited <= (set() if coverage else {AuditAction.CREATE_SUBSCRIPTION})
 
 

@@ -36,7 +36,7 @@ class TouchesCalls(Connection):
     def touches(self, series: Series, tree: str | None = None, on_wait: Callable[[str], None] = ignore) -> Touches:
         """Return the targets that the lab proposes for an mbox, a mailed series or a branch, with their cost.
 
-        `on_wait` is called with each other text that says what the lab does meanwhile. Raises UsageError if a mailed
+        `on_wait` is called whenever the text that says what the lab does changes. Raises UsageError if a mailed
         series is in no archive of the lab or a branch cannot be read, and LabUnavailable if the lab fails or
         does not know that in THREAD_WAIT_S or BRANCH_WAIT_S.
         """
@@ -87,7 +87,7 @@ class TouchesCalls(Connection):
                     f"{what}: not finished after {limit_s:.0f} s",
                     "check that the lab's workers run, and try again",
                 )
-            doing = (found.progress if isinstance(found, BranchInspection) else "") or _waiting_for(found)
+            doing = (found.progress if isinstance(found, BranchInspection) else "") or _state_text(found)
             if doing != told:
                 on_wait(f"{what}: {doing}")
                 told = doing
@@ -99,5 +99,5 @@ def _cause(failure: Failure) -> str:
     return f"{failure.summary} ({one_line(lines[-1])})" if lines else failure.summary
 
 
-def _waiting_for(found: ThreadPreview | BranchInspection) -> str:
+def _state_text(found: ThreadPreview | BranchInspection) -> str:
     return "a worker has begun" if found.state is JobState.RUNNING else "waiting for a worker"

@@ -124,8 +124,8 @@ def test_mailed_series_is_taken_from_the_last_lookup(client: httpx.Client, sessi
         ({"commits": {"baseline": "a" * 40, "candidate": "b" * 40, "ref": "b"}}, "/series", "of a pair of commits"),
         ({"mbox": {"text": "hello"}}, "/series/mbox/text", "the mbox contains no mail"),
         ({"mbox": {"text": "From: a@b\nSubject: hello\n\nwords\n"}}, "/series/mbox/text", "contains a diff"),
-        ({"mbox": {"text": SERIES}} | THREAD, "/series", "give the series as an mbox"),
-        ({}, "/series", "give the series as an mbox"),
+        ({"mbox": {"text": SERIES}} | THREAD, "/series", "give exactly one series: an mbox"),
+        ({}, "/series", "give exactly one series: an mbox"),
     ],
 )
 def test_series_that_cannot_be_read_is_refused_with_the_fix(

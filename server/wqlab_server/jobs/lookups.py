@@ -1,4 +1,5 @@
-"""Lookups: questions of the submission form that a worker answers, such as the branches of a repository or its patches.
+"""Lookups: questions of the submission form that a worker answers, such as the branches of a repository or the patches
+of a branch.
 
 A lookup is a job without a submission. Only the client that requested it waits for it, so no tick looks after it: it is
 nudged and ended when it is read. Its answer is reused for a short time, and deleted after a day.

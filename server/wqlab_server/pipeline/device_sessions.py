@@ -31,7 +31,8 @@ from . import health_checks, looks, walks
 HEALTH_CHECK_ATTEMPTS = 2
 """An interrupted check is retried once; a check that failed is conclusive."""
 NOISE_ATTEMPTS = 2
-"""Each attempt needs the same device, and delays the health check that decides on it."""
+"""Maximum attempts of a noise run whose device is suspect. Another attempt would need the same device, and would delay
+the health check that decides whether it is quarantined."""
 CANARY_ATTEMPTS = 2
 """Nobody waits for a canary, so one that the lab cannot run is given up soon."""
 

@@ -133,7 +133,7 @@ def _left_out(proposal: TargetProposal, why: str) -> LeftOutPlan:
 def refuse_series() -> ApiProblem:
     """Return the refusal of a series that the lab has no diff of, or of several."""
     detail = (
-        "give the series as an mbox (git format-patch --stdout BASE..), by its Message-ID, or as a branch; of a pair "
-        "of commits the lab has no diff"
+        "give exactly one series: an mbox (git format-patch --stdout BASE..), a Message-ID, or a branch; the lab has "
+        "no diff of a pair of commits"
     )
     return invalid([{"pointer": "/series", "detail": detail}])

@@ -275,7 +275,7 @@ export interface BranchToRead {
   tree: string;
 }
 
-/** The patches of a branch, as read by a worker. The answer is repeated until its state is `finished`. */
+/** The patches of a branch, as read by a worker. The request is repeated until the answer's state is `finished`. */
 export const branchReadingQuery = ({ url, ref, base, tree }: BranchToRead) =>
   queryOptions({
     queryKey: ["branch", url, ref, base, tree],

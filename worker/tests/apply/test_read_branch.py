@@ -113,7 +113,7 @@ def test_hostile_branch_is_refused_by_the_name_of_the_limit(
     (repository.path / "kernel/large.c").write_text("int a;\n" * 1_500_000)
     repository.git("add", ".")
     repository.commit("add a table")
-    monkeypatch.setattr(module, "PATCH_BYTES", 4 << 20)
+    monkeypatch.setattr(module, "INSPECTED_BYTES", 4 << 20)
     with pytest.raises(UserError, match="git format-patch printed more than 4 MiB"):
         read(tree, workspace, str(repository.path), "large")
     (repository.path / "kernel/large.c").write_bytes(b"\n" * (65 << 20))

@@ -84,7 +84,7 @@ def test_what_the_commits_touch_is_read_if_the_config_asks_for_it(
         TouchedFile(path="kernel/workqueue.c", symbols=["max_active"]),
         TouchedFile(path=".wqlab.yaml"),
     ]
-    monkeypatch.setattr(inspect_commits, "PATCH_BYTES", 100)
+    monkeypatch.setattr(inspect_commits, "INSPECTED_BYTES", 100)
     with pytest.raises(UserError, match="git format-patch printed more than"):
         read(workspace, repository, head)
 

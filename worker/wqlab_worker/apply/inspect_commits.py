@@ -15,10 +15,11 @@ from ..intake.mail_parser import SERIES_MBOX, MailParser
 from ..workspace import Progress
 from .confined_git import ConfinedGit
 
-PATCH_BYTES = TEXT_LIMIT
-"""Total size of the patches; an mbox may have as many characters."""
+INSPECTED_BYTES = TEXT_LIMIT
+"""Maximum size of the patches together, as of an mbox."""
 _NOT_OF_A_BRANCH = frozenset({SeriesDefect.NO_BASE_COMMIT, SeriesDefect.MISSING_PATCH})
-"""The base of a branch is known, and git writes no mail for an empty commit, which has a number all the same."""
+"""Defects that do not apply to a branch: its base is known, and `git format-patch` numbers an empty commit but writes
+no mail for it."""
 
 
 def inspect_commits(git: ConfinedGit, base: str, commit: str, folder: Path, progress: Progress) -> SeriesInspection:
@@ -35,10 +36,10 @@ def inspect_commits(git: ConfinedGit, base: str, commit: str, folder: Path, prog
             # `From ` are escaped.
             *("--numbered", "--reroll-count=1", "--pretty=mboxrd", f"{base}..{commit}"),
         ],
-        output_bytes=PATCH_BYTES,
+        output_bytes=INSPECTED_BYTES,
         on_tick=lambda: progress("writing the patches", 0, 0),
     )
-    # The database stores no NUL, and texts are stored.
+    # PostgreSQL cannot store NUL characters in text.
     (folder / "out" / SERIES_MBOX).write_text(text.replace("\0", "\N{REPLACEMENT CHARACTER}"), encoding="utf-8")
     try:
         found = MailParser(folder, "the branch", progress).inspect()

@@ -102,7 +102,7 @@ def _config(git: ConfinedGit, commit: str) -> str | None:
 
 
 def _asks_what_it_touches(config: str | None) -> bool:
-    """Return True if a `.wqlab.yaml` asks for what the commits touch. The server tells the mistakes of a file."""
+    """Return True if a `.wqlab.yaml` asks for what the commits touch. The server reports mistakes in the file."""
     try:
         return config is not None and read_tree_config(config).what_it_touches
     except ValueError:

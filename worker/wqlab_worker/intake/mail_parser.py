@@ -38,7 +38,7 @@ class MailParser:
     """What the user can do if it cannot be read."""
 
     def run(self, *arguments: str) -> None:
-        """Run the program. Raises UserError with what the mails are to blame for."""
+        """Run the program. Raises UserError if the mails are at fault, and InfrastructureError if it fails."""
         packages = {module.__name__: Path(module.__file__ or "").parent for module in (wqlab_contracts, wqlab_worker)}
         log = io.BytesIO()
         sandbox = Sandbox(

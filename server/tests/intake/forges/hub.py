@@ -158,7 +158,7 @@ def make_hub(request: pytest.FixtureRequest, kind: str, data_dir: Path, folder: 
         assert lab.tick_errors() == {}
 
 
-on_one_by_day = pytest.mark.parametrize(
+github_only_by_default = pytest.mark.parametrize(
     "hub",
     ["github", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("gitlab", "gitea"))],
     indirect=True,
@@ -174,14 +174,6 @@ def hub(request: pytest.FixtureRequest, data_dir: Path, tmp_path: Path) -> Itera
 @pytest.fixture
 def github(request: pytest.FixtureRequest, data_dir: Path, tmp_path: Path) -> Iterator[Hub]:
     yield from make_hub(request, "github", data_dir, tmp_path)
-
-
-on_one_by_day = pytest.mark.parametrize(
-    "hub",
-    ["github", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("gitlab", "gitea"))],
-    indirect=True,
-)
-"""For a slow test: one kind of forge in the default suite, all in the nightly one."""
 
 
 @pytest.fixture(params=["github", "gitlab", "gitea"])

@@ -15,7 +15,7 @@ from wqlab_server.models import ForgeChange
 
 from ...support.forge import Fault
 from ...support.lab import failed
-from .hub import BASE, CONFIG, LABELED, OPENED, Hub, github, hub, labeled, on_one_by_day
+from .hub import BASE, CONFIG, LABELED, OPENED, Hub, github, github_only_by_default, hub, labeled
 from .recorded import NEW, OLD, load
 
 __all__ = ["github", "hub", "labeled"]
@@ -49,7 +49,7 @@ def test_pull_request_is_measured_and_told(hub: Hub) -> None:
     assert hub.stub.tokens == {f"{'token' if hub.stub.kind == 'gitea' else 'Bearer'} token-of-the-bot"}
 
 
-@on_one_by_day
+@github_only_by_default
 def test_new_head_cancels_the_older_submission_and_edits_the_comment(hub: Hub) -> None:
     hub.event(OPENED[hub.stub.kind])
     hub.measure()
@@ -198,7 +198,7 @@ def test_label_by_somebody_without_write_access_allows_nothing(labeled: Hub) -> 
     assert "may not write to the repository" in labeled.stub.last_status()[2]
 
 
-@on_one_by_day
+@github_only_by_default
 def test_push_is_measured_if_the_file_names_the_branch(hub: Hub) -> None:
     hub.stub.branches["wq/wake-one"] = NEW
     hub.event(f"{hub.stub.kind}-push", "push")

@@ -18,7 +18,7 @@ from wqlab_server.intake.forges.poll import nudge_due, order, poll
 from wqlab_server.models import ForgeChange
 
 from ...support.forge import TOKEN, Fault, StubForge, stub_forge
-from .hub import API, OPENED, Hub, github, hub, labeled, on_one_by_day
+from .hub import API, OPENED, Hub, github, github_only_by_default, hub, labeled
 from .recorded import NEW, OLD, load
 
 __all__ = ["github", "hub", "labeled"]
@@ -64,7 +64,7 @@ def test_lost_events_of_pull_requests_are_made_good_once(hub: Hub) -> None:
     assert (len(hub.submissions), len(hub.jobs), hub.repository().missed) == (2, 2, 2)
 
 
-@on_one_by_day
+@github_only_by_default
 def test_lost_pushes_closed_pull_requests_and_deleted_branches_are_found(hub: Hub) -> None:
     hub.poll()
     hub.stub.branches["wq/wake-one"] = NEW

@@ -24,7 +24,7 @@ from ...settings import Settings
 from ..match_rules import Propose
 
 MAX_TARGETS = 16
-"""Targets of a head, as `.wqlab.yaml` may name them."""
+"""Maximum number of targets of a head, as in `.wqlab.yaml`."""
 Verdict = Literal["silent", "nothing", "wrong"]
 
 
