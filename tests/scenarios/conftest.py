@@ -280,6 +280,8 @@ def submit_each_plan(lab: Lab, device_type: str) -> tuple[int, int]:
         *("--setting", "base_slice=default,granularity=default", "--setting", "base_slice=4ms,granularity=default"),
         *("--target", f"fan-out@{device_type}", "--scenario", "ONE", "--scenario", "FOURFOLD"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
+        *("--target", f"work-latency-scopes@{device_type}", "--scenario", "idle"),
+        *("--setting", "scope=system,strict=0", "--setting", "scope=cpu,strict=1"),
     )
     series = lab.submit(
         *("--mbox", str(NOOP), "--blocks", "1"),

@@ -127,6 +127,14 @@ def test_every_kind_of_work_is_executed_where_it_belongs(lab: Lab, report: dict[
     assert min(by_scenario("rescued_share")["rescuer"]) > 0
 
 
+def test_works_stay_on_their_cpu_in_its_own_scope(lab: Lab, report: dict[str, Any]) -> None:
+    rows = samples(lab, report, "work-latency-scopes")
+    shares = {key[3]: share for key, share in values(rows, "local_cpu_share").items()}
+    assert shares.keys() == {"scope=system,strict=0", "scope=cpu,strict=1"}
+    assert shares["scope=cpu,strict=1"] == 100 > shares["scope=system,strict=0"]
+    assert set(values(rows, "lost_wakeups").values()) == {0}
+
+
 def test_limits_of_active_works_are_kept_and_used(lab: Lab, report: dict[str, Any]) -> None:
     rows = samples(lab, report, "max-active")
 
