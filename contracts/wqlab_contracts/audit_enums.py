@@ -24,7 +24,7 @@ class AuditAction(StrEnum):
     HEALTH_CHECK_DEVICE = "device.health_check"
     CHECK_DEVICE = "device.check"
     CHANGE_DEVICE = "device.change"
-    """The device was added, changed or removed in the device-types folder."""
+    """An operator added, changed or removed the device in a file of device-types/."""
     INVITE_LAB = "lab.invite"
     JOIN_LAB = "lab.join"
     REGISTER_LAB = "lab.register"

@@ -6,14 +6,10 @@ two sockets, on the arm64 device, which needs another kernel, and in full (test_
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from typing import Any
 
 import pytest
-
-from wqlab_contracts.enums import ArtifactKind
 
 from .conftest import (
     BIG_LITTLE,
@@ -22,13 +18,12 @@ from .conftest import (
     WORK_LATENCY,
     Lab,
     comparisons,
-    scenarios,
     submit_each_plan,
 )
+from .plan_reports import facts, raw_output, samples, target, values
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
 TWO_SOCKETS = "two-sockets-smt-last"
-VERIFY = ("default", "tasklet")
 STREAM = re.compile(
     r"^command\tnetperf [^\n]*-t (?P<protocol>TCP|UDP)_STREAM [^\n]*-m (?P<message>\d+) .*?"
     r"^LOCAL_BYTES_SENT=(?P<sent>\d+)$.*?^REMOTE_BYTES_RECVD=(?P<arrived>\d+)$",
@@ -45,28 +40,6 @@ def report(request: pytest.FixtureRequest, lab: Lab) -> dict[str, Any]:
     ids = request.getfixturevalue("each_plan") if request.param == "tiny" else submit_each_plan(lab, request.param)
     series, study = map(lab.finish, ids)
     return {**series, "targets": [*series["targets"], *study["targets"]]}
-
-
-def target(report: dict[str, Any], plan: str) -> dict[str, Any]:
-    [found] = [target for target in report["targets"] if target["plan"]["name"] == plan]
-    assert found["outcome"] == "passed", found["failure"]
-    return dict(found)
-
-
-def samples(lab: Lab, report: dict[str, Any], plan: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(lab.wqlab("samples", str(target(report, plan)["run_id"])))))
-
-
-def raw_output(lab: Lab, run: int) -> list[str]:
-    """Return the output of the plan's script for each boot."""
-    client = lab.client()
-    kept = [artifact for artifact in client.run_artifacts(run) if artifact.kind is ArtifactKind.RAW_OUTPUT]
-    return [client.run_artifact(run, artifact).decode() for artifact in kept]
-
-
-def values(rows: list[dict[str, str]], metric: str) -> dict[tuple[str, ...], float]:
-    keys = ("arm", "boot", "scenario", "setting", "repetition")
-    return {tuple(row[key] for key in keys): float(row["value"]) for row in rows if row["metric"] == metric}
 
 
 def test_trace_and_proc_count_the_same_migrations(lab: Lab, report: dict[str, Any]) -> None:
@@ -198,143 +171,6 @@ def test_unlinked_inodes_are_freed_where_they_were_unlinked(lab: Lab, report: di
     assert all(rate > 0 for rate in values(rows, "files_per_second").values())
 
 
-WORKS = {
-    "wireguard": "crypt_works_per_1000_packets",
-    "nvme-tcp": "works_per_1000_ios",
-    "btrfs": "works_per_mib",
-    "verity-erofs": "works_per_1000_reads",
-}
-"""Plan -> the metric that counts its works."""
-
-
-@pytest.mark.parametrize("plan", WORKS)
-def test_works_of_a_subsystem_are_counted_in_each_setting(lab: Lab, subsystems: int, plan: str) -> None:
-    """In one boot of the tree's kernel; the nightly tests below boot a series and check more."""
-    report = lab.finish(subsystems)
-    assert WORKS[plan] not in {each["metric"] for each in target(report, plan)["unsupported"]}
-    works = values(samples(lab, report, plan), WORKS[plan])
-    assert len({setting for _, _, _, setting, _ in works}) == 2
-    assert all(count > 0 for count in works.values())
-
-
-@pytest.mark.nightly
-def test_packets_pass_the_tunnel_and_none_is_lost(lab: Lab) -> None:
-    """In the nightly suite, because it builds kernels of another recipe."""
-    report = lab.finish(
-        lab.submit(
-            *("--mbox", str(NOOP), "--blocks", "1"),
-            *("--target", "wireguard@tiny", *scenarios("tcp-one-stream", "udp-1392")),
-            *("--setting", "unbound_cpus=default", "--setting", "unbound_cpus=half"),
-        )
-    )
-    rows = samples(lab, report, "wireguard")
-    assert target(report, "wireguard")["unsupported"] == []
-    received = values(rows, "recv")
-    assert {key[2] for key in received} == {"tcp-one-stream", "udp-1392"}
-    assert {key[3] for key in received} == {"unbound_cpus=default", "unbound_cpus=half"}
-    assert all(mbits > 0 for mbits in received.values())
-    assert set(values(rows, "packets_lost").values()) == {0}
-    # Each packet is encrypted once and decrypted once, so two works serve it at most.
-    assert all(0 < works <= 2000 for works in values(rows, "crypt_works_per_1000_packets").values())
-    assert all(works >= 2 for works in values(rows, "handshake_works").values()), "one sent and one received"
-    assert all(0 <= share <= 100 for share in values(rows, "local_cpu_share").values())
-
-
-@pytest.mark.nightly
-def test_pages_are_verified_and_decompressed(lab: Lab) -> None:
-    """In the nightly suite, because it builds kernels of another recipe."""
-    settings = [f"sync_decompress={sync},verify={verify}" for sync in ("default", "off") for verify in VERIFY]
-    report = lab.finish(
-        lab.submit(
-            *("--mbox", str(NOOP), "--blocks", "1"),
-            *("--target", "verity-erofs@tiny", *scenarios("verity-one", "erofs-fourfold")),
-            *(word for setting in settings for word in ("--setting", setting)),
-        )
-    )
-    rows = samples(lab, report, "verity-erofs")
-    assert target(report, "verity-erofs")["unsupported"] == []
-    rates = values(rows, "reads_per_second")
-    assert {key[2:4] for key in rates} == {
-        (name, each) for name in ("verity-one", "erofs-fourfold") for each in settings
-    }
-    assert all(rate > 0 for rate in rates.values())
-    readers = values(rows, "readers")
-    assert {(key[2], number) for key, number in readers.items()} == {("verity-one", 1), ("erofs-fourfold", 8)}
-    verified, halves = values(rows, "verify_works_per_1000_reads"), values(rows, "bh_works_per_1000_reads")
-    for key, number in halves.items():
-        if key[3].endswith("verify=default"):
-            assert number == 0 and verified[key] >= 1000, "a work verifies each read"
-        else:
-            assert number >= 1000 and verified[key] <= number, "a work takes over what a bottom half gave up"
-    for (_, _, scenario, setting, _), number in values(rows, "decompress_works_per_1000_reads").items():
-        if scenario == "verity-one":
-            assert number == 0
-        elif setting.startswith("sync_decompress=off"):
-            assert number >= 1000, "kernels of this recipe do not count preemption, so erofs queues a work"
-        else:
-            assert number < 1000, "readers decompress, except at the beginning"
-    # Works that verify are per-CPU.
-    shares = values(rows, "local_cpu_share")
-    assert {share for key, share in shares.items() if key[2] == "verity-one"} == {100}
-    assert all(0 <= share <= 100 for share in shares.values())
-    [checked] = {text for name, text in facts(report, "verity-erofs").items() if name == "corruption check"}
-    assert checked.endswith("refused and reported (verify: default, tasklet)")
-
-
-@pytest.mark.nightly
-def test_works_of_both_ends_carry_io_over_nvme_tcp(lab: Lab) -> None:
-    """In the nightly suite, because it builds kernels of another recipe. The script verifies the data."""
-    settings = ("wq_unbound=default", "wq_unbound=N", "wq_unbound=Y")
-    report = lab.finish(
-        lab.submit(
-            *("--mbox", str(NOOP), "--blocks", "1"),
-            *("--target", "nvme-tcp@tiny", *scenarios("read-1", "write-16")),
-            *(word for setting in settings for word in ("--setting", setting)),
-        )
-    )
-    rows = samples(lab, report, "nvme-tcp")
-    assert target(report, "nvme-tcp")["unsupported"] == []
-    rates = values(rows, "iops")
-    assert {key[2] for key in rates} == {"read-1", "write-16"}
-    assert {key[3] for key in rates} == set(settings)
-    assert all(rate > 0 for rate in rates.values())
-    medians, tails = values(rows, "latency_p50"), values(rows, "latency_p99")
-    assert all(0 < median <= tails[key] for key, median in medians.items())
-    both, of_host, of_target = (values(rows, f"{end}works_per_1000_ios") for end in ("", "host_", "target_"))
-    assert len(both) == 2 * len(settings) * 2, "of each kernel, in each setting and scenario"
-    for key, works in both.items():
-        assert min(of_host[key], of_target[key]) > 0, key
-        assert works == pytest.approx(of_host[key] + of_target[key], abs=0.1), key
-    assert all(0 <= share <= 100 for share in values(rows, "host_local_cpu_share").values())
-
-
-@pytest.mark.nightly
-def test_compressed_writes_start_works_of_btrfs_and_nothing_is_damaged(lab: Lab) -> None:
-    """In the nightly suite, because it builds kernels of another recipe.
-
-    The script fails if a scrub finds an error, or a block is read back with another content.
-    """
-    report = lab.finish(
-        lab.submit(
-            *("--mbox", str(NOOP), "--blocks", "1", "--target", "btrfs@tiny"),
-            *("--setting", "scope=default", "--setting", "scope=cpu"),
-        )
-    )
-    rows = samples(lab, report, "btrfs")
-    works = values(rows, "works_per_mib")
-    assert {key[2:4] for key in works} == {
-        (scenario, f"scope={scope}") for scenario in ("write", "write-scrub-balance") for scope in ("default", "cpu")
-    }
-    assert all(count > 0 for count in (*works.values(), *values(rows, "bandwidth").values()))
-    assert all(0 < share < 100 for share in values(rows, "stored_share").values())
-    assert all(0 <= share <= 100 for share in values(rows, "compressing_l3_share").values())
-    # One node: all workers are on it.
-    assert values(rows, "workers_per_node") == values(rows, "workers")
-    beside = [values(rows, name) for name in ("scrubs", "balances", "relocated_chunks")]
-    assert {key[2] for counted in beside for key in counted} == {"write-scrub-balance"}
-    assert all(count > 0 for counted in beside for count in counted.values())
-
-
 def test_messages_wake_their_receivers(lab: Lab, report: dict[str, Any]) -> None:
     rows = samples(lab, report, "hackbench")
     assert target(report, "hackbench")["unsupported"] == []
@@ -399,10 +235,6 @@ def test_emulated_throughput_of_every_plan_has_no_verdict(report: dict[str, Any]
 
 
 MEMORY = "page cache written back and dropped; transparent hugepages not in this kernel, KSM not in this kernel"
-
-
-def facts(report: dict[str, Any], plan: str) -> dict[str, str]:
-    return dict(target(report, plan)["environment"]["facts"])
 
 
 @pytest.mark.nightly

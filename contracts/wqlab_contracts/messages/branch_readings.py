@@ -10,7 +10,7 @@ from .submission import GitSeries
 
 
 class BranchReadingJob(Message):
-    """Job that reads a branch."""
+    """Job of a worker: fetch a branch and list what its patches change."""
 
     series: GitSeries
     tree: Tree
@@ -24,7 +24,7 @@ class BranchReadingResult(Message):
     failure: Failure | None = None
     base: GitObject | None = None
     commit: GitObject | None = None
-    """Last commit of the branch, as fetched."""
+    """Id of the branch's last commit when the worker fetched it."""
     inspection: SeriesInspection | None = None
 
 

@@ -1,4 +1,4 @@
-"""A watched list whose mails a scripted worker reads."""
+"""A watched mailing list for tests: a scripted worker sends its mails to the server."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class List:
         self.lab.worker.post(f"list_reads/{read_id}/finish", body, expect)
 
     def decisions(self) -> list[tuple[str, int, str, str | None]]:
-        """Return rule, revision, state and reason of all decisions."""
+        """Return rule, revision of the series, state and reason of each decision, the first decision first."""
         with self.lab.transaction() as session:
             rows = session.scalars(select(RuleDecisionRow).order_by(RuleDecisionRow.id))
             return [(row.rule, row.revision, row.state, row.reason) for row in rows]

@@ -52,8 +52,8 @@ class _Kind:
 
     queue: str
     worker_timeout: timedelta
-    without: str
-    """What can be done without a worker."""
+    alternative: str
+    """What the user can do if no worker answers; part of an error message."""
 
 
 _SHORT = _Kind(LOOKUP_QUEUE, WORKER_TIMEOUT, "what it would show can be typed in meanwhile")
@@ -116,7 +116,7 @@ def finish_if_expired(session: Session, lookup: AnyLookup, now: datetime) -> Non
     """Finish, as failed, a lookup that no worker claimed in time or whose claim has expired."""
     kind = _KINDS[type(lookup)]
     if lookup.state is JobState.QUEUED and not is_recent(lookup.created_at, now, kind.worker_timeout):
-        advice = f"check that a worker for the queue `{kind.queue}` is running; {kind.without}"
+        advice = f"check that a worker for the queue `{kind.queue}` is running; {kind.alternative}"
         failure = infrastructure_failure("no worker claimed the lookup", advice=advice)
         claims.finish(session, lookup, Outcome.FAILED, failure)
     elif lookup.state is JobState.RUNNING and lookup.expires_at is not None and now >= lookup.expires_at:

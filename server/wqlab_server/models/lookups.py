@@ -54,7 +54,7 @@ class BranchReading(Job, Base):
     url: Mapped[str]
     ref: Mapped[str]
     base: Mapped[str | None]
-    """The base that was asked for; None: the merge base with the tree."""
+    """Base commit that the user named; None: the merge base of branch and tree."""
     tree: Mapped[Tree]
     """The tree at the time of the request."""
     owner: Mapped[str]

@@ -35,7 +35,8 @@ def touched(result: BranchReadingResult) -> list[TouchedFile]:
 def test_patches_of_a_branch_are_those_of_a_submission(
     tree: Tree, workspace: Workspace, repository: Repository
 ) -> None:
-    """Subjects like other versions and counters, an empty commit, a merge and a binary file change nothing."""
+    """The inspection is complete although subjects contain `v2` or `1/3` and the branch has an empty commit, a merge
+    and a binary file."""
     base = repository.git("rev-parse", "master")
     repository.git("switch", "--quiet", "-c", "topic")
     repository.edit("kernel/workqueue.c", "512", "1024")
@@ -108,7 +109,7 @@ def test_branch_that_changes_nothing_is_refused(tree: Tree, workspace: Workspace
 def test_hostile_branch_is_refused_by_the_name_of_the_limit(
     tree: Tree, workspace: Workspace, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The size of the patches is limited, and that of a file which a few bytes of objects describe."""
+    """One limit is for the size of all patches, another for the size of a file, which git may store in a few bytes."""
     repository.git("switch", "--quiet", "-c", "large")
     (repository.path / "kernel/large.c").write_text("int a;\n" * 1_500_000)
     repository.git("add", ".")

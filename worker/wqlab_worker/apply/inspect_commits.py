@@ -1,5 +1,7 @@
-"""Inspect the commits of a branch: git writes their patches in the sandbox, and the program that reads mails reads them
-in the sandbox too."""
+"""List what the commits of a branch change.
+
+git writes their patches, and the parser of mailed series reads the patches. Both programs run in the sandbox.
+"""
 
 from __future__ import annotations
 

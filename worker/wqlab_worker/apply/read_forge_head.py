@@ -110,7 +110,8 @@ def _asks_what_it_touches(config: str | None) -> bool:
 
 
 def _touched(git: ConfinedGit, base: str, head: str, folder: Path, progress: Progress) -> list[TouchedFile]:
-    """Return what the commits change. Raises UserError if they exceed a limit of a series."""
+    """Return the files and functions that the commits change. Raises UserError if the commits are more or larger than a
+    series may be."""
     try:
         check_count(git, base, head)
         check_size(git, base, head, lambda: progress("measuring the series", 0, 0))

@@ -78,7 +78,10 @@ class _Claimed:
         send: Callable[[JobRef, ResultT], None],
         kind: type[ResultT],
     ) -> None:
-        """Read under heartbeats, because the first fetch of a tree takes minutes, and send the result."""
+        """Call `read` and send its result to the server.
+
+        Heartbeats extend the claim meanwhile: the first fetch of a tree takes minutes.
+        """
         stop = Stop()
         with Heartbeats(self.server, self.ref, self.expires_in_s, self.claimed_at, stop):
             result = work_and_upload(
