@@ -170,6 +170,18 @@ def test_branch_is_read_first_and_what_the_lab_does_is_shown(wqlab: Wqlab, lab: 
     assert json.loads(lab.requests[-1].body)["series"]["git"] == {"url": BRANCH[1], "ref": "topic", "base": None}
 
 
+def test_line_is_repeated_while_the_lab_does_the_same(
+    wqlab: Wqlab, lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = reading(JobState.RUNNING, "fetching master")
+    replies = iter([busy, busy, reading(JobState.FINISHED)])
+    lab.answers["GET", "/api/v1/git/branches/inspection"] = lambda _: Reply(body=next(replies))
+    lab.serve("/touches", FOUND, "POST")
+    monkeypatch.setattr(calls, "_REPEAT_S", 0.0)
+    lines = wqlab("touches", *BRANCH).err.splitlines()
+    assert lines[:-1] == ["read topic of https://example.org/l.git: fetching master"] * 2
+
+
 def test_branch_that_cannot_be_read_or_takes_too_long(
     wqlab: Wqlab, lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,7 +191,7 @@ def test_branch_that_cannot_be_read_or_takes_too_long(
     ended = wqlab("touches", *BRANCH)
     assert ended.code == ExitCode.USAGE and "Check the name." in ended.err
     assert "cannot fetch it (fatal: couldn't find remote ref topic)" in " ".join(ended.err.split())
-    lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no worker claimed the lookup", advice="")
+    lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no worker began the reading of a branch", advice="")
     lab.serve("/git/branches/inspection", reading(JobState.FINISHED, failure=lost))
     assert wqlab("touches", *BRANCH).code == ExitCode.INFRASTRUCTURE
     monkeypatch.setattr(calls, "BRANCH_WAIT_S", 0.0)

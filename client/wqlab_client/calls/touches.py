@@ -22,6 +22,8 @@ THREAD_WAIT_S = 300.0
 BRANCH_WAIT_S = 1200.0
 """Time for a worker to read a branch. The first fetch of a tree takes minutes."""
 _POLL_S = 20.0
+_REPEAT_S = 30.0
+"""Age of a line that is printed again, since CI systems end a job that prints nothing for some minutes."""
 
 FoundT = TypeVar("FoundT", ThreadPreview, BranchInspection)
 
@@ -36,9 +38,9 @@ class TouchesCalls(Connection):
     def touches(self, series: Series, tree: str | None = None, on_wait: Callable[[str], None] = ignore) -> Touches:
         """Return the targets that the lab proposes for an mbox, a mailed series or a branch, with their cost.
 
-        `on_wait` is called whenever the text that says what the lab does changes. Raises UsageError if a mailed
-        series is in no archive of the lab or a branch cannot be read, and LabUnavailable if the lab fails or
-        does not know that in THREAD_WAIT_S or BRANCH_WAIT_S.
+        `on_wait` is called when the text that says what the lab does changes, and at least once a minute. Raises
+        UsageError if a mailed series is in no archive of the lab or a branch cannot be read, and LabUnavailable if
+        the lab fails or does not know that in THREAD_WAIT_S or BRANCH_WAIT_S.
         """
         if series.thread is not None:
             self._find_thread(series.thread, on_wait)
@@ -73,7 +75,7 @@ class TouchesCalls(Connection):
     ) -> FoundT:
         """Repeat a request whose answer a worker finds until it is finished, and return the answer."""
         deadline = time.monotonic() + limit_s
-        told = ""
+        told, told_at = "", 0.0
         while True:
             wait_s = int(max(0.0, min(_POLL_S, deadline - time.monotonic())))
             found = self._get(model, f"{API}{path}", what, {**params, "wait_s": wait_s})
@@ -88,9 +90,9 @@ class TouchesCalls(Connection):
                     "check that the lab's workers run, and try again",
                 )
             doing = (found.progress if isinstance(found, BranchInspection) else "") or _state_text(found)
-            if doing != told:
+            if doing != told or time.monotonic() - told_at >= _REPEAT_S:
                 on_wait(f"{what}: {doing}")
-                told = doing
+                told, told_at = doing, time.monotonic()
 
 
 def _cause(failure: Failure) -> str:

@@ -136,7 +136,7 @@ class BranchInspection(Message):
     url: str
     ref: str
     base: str | None
-    """The base that was asked for; null: the merge base with the tree."""
+    """Base of the request; null: the merge base with the tree."""
     tree: str
     state: JobState
     progress: str

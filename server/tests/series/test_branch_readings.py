@@ -123,7 +123,8 @@ def test_reading_without_worker_fails_and_says_what_works(client: httpx.Client, 
     ask(client)
     age(sessions, "created_at", READING_WORKER_TIMEOUT)
     failure = ask(client).failure
-    assert failure is not None and "can be submitted without its proposals" in failure.advice
+    assert failure is not None and failure.summary == "no worker began the reading of a branch"
+    assert "can be submitted without its proposals" in failure.advice
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,20 @@ def test_readings_are_for_submitters_and_limited(client: httpx.Client, live: Liv
     with live.client(Scope.READ) as reader:
         assert reader.get(URL, params=BRANCH).status_code == 403
         assert reader.post("/api/worker/v1/branch_readings/1/claim", json={"worker": "w"}).status_code == 403
+
+
+def test_reading_counts_while_a_worker_reads_and_not_once_it_waited_too_long(
+    client: httpx.Client, sessions: SessionFactory, worker: Worker
+) -> None:
+    for number in range(MAX_UNFINISHED):
+        ask(client, ref=f"b{number}")
+    worker.claim(1)
+    age(sessions, "created_at", READING_WORKER_TIMEOUT)
+    for number in range(MAX_UNFINISHED - 1):
+        ask(client, ref=f"c{number}")
+    refused = client.get(URL, params={**BRANCH, "wait_s": 0})
+    assert refused.status_code == 429
+    assert refused.json()["detail"] == "4 of your readings of branches are unfinished; wait until one is finished"
 
 
 def test_targets_are_proposed_for_a_branch_that_was_read(

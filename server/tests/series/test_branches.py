@@ -127,7 +127,7 @@ def test_lookup_without_worker_fails(client: httpx.Client, sessions: SessionFact
     found = request_branches(client)
     assert (found.state, found.outcome) == (JobState.FINISHED, Outcome.FAILED)
     assert found.failure is not None
-    assert (found.failure.kind, found.failure.summary) == ("infrastructure", "no worker claimed the lookup")
+    assert (found.failure.kind, found.failure.summary) == ("infrastructure", "no worker began the listing of branches")
     assert "typed in" in found.failure.advice
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
-from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.celery_names import APPLY_QUEUE, LOOKUP_QUEUE
@@ -50,17 +50,33 @@ AnyLookup = Lookup | ThreadLookup | BranchReading
 class _Kind:
     """What differs between kinds of lookups."""
 
+    names: tuple[str, str]
+    """What users call one and several of them."""
     queue: str
     worker_timeout: timedelta
     alternative: str
     """What the user can do if no worker answers; part of an error message."""
 
 
-_SHORT = _Kind(LOOKUP_QUEUE, WORKER_TIMEOUT, "what it would show can be typed in meanwhile")
 _KINDS: Mapping[type[AnyLookup], _Kind] = {
-    Lookup: _SHORT,
-    ThreadLookup: _SHORT,
-    BranchReading: _Kind(APPLY_QUEUE, READING_WORKER_TIMEOUT, "the branch can be submitted without its proposals"),
+    Lookup: _Kind(
+        ("listing of branches", "listings of branches"),
+        LOOKUP_QUEUE,
+        WORKER_TIMEOUT,
+        "the name of a branch can be typed in meanwhile",
+    ),
+    ThreadLookup: _Kind(
+        ("search for a mailed series", "searches for mailed series"),
+        LOOKUP_QUEUE,
+        WORKER_TIMEOUT,
+        "the series can be submitted without a preview",
+    ),
+    BranchReading: _Kind(
+        ("reading of a branch", "readings of branches"),
+        APPLY_QUEUE,
+        READING_WORKER_TIMEOUT,
+        "the branch can be submitted without its proposals",
+    ),
 }
 
 
@@ -89,11 +105,15 @@ def request(session: Session, new: LookupT, same: Sequence[ColumnElement[bool]],
             if last.state is JobState.QUEUED and claims.is_nudge_due(last.nudged_at, last.nudges, now, settings):
                 claims.nudge(session, last, task, kind.queue, now)
             return last.id
-    unfinished = select(func.count()).where(model.owner == new.owner, model.state != JobState.FINISHED)
-    if (session.scalar(unfinished.where(model.created_at > now - kind.worker_timeout)) or 0) >= MAX_UNFINISHED:
+    # Others are over too, but finished only when their client reads them again.
+    unfinished = or_(
+        and_(model.state == JobState.QUEUED, model.created_at > now - kind.worker_timeout),
+        and_(model.state == JobState.RUNNING, model.expires_at > now),
+    )
+    if (session.scalar(select(func.count()).where(model.owner == new.owner, unfinished)) or 0) >= MAX_UNFINISHED:
         raise ApiProblem(
             429,
-            f"{MAX_UNFINISHED} of your lookups are unfinished; wait until one is finished",
+            f"{MAX_UNFINISHED} of your {kind.names[1]} are unfinished; wait until one is finished",
             headers={"Retry-After": "5"},
         )
     session.execute(delete(model).where(model.created_at < now - RETENTION))
@@ -117,7 +137,7 @@ def finish_if_expired(session: Session, lookup: AnyLookup, now: datetime) -> Non
     kind = _KINDS[type(lookup)]
     if lookup.state is JobState.QUEUED and not is_recent(lookup.created_at, now, kind.worker_timeout):
         advice = f"check that a worker for the queue `{kind.queue}` is running; {kind.alternative}"
-        failure = infrastructure_failure("no worker claimed the lookup", advice=advice)
+        failure = infrastructure_failure(f"no worker began the {kind.names[0]}", advice=advice)
         claims.finish(session, lookup, Outcome.FAILED, failure)
     elif lookup.state is JobState.RUNNING and lookup.expires_at is not None and now >= lookup.expires_at:
         failure = infrastructure_failure(f"worker {lookup.holder} stopped responding")
@@ -128,7 +148,7 @@ def lock(session: Session, model: type[LookupT], lookup_id: int) -> LookupT:
     """Lock and return a lookup. Raises ApiProblem 404."""
     lookup = session.scalar(select(model).where(model.id == lookup_id).with_for_update())
     if lookup is None:
-        raise not_found("lookup", lookup_id)
+        raise not_found(_KINDS[model].names[0], lookup_id)
     return lookup
 
 

@@ -11973,7 +11973,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Violates the schema, or: `url`, `ref` or `base` is no repository, branch, tag or commit that the lab can fetch, or the lab does not have the tree */
+            /** @description Violates the schema, or: `url`, `ref` or `base` is not written as one, `url` is of a host that the lab refuses, or the lab does not have the tree. A branch that cannot be fetched is a `failure` in the response */
             422: {
                 headers: {
                     [name: string]: unknown;

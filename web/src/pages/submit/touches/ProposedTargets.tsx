@@ -51,12 +51,12 @@ function Reading({ of }: { of: BranchReading }) {
   if (of.found?.failure || of.error)
     return (
       <p className={classes.error}>
-        The lab could not read the branch, so it proposes nothing. The reason is below the branch. You can
-        submit it all the same.
+        The lab could not read the branch, so it proposes no targets. The branch's fields show the reason. You
+        can still select targets below and submit.
       </p>
     );
   if (of.found?.inspection)
-    return <p className={classes.error}>The lab proposes nothing for a branch with these errors.</p>;
+    return <p className={classes.error}>The lab proposes no targets, because the branch has errors. Its fields show them.</p>;
   return (
     <div className="stack">
       <p className="muted">Reading the branch… You need not wait for the proposals to submit.</p>
