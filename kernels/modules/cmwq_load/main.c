@@ -7,7 +7,9 @@
  * again after a delay, for a number of cycles. There are short, medium and long
  * works; a workload is a number of workqueues with some works of each shape.
  * The shapes and workloads 0 to 5 are those described in "Overview of
- * concurrency managed workqueue" (Tejun Heo, LKML, 2010-06-15).
+ * concurrency managed workqueue" (Tejun Heo, LKML, 2010-06-15). With cpu=all,
+ * works take the online CPUs in turn; if there are more CPUs than works, each
+ * workqueue has each of its works several times.
  *
  *	echo "workload=2 burn=S duration_ms=2000 cpu=3" > start
  *	cat result

@@ -8,6 +8,7 @@
 #include <linux/cpumask.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
+#include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/printk.h>
@@ -76,11 +77,20 @@ static void init_work(struct load_state *run, unsigned int index,
 	prandom_seed_state(&work->random, ((u64)run->request.seed << 32) + index);
 }
 
+/* How often each work exists, so that a load of all CPUs has one for each CPU. */
+static unsigned int copies_of_works(const struct request *request,
+				    unsigned int nr_works)
+{
+	if (request->cpu != CPU_ALL)
+		return 1;
+	return DIV_ROUND_UP(num_online_cpus(), nr_works);
+}
+
 static struct load_state *make_run(const struct request *request)
 {
 	const struct group *groups = workloads[request->workload];
 	struct load_state *run = kzalloc(sizeof(*run), GFP_KERNEL);
-	unsigned int g, i, j, s, cpu, q = 0, w = 0;
+	unsigned int g, i, j, s, cpu, copies, q = 0, w = 0;
 
 	if (!run)
 		return NULL;
@@ -93,6 +103,8 @@ static struct load_state *make_run(const struct request *request)
 		for (s = 0; s < NR_SHAPES; s++)
 			run->nr_works += groups[g].queues * groups[g].works[s];
 	}
+	copies = copies_of_works(request, run->nr_works);
+	run->nr_works *= copies;
 	run->queues = kcalloc(run->nr_queues, sizeof(*run->queues), GFP_KERNEL);
 	run->works = kvcalloc(run->nr_works, sizeof(*run->works), GFP_KERNEL);
 	run->lanes = kvcalloc(nr_cpu_ids, sizeof(*run->lanes), GFP_KERNEL);
@@ -115,7 +127,7 @@ static struct load_state *make_run(const struct request *request)
 			if (!queue->inside || !queue->wq)
 				goto fail;
 			for (s = 0; s < NR_SHAPES; s++)
-				for (j = 0; j < groups[g].works[s]; j++)
+				for (j = 0; j < groups[g].works[s] * copies; j++)
 					init_work(run, w++, queue, s);
 		}
 	}
