@@ -18,6 +18,7 @@ DEBUG = [
     *("--recipe", "debug", "--blocks", "1"),
     *("--target", "xfs-fsync@tiny", "--target", "cmwq-load@tiny", "--scenario", "wl0-S"),
 ]
+HOTPLUG = ["--recipe", "debug", "--blocks", "1", "--target", "hotplug@tiny", "--param", "cycles=4"]
 GRANULARITIES = [f"base_slice=default,granularity={value}" for value in ("default", "slow", "fast")]
 
 
@@ -40,6 +41,8 @@ def submissions(lab: Lab, study: int) -> dict[str, int]:
             *("--setting", "scope=system,strict=0", "--setting", "scope=cache_shard,strict=1"),
         ),
         "debug": lab.submit("--mbox", str(NOOP), *DEBUG),
+        "hotplug": lab.submit("--mbox", str(NOOP), *HOTPLUG),
+        "lock order": lab.submit("--mbox", str(ROOT / "tests/series/wrong-lock-order-at-hotplug.mbox"), *HOTPLUG),
         "past": lab.submit("--mbox", str(ROOT / "tests/series/reads-past-its-end.mbox"), *DEBUG),
     }
 
@@ -97,3 +100,16 @@ def test_debug_kernel_finds_an_out_of_bounds_read(lab: Lab, submissions: dict[st
     found = [finding for target in report["targets"] for finding in target["findings"]]
     assert {(finding["kind"], finding["arm"]) for finding in found} == {("kasan", "candidate")}
     assert all("wq_test_read" in finding["excerpt"] for finding in found)
+
+
+def test_debug_kernel_reports_nothing_while_cpus_go_and_come(lab: Lab, submissions: dict[str, int]) -> None:
+    found = target(lab.finish(submissions["hotplug"]), "hotplug")
+    assert (found["findings"], found["verdict"]) == ([], "no_evidence")
+
+
+def test_debug_kernel_finds_a_wrong_lock_order_at_hotplug(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["lock order"], codes=(3,))
+    assert report["submission"]["failure"]["kind"] == "kernel"
+    found = [finding for target in report["targets"] for finding in target["findings"]]
+    assert {(finding["kind"], finding["arm"]) for finding in found} == {("lockdep", "candidate")}
+    assert all("unbind_workers" in finding["excerpt"] for finding in found)

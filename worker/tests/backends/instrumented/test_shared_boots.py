@@ -141,6 +141,7 @@ def check_equal(sink: ProfileSink, alone: ProfileSink) -> None:
     assert len(sink.profiles) == len(sink.consoles) == 3
 
 
+@pytest.mark.nightly
 def test_run_with_another_host_is_equal_byte_for_byte(shared: Share, alone: ProfileSink) -> None:
     with shared(dies=False) as (far, sink):
         assert far.fetched[:2] == ["console", "output"], "the other host was faster with the last boot"
