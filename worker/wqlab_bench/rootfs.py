@@ -26,6 +26,8 @@ PACKAGES = (
     "mjpegtools", "libgcc-s1", "libmjpegutils-2.1-0", "libmpeg2encpp-2.1-0", "libstdc++6",
     # For plans of single subsystems: 2 MB.
     "btrfs-progs", "coreutils", "erofs-utils", "liblz4-1", "rt-tests", "wireguard-tools",
+    # For plans rt-app and rt-app-scopes: 0.1 MB.
+    "libjson-c5", "rt-app",
 )  # fmt: skip
 
 PROGRAMS = {
@@ -37,6 +39,7 @@ PROGRAMS = {
     "usr/bin/lscpu": "usr/bin/lscpu",
     "usr/bin/mkfs.erofs": "usr/sbin/mkfs.erofs",
     "usr/bin/mpeg2enc": "usr/bin/mpeg2enc",
+    "usr/bin/rt-app": "usr/bin/rt-app",
     "usr/bin/scp": "usr/bin/scp",
     "usr/bin/split": "usr/bin/split",
     "usr/bin/chrt": "usr/bin/chrt",
