@@ -36,7 +36,7 @@ Totals:
 
 
 def histogram(folder: Path, event: str, text: str) -> None:
-    path = folder / "tracing/instances/wqlab-hackbench/events" / event
+    path = folder / "tracing/instances/wqlab-wakeups/events" / event
     path.mkdir(parents=True)
     (path / "hist").write_text(text)
 
@@ -80,7 +80,7 @@ def test_migrations_are_read(tmp_path: Path, awk: str, text: str, moves: int) ->
 def test_kernel_without_histograms_is_unsupported(tmp_path: Path) -> None:
     (tmp_path / "tracing/instances").mkdir(parents=True)
     (tmp_path / "tracing/tracing_on").touch()
-    found = call(NAME, "trace_start || record fact status $?", tmp_path)
+    found = call(NAME, "trace_wakeups || record fact status $?", tmp_path)
     assert [name for name, _ in found.unsupported] == ["traced"]
     assert "CONFIG_HIST_TRIGGERS" in found.unsupported[0][1]
     assert found.facts == {"status": "1"}
