@@ -53,8 +53,8 @@ class Lab:
         (
             "tests/series/default-scope-system.mbox",
             [
-                *("dm-crypt-affinity@ryzen-3900x", "fan-out@ryzen-3900x", "test-workqueue@ryzen-3900x"),
-                "cmwq-load@ryzen-3900x",
+                *("dm-crypt-affinity@ryzen-3900x", "fan-out@ryzen-3900x", "rt-app-scopes@ryzen-3900x"),
+                *("test-workqueue@ryzen-3900x", "cmwq-load@ryzen-3900x"),
             ],
         ),
         ("tests/series/anywhere.mbox", []),

@@ -59,6 +59,8 @@ REDUCED_PARAMETERS = {
     "verity-erofs": {"data_mib": 4, "reads": 128, "traced_reads": 128},
     "nvme-tcp": {"total_ios": 200, "traced_ios": 200},
     "hackbench": {"loops": 40},
+    "rt-app": {"requests": 20},
+    "rt-app-scopes": {"requests": 20},
     "btrfs": {"file_mib": 2, "traced_file_mib": 2, "old_mib": 4},
 }
 """Parameters of the emulated profiles that shorten the tests. Shares that vary by chance need some hundred works."""
@@ -282,6 +284,8 @@ def submit_each_plan(lab: Lab, device_type: str) -> tuple[int, int]:
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
         *("--target", f"work-latency-scopes@{device_type}", "--scenario", "idle"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cpu,strict=1"),
+        *("--target", f"rt-app-scopes@{device_type}", "--scenario", "HIGH"),
+        *("--setting", "scope=system,strict=0", "--setting", "scope=cpu,strict=1"),
     )
     series = lab.submit(
         *("--mbox", str(NOOP), "--blocks", "1"),
@@ -292,6 +296,7 @@ def submit_each_plan(lab: Lab, device_type: str) -> tuple[int, int]:
         *("--target", f"isolation@{device_type}", "--target", f"hotplug@{device_type}"),
         *("--target", f"xfs-inodegc@{device_type}"),
         *("--target", f"hackbench@{device_type}", *scenarios("pipes", "sockets-loaded")),
+        *("--target", f"rt-app@{device_type}"),
     )
     return series, study
 

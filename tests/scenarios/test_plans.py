@@ -182,6 +182,28 @@ def test_messages_wake_their_receivers(lab: Lab, report: dict[str, Any]) -> None
     assert set(values(rows, "works_lost").values()) == {0}
 
 
+@pytest.mark.parametrize(("plan", "cells"), [("rt-app", 4), ("rt-app-scopes", 2)])
+def test_every_request_is_executed_beside_works(lab: Lab, report: dict[str, Any], plan: str, cells: int) -> None:
+    """A busy emulator may be too slow for the period; a request after a late one has no wakeup."""
+    rows = samples(lab, report, plan)
+    late, median, longest = (values(rows, name) for name in ("late_share", "wakeup_p50_us", "wakeup_max_us"))
+    assert len(late) == cells and all(0 <= share <= 100 for share in late.values()), late
+    assert {key for key, share in late.items() if share < 100} == median.keys() == longest.keys()
+    assert all(0 <= median[key] <= longest[key] for key in median)
+    assert all(time > 0 for time in values(rows, "run_p50_us").values())
+    assert all(count > 0 for count in values(rows, "context_switches_per_1000_requests").values())
+    # The traced repetition counts those of the start too: the barrier and the initial delay of each thread.
+    wakeups = values(rows, "wakeups_per_request")
+    assert len(wakeups) == cells and all(count > 0 for count in wakeups.values())
+    assert all(count >= 0 for count in values(rows, "migrations_per_1000_requests").values())
+    assert set(values(rows, "works_lost").values()) <= {0}
+    assert all(count > 0 for count in values(rows, "load_iops").values())
+    if plan == "rt-app-scopes":
+        on_cpu = {key[3]: share for key, share in values(rows, "local_cpu_share").items()}
+        assert on_cpu.keys() == {"scope=system,strict=0", "scope=cpu,strict=1"}
+        assert on_cpu["scope=cpu,strict=1"] == 100
+
+
 def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> None:
     found = target(report, "fan-out")
     cpus = len(found["environment"]["topology"]["l3"])
@@ -194,11 +216,12 @@ def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> Non
 
 def kernels(plan: str) -> set[str]:
     """Return the arms in which `submit_each_plan` measures a plan."""
-    return {"baseline"} if plan in {"aio-migration", "fan-out"} else {"baseline", "candidate"}
+    return {"baseline"} if plan in {"aio-migration", "fan-out", "rt-app-scopes"} else {"baseline", "candidate"}
 
 
 def test_every_plan_records_a_workqueue_series(report: dict[str, Any]) -> None:
-    for plan in ("aio-migration", "netperf-stream", "fan-out", "isolation", "hotplug", "xfs-inodegc", "hackbench"):
+    of_the_cpus = ("aio-migration", "netperf-stream", "isolation", "hotplug", "hackbench", "rt-app")
+    for plan in (*of_the_cpus, "fan-out", "rt-app-scopes", "xfs-inodegc"):
         cells = target(report, plan)["workqueues"]
         assert {cell["source"] for cell in cells} == {"stats"}, plan
         assert {series["arm"] for cell in cells for series in cell["series"]} == kernels(plan), plan
