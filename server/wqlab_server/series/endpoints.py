@@ -85,8 +85,8 @@ async def list_git_branches(
     "/git/branches/inspection",
     responses=documented(
         503,
-        rules="`url`, `ref` or `base` is not written as one, `url` is of a host that the lab refuses, or the lab does not "
-        "have the tree. A branch that cannot be fetched is a `failure` in the response",
+        rules="`url`, `ref` or `base` is not written as one, `url` is of a host that the lab refuses, or the lab does "
+        "not have the tree. A branch that cannot be fetched is a `failure` in the response",
     ),
 )
 async def inspect_git_branch(
