@@ -56,7 +56,11 @@ function Reading({ of }: { of: BranchReading }) {
       </p>
     );
   if (of.found?.inspection)
-    return <p className={classes.error}>The lab proposes no targets, because the branch has errors. Its fields show them.</p>;
+    return (
+      <p className={classes.error}>
+        The lab proposes no targets, because the branch has errors. Its fields show them.
+      </p>
+    );
   return (
     <div className="stack">
       <p className="muted">Reading the branch… You need not wait for the proposals to submit.</p>
