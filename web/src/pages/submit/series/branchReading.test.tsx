@@ -135,5 +135,5 @@ test("a branch that cannot be read says why beside its fields", async () => {
   lab([{ ...READ, outcome: "failed", inspection: null, failure }]);
   await renderPart(parts);
   expect(await screen.findByText("The branch could not be read: cannot fetch topic. Check it.")).toBeTruthy();
-  expect(screen.getByText(/so it proposes nothing\. The reason is below the branch/)).toBeTruthy();
+  expect(screen.getByText(/so it proposes no targets\. The branch's fields show the reason/)).toBeTruthy();
 });
