@@ -6,6 +6,7 @@
 # REGION_MIB; settings SETTING_SCOPE, SETTING_STRICT and, if the plan has that axis, SETTING_LOCAL.
 
 PROC=${PROC:-/proc}
+AIO_LIMIT=${AIO_LIMIT:-/proc/sys/fs/aio-max-nr}
 NAME=wqlab-crypt
 DEVICE=/dev/mapper/$NAME
 
@@ -38,6 +39,8 @@ size_memory_disk() { # set disk_mib; set scaled to the reason if it is less than
 
 make_crypt_device() { # in setup
 	check_jobs # here already, so that the plan is unsupported without these CPUs
+	# fio's jobs take 64 of 65,536 asynchronous I/Os each, too few for four jobs on each of 256 CPUs.
+	[ ! -w "$AIO_LIMIT" ] || echo 1048576 >"$AIO_LIMIT"
 	scratch=${WQLAB_SCRATCH:-}
 	scratch=${scratch%% *}
 	if [ -n "$scratch" ]; then

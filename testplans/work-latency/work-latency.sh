@@ -72,6 +72,10 @@ find_cpus() { # set `place` to the module's arguments for TARGET; false, with a 
 		record fact "CPUs $TARGET" "issued on CPU $issuer, queued to CPU $cpu"
 		return 0
 	done
+	case $TARGET in *_l3) [ -n "$(l3_of "$issuer")" ] || {
+		record unsupported '*' "target=$TARGET: the kernel reports no L3 cache of CPU $issuer"
+		return 1
+	} ;; esac
 	record unsupported '*' "target=$TARGET: this device has no such CPU, seen from CPU $issuer"
 	return 1
 }

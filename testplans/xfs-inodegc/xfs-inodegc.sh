@@ -59,8 +59,9 @@ fresh_files() { # each job's files in a folder of its own, because unlinking loc
 		job=$((job + 1))
 	done
 	bind=$(job_cpus) || exit 1
+	# fio describes all files of all jobs in 8 pools of shared memory of alloc-size KiB. Those of 16 MiB are too small for 640,000.
 	# shellcheck disable=SC2086  # several arguments, or none
-	set -- --name=storm --directory="$folders" --numjobs="$JOBS" --nrfiles="$files" --openfiles=1 --filesize="$(file_kib)k" \
+	set -- --alloc-size=65536 --name=storm --directory="$folders" --numjobs="$JOBS" --nrfiles="$files" --openfiles=1 --filesize="$(file_kib)k" \
 		--file_service_type=sequential --group_reporting --fallocate=none $bind
 	record fact "files ${SCENARIO:-}" "fio --ioengine=psync --direct=1 --rw=write:${BLOCK_KIB}k --bs=${BLOCK_KIB}k $(echo "$*" | sed "s,$folders,$MOUNT/0:...,")"
 	fio "$@" --ioengine=psync --direct=1 --rw="write:${BLOCK_KIB}k" --bs="${BLOCK_KIB}k" --output="$WORK/created" ||

@@ -95,6 +95,13 @@ def test_device_without_a_cpu_at_the_distance_is_unsupported(tmp_path: Path) -> 
     assert found.facts == {"left": "yes"}
 
 
+def test_device_without_a_reported_l3_is_unsupported_for_that_reason(tmp_path: Path) -> None:
+    system = xeon(tmp_path)
+    (Path(system) / "devices/system/cpu/cpu7/cache/index3/shared_cpu_list").unlink()
+    found = call(NAME, "find_cpus || true", tmp_path, SYS=system, TARGET="same_l3")
+    assert found.unsupported == [("*", "target=same_l3: the kernel reports no L3 cache of CPU 7")]
+
+
 @pytest.mark.parametrize(
     ("kind", "load", "works"), [("percpu", "idle", "30"), ("bh", "loaded", "20"), ("rescuer", "idle", "10")]
 )
