@@ -12,7 +12,7 @@ prepare_load() { # in setup; each measurement with a load reports whether the mo
 	[ -w "$LOAD/start" ] || lack "this kernel has no debugfs (CONFIG_DEBUG_FS)"
 }
 
-start_load() { # DURATION_MS: load all CPUs; returns at the end of the load. Busybox's echo prints the error
+start_load() { # DURATION_MS: load all online CPUs; returns at the end of the load. Busybox's echo prints the error
 	request="workload=$WORKLOAD burn=S duration_ms=$1 cpu=all seed=$SEED"
 	busybox echo "$request" >"$LOAD/start" || fail infrastructure "module cmwq_load refused '$request': $(dmesg | grep cmwq_load | tail -n 1)"
 }

@@ -12,17 +12,14 @@ set -u
 SYS=${SYS:-/sys}
 CPUS=$SYS/devices/system/cpu
 LOAD=${LOAD:-$SYS/kernel/debug/cmwq_load}
+# shellcheck source=../common/beside-works.sh
+. "$(dirname "$0")/beside-works.sh"
 ENOUGH=$WORK/enough # exists when all cycles are done, or a load has lost works
 
 hotpluggable() { # print the numbers of the CPUs that can be switched off
 	for file in "$CPUS"/cpu[0-9]*/online; do
 		[ ! -w "$file" ] || [ "$(cat "$file")" != 1 ] || printf '%s\n' "$file"
 	done | sed 's/.*cpu\([0-9]*\).online$/\1/' | sort -n
-}
-
-start_load() { # DURATION_MS: load all online CPUs; returns at the end of the load. Busybox's echo prints the error
-	request="workload=$WORKLOAD burn=S duration_ms=$1 cpu=all seed=$SEED"
-	busybox echo "$request" >"$LOAD/start" || fail infrastructure "module cmwq_load refused '$request': $(dmesg | grep cmwq_load | tail -n 1)"
 }
 
 setup() {
@@ -194,7 +191,7 @@ back_online() {
 teardown() {
 	: >"$WORK/refusals"
 	[ ! -e "$WORK/cpus" ] || back_online
-	[ ! -d /sys/module/cmwq_load ] || rmmod cmwq_load || fail infrastructure "cannot remove module cmwq_load"
+	remove_load
 }
 
 case ${1:-} in

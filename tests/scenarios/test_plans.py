@@ -184,7 +184,7 @@ def test_messages_wake_their_receivers(lab: Lab, report: dict[str, Any]) -> None
 
 @pytest.mark.parametrize(("plan", "cells"), [("rt-app", 4), ("rt-app-scopes", 2)])
 def test_every_request_is_executed_beside_works(lab: Lab, report: dict[str, Any], plan: str, cells: int) -> None:
-    """A busy emulator may be too slow for the period; a request after a late one has no wakeup."""
+    """On a busy emulator requests may end late. The request after a late one starts without a wakeup."""
     rows = samples(lab, report, plan)
     late, median, longest = (values(rows, name) for name in ("late_share", "wakeup_p50_us", "wakeup_max_us"))
     assert len(late) == cells and all(0 <= share <= 100 for share in late.values()), late

@@ -136,7 +136,7 @@ class BranchInspection(Message):
     url: str
     ref: str
     base: str | None
-    """Base of the request; null: the merge base with the tree."""
+    """Base that the request named. Null if it named none: then the base is the merge base of branch and tree."""
     tree: str
     state: JobState
     progress: str

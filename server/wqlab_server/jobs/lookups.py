@@ -51,7 +51,7 @@ class _Kind:
     """What differs between kinds of lookups."""
 
     names: tuple[str, str]
-    """What users call one and several of them."""
+    """Name for messages, singular and plural."""
     queue: str
     worker_timeout: timedelta
     alternative: str

@@ -81,7 +81,7 @@ def test_requests_that_fail_are_named(tmp_path: Path) -> None:
 
 
 def test_timer_slack_that_the_kernel_does_not_take_is_named(tmp_path: Path) -> None:
-    """No time is this long: the kernel refuses the number."""
+    """The kernel refuses a slack that is larger than any number that it reads."""
     slack = "9" * 30
     found = call(NAME, "nproc() { echo 2; }\n(workload) || :", tmp_path, **{**SIZES, "TIMER_SLACK_NS": slack})
     assert found.failure and found.failure.summary.endswith(f"the kernel does not accept a timer slack of {slack} ns")

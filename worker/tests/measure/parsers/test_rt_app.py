@@ -1,4 +1,4 @@
-"""Parsers rt_app and rt_app_scopes: each value is correct or not measured.
+"""Parsers rt_app and rt_app_scopes: output that is incomplete or contradicts itself gives no figures.
 
 Files in `recorded` are from an emulated device with Linux 6.12.117 on a busy host. The rest is written by hand, as the
 script prints it.
@@ -199,7 +199,7 @@ def test_histograms_have_the_requests_of_the_logs(name: str, text: str, instead:
 @pytest.mark.parametrize(
     ("name", "text", "instead", "reason"),
     [
-        ("rt-app", "executed 400", "executed 0", "the load beside the requests executed no work"),
+        ("rt-app", "executed 400", "executed 0", "the load beside the workload executed no work"),
         ("rt-app", "executed 400", "executed 401", "executed 401 of 400 planned"),
         ("rt-app-scopes", "load_ios\t90", "load_ios\t0", "no I/O while requests were executed"),
         ("rt-app-scopes", '"error": 0', '"error": 5', "fio failed with error 5"),

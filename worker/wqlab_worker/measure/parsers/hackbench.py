@@ -11,7 +11,7 @@ from wqlab_contracts.messages import MeasuredTopology
 from ...linear_patterns import LinearPattern
 from ..collect import Measurement, NotMeasured, Operations, Records, Unsupported, compute_measurement, number
 from .histogram import percentile, read_histogram, total
-from .hotplug import lost, read_loads
+from .hotplug import lost_beside
 
 TRACED = (
     "wakeups_per_1000_messages",
@@ -63,18 +63,9 @@ def read_hackbench(records: Records) -> tuple[int, float]:
     return groups * fds * fds * loops, seconds
 
 
-def _works_lost(records: Records) -> int:
-    if "loads" not in records.frames:
-        return 0
-    loads = read_loads(records.frame("loads"))
-    if not any(load["executed"] for load in loads):
-        raise NotMeasured("the load beside hackbench executed no work")
-    return sum(lost(load) for load in loads)
-
-
 def _traced(records: Records) -> dict[str, float | Unsupported]:
     thousands = read_hackbench(records)[0] / 1000
-    _works_lost(records)
+    lost_beside(records)
     delays = read_histogram(records, "wakeup_us")
     return {
         "wakeups_per_1000_messages": total(delays) / thousands,
@@ -90,6 +81,6 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
     return {
         "context_switches_per_1000_messages": records.value("context_switches") / (messages / 1000),
         "time_s": seconds,
-        "works_lost": _works_lost(records),
+        "works_lost": lost_beside(records),
         "cpu_utilisation": records.value("cpu_utilisation"),
     }

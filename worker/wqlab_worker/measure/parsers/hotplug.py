@@ -79,6 +79,19 @@ def lost(load: Load) -> int:
     return load["planned"] - load["executed"] + load["refused"]
 
 
+def lost_beside(records: Records) -> int:
+    """Return the number of works that were lost by the loads beside another workload; 0 if there was no load.
+
+    Raises NotMeasured if the loads executed no work.
+    """
+    if "loads" not in records.frames:
+        return 0
+    loads = read_loads(records.frame("loads"))
+    if not any(load["executed"] for load in loads):
+        raise NotMeasured("the load beside the workload executed no work")
+    return sum(lost(load) for load in loads)
+
+
 def _times(lines: Sequence[str]) -> dict[str, float | Unsupported]:
     """Return mean and longest time of unbinding and rebinding a CPU's workers. Raises NotMeasured for a bad line."""
     times: dict[str, list[int]] = {"unbind": [], "rebind": []}

@@ -14,7 +14,7 @@ from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, NotMeasured, Operations, Records, Unsupported, compute_measurement, count
 from .histogram import percentile, read_histogram, total
-from .hotplug import lost, read_loads
+from .hotplug import lost_beside
 
 TRACED = (
     "migrations_per_1000_requests",
@@ -33,7 +33,7 @@ REQUESTS = (
     "context_switches_per_1000_requests",
     "cpu_utilisation",
 )
-"""Metrics of an untraced repetition that do not depend on what runs beside the requests."""
+"""Metrics of untraced repetitions that the plans rt-app and rt-app-scopes share."""
 UNTRACED = (*REQUESTS, "works_lost")
 
 
@@ -47,7 +47,7 @@ def operations(records: Records) -> dict[str, Operations]:
 
 
 def read_requests(records: Records) -> tuple[int, int]:
-    """Return the number of requests, and of those that ended after their period.
+    """Return the number of requests, and how many of them ended after their period.
 
     Raises NotMeasured unless each thread's log has as many requests as rt-app was told to execute.
     """
@@ -86,7 +86,7 @@ def _requested(records: Records) -> dict[int, int]:
 
 
 def request_metrics(records: Records) -> dict[str, float | Unsupported]:
-    """Return the metrics in REQUESTS, without those of wakeups if there was none. Raises NotMeasured."""
+    """Return the metrics in REQUESTS; without those of wakeups if no thread was woken. Raises NotMeasured."""
     requests, late = read_requests(records)
     wakeups, runs = read_histogram(records, "wakeup_latency_us"), read_histogram(records, "run_us")
     if total(runs) != requests or total(wakeups) > requests - late:
@@ -117,19 +117,10 @@ def scheduling_metrics(records: Records) -> dict[str, float | Unsupported]:
     }
 
 
-def _works_lost(records: Records) -> int:
-    if "loads" not in records.frames:
-        return 0
-    loads = read_loads(records.frame("loads"))
-    if not any(load["executed"] for load in loads):
-        raise NotMeasured("the load beside the requests executed no work")
-    return sum(lost(load) for load in loads)
-
-
 def _traced(records: Records) -> dict[str, float | Unsupported]:
-    _works_lost(records)
+    lost_beside(records)
     return scheduling_metrics(records)
 
 
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
-    return {**request_metrics(records), "works_lost": _works_lost(records)}
+    return {**request_metrics(records), "works_lost": lost_beside(records)}

@@ -1,4 +1,4 @@
-"""Parser of plan rt-app-scopes: the metrics of plan rt-app for requests beside fio on dm-crypt, and what fio did.
+"""Parser of plan rt-app-scopes: the metrics of plan rt-app, fio's I/Os per second, and where dm-crypt's works ran.
 
 Frames as in parser rt_app; instead of `loads`, `fio` has fio's result and, in traced repetitions, `pairs` has the works
 of kcryptd by the CPUs that queued and started them.
