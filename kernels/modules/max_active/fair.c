@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Several workqueues whose works execute in one worker pool. All works are issued
- * on one CPU, by a work that is not preempted, and are busy for burn_us.
+ * on one CPU, by a work that is not preempted. Each is busy until all of them are
+ * issued, and then for burn_us: otherwise the first ones would end meanwhile where a
+ * pool has many CPUs, and workqueues that are issued later would seem to starve.
  *
  * shape=fair: one workqueue has `works` works at once. Each of the others has one
  * work at a time, `polite` times: a work queues the next one when it ends. The works
@@ -23,8 +25,11 @@
 
 static void burn(const struct active_run *run)
 {
-	u64 until = ktime_get_ns() + (u64)run->request.burn_us * NSEC_PER_USEC;
+	u64 until;
 
+	while (!READ_ONCE(run->issued) && !READ_ONCE(run->aborted))
+		cpu_relax();
+	until = ktime_get_ns() + (u64)run->request.burn_us * NSEC_PER_USEC;
 	while (ktime_get_ns() < until && !READ_ONCE(run->aborted))
 		cpu_relax();
 }
@@ -120,6 +125,7 @@ static void issue_fair(struct item *item)
 	issue_queue(item->run, 0, item->cpu, greedy_body);
 	for (queue = 1; queue < item->run->nr_queues; queue++)
 		queue_polite(item->run, group_of(item->run, 0, queue), item->cpu, 0);
+	WRITE_ONCE(item->run->issued, true);
 	preempt_enable();
 }
 
@@ -130,6 +136,7 @@ static void issue_shares(struct item *item)
 	preempt_disable();
 	for (queue = 0; queue < item->run->nr_queues; queue++)
 		issue_queue(item->run, queue, item->cpu, share_body);
+	WRITE_ONCE(item->run->issued, true);
 	preempt_enable();
 }
 

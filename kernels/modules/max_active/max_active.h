@@ -133,6 +133,7 @@ struct active_run {
 	unsigned int greedy;	/* works of the greedy workqueue that started */
 	unsigned int done[MAX_QUEUES];	/* works of shape=shares */
 	bool one_is_done;
+	bool issued;		/* all works that shape=fair and shape=shares begin with are queued */
 	bool stepping, draining, aborted;
 	wait_queue_head_t changed;
 	struct item *items;

@@ -162,11 +162,16 @@ def _delays(shape: str, result: Result) -> dict[str, float | Unsupported]:
 def _fairness(fair: Result, shares: Result | None) -> dict[str, float | Unsupported]:
     if shares is None:
         raise NotMeasured("the command has no request of shape shares")
-    if fair["lost"] or shares["lost"] or not fair["polite"]:
+    if fair["lost"] or shares["lost"]:
         unfinished = Unsupported("not all works were executed", NotMeasuredCause.UNRELIABLE)
         return dict.fromkeys(("overtaken_max", "overtaken_mean", "least_served_share"), unfinished)
+    share = 100 * shares["least_served"] / shares["works"]
+    if not fair["polite"]:
+        reason = f"all {fair['works']} works of the greedy workqueue had started before another one was queued"
+        no_wait = Unsupported(reason, NotMeasuredCause.LACKING)
+        return {"overtaken_max": no_wait, "overtaken_mean": no_wait, "least_served_share": share}
     return {
         "overtaken_max": fair["overtaken_max"],
         "overtaken_mean": fair["overtaken"] / fair["polite"],
-        "least_served_share": 100 * shares["least_served"] / shares["works"],
+        "least_served_share": share,
     }
