@@ -89,21 +89,27 @@ in_use() { # KNOB VALUE: print VALUE if the kernel uses it now, else the value i
 
 # --- the file system ---
 
+size_file() { # MIB WHAT: set file_mib to what the plan asks for, or to MIB if WHAT permits no more
+	file_mib=$FILE_MIB scaled=
+	[ "$file_mib" -le "$1" ] || file_mib=$1 scaled=" (scaled to $2; the plan asks for $FILE_MIB)"
+	[ "$file_mib" -ge 4 ] || fail infrastructure "$2 is not enough for a file of 4 MiB on XFS"
+	record fact file_mib "$file_mib$scaled"
+}
+
 setup() {
 	need fio mkfs.xfs
 	grep -qw xfs /proc/filesystems || lack "this kernel has no XFS (CONFIG_XFS_FS)"
 	keep_knobs
 	scratch=${WQLAB_SCRATCH:-}
 	scratch=${scratch%% *}
-	file_mib=$FILE_MIB
 	if [ -n "$scratch" ]; then
 		[ -b "$scratch" ] || fail infrastructure "scratch device $scratch does not exist"
 		! grep -q "^$(readlink -f "$scratch")[0-9p]* " /proc/mounts || fail infrastructure "scratch device $scratch is in use"
 		record fact disk "$scratch"
+		# XFS needs a quarter and 512 MiB at most for its log and metadata.
+		size_file $(($(blockdev --getsize64 "$scratch") / 1048576 * 3 / 4 - 512)) "the size of $scratch"
 	else
-		budget=$(($(memory_available_mib) / 2 - 64)) # mkfs.xfs writes a log of 64 MiB
-		[ "$file_mib" -le "$budget" ] || file_mib=$budget
-		[ "$file_mib" -ge 4 ] || fail infrastructure "not enough memory for a file of 4 MiB on a memory disk"
+		size_file $(($(memory_available_mib) / 2 - 64)) "this device's memory" # mkfs.xfs writes a log of 64 MiB
 		# A disk that completes within submission would leave no completion work: the submitter would do it.
 		node=$(disk_node 0) || exit 1
 		disk_mib=$((file_mib * 5 / 4 + 512))
@@ -112,7 +118,6 @@ setup() {
 		[ -z "$node" ] || fill_on_node "$scratch" "$node" "$disk_mib"
 		record fact disk "null_blk memory_backed, $(nproc) queues, completed by a timer${node:+, prewritten on node $node}"
 	fi
-	record fact file_mib "$file_mib$([ "$file_mib" = "$FILE_MIB" ] || echo " (scaled to this device's memory; the plan asks for $FILE_MIB)")"
 	echo "$scratch" >"$WORK/disk"
 	echo "$file_mib" >"$WORK/file_mib"
 	fresh_file_system

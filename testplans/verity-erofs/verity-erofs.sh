@@ -251,7 +251,7 @@ regions() { # READS: set jobs, the number of readers, each, what one reads, regi
 		distance_k=$STRIDE_K pages=$(($(cat "$WORK/data_mib") * 1024 / STRIDE_K))
 	fi
 	fit=$((pages / jobs)) each=$(($1 / jobs))
-	[ "$each" -ge 1 ] || each=1
+	[ "$each" -ge "$READS_EACH" ] || each=$READS_EACH
 	[ "$each" -le "$fit" ] || each=$fit
 	region_k=$((fit * distance_k))
 	[ "$each" -ge 1 ] && return 0

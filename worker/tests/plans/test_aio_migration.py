@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from wqlab_contracts.enums import ErrorKind
 from wqlab_worker.measure.collect import Unsupported
 from wqlab_worker.measure.parsers.aio_migration import stay_metrics
 from wqlab_worker.measure.parsers.histogram import read_histogram
@@ -86,6 +87,20 @@ def test_kernel_without_tracing_still_has_the_setting(tmp_path: Path) -> None:
     found = call(NAME, f"{stand_ins}measure", tmp_path, **environment)
     assert found.unsupported == [("traced", "this kernel has no event sched_migrate_task")]
     assert found.settings == found.settings_after == {"granularity": "default", "base_slice": "4ms"}
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"), [(6000, "5120"), (1000, "1000 (scaled to the size of /dev/sda; the plan asks for 5120)")]
+)
+def test_file_is_scaled_to_the_disk(tmp_path: Path, budget: int, expected: str) -> None:
+    found = call(NAME, f'size_file {budget} "the size of /dev/sda"', tmp_path, FILE_MIB="5120")
+    assert found.facts["file_mib"] == expected
+
+
+def test_disk_without_room_for_a_file_is_named(tmp_path: Path) -> None:
+    found = call(NAME, '(size_file -412 "the size of /dev/sda") || :', tmp_path, FILE_MIB="5120")
+    assert found.failure is not None and found.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert found.failure.summary == "the size of /dev/sda is not enough for a file of 4 MiB on XFS"
 
 
 MIGRATIONS = """\

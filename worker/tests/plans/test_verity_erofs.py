@@ -116,12 +116,20 @@ def test_readers_share_the_reads(tmp_path: Path, target: str, readers: str, read
         f"nproc() {{ echo 4; }}\necho 2077 >$WORK/blocks\necho 16 >$WORK/data_mib\nregions {reads}\n"
         'record fact readers "$jobs $each $region_k"'
     )
-    assert call(NAME, command, tmp_path, TARGET=target, READERS=readers).facts["readers"] == expected
+    found = call(NAME, command, tmp_path, TARGET=target, READERS=readers, READS_EACH="1")
+    assert found.facts["readers"] == expected
+
+
+@pytest.mark.parametrize(("blocks", "expected"), [(65536, "256"), (640, "40")])
+def test_many_readers_read_enough_for_a_percentile(tmp_path: Path, blocks: int, expected: str) -> None:
+    command = f'nproc() {{ echo 4; }}\necho {blocks} >$WORK/blocks\nregions 512\nrecord fact each "$each"'
+    found = call(NAME, command, tmp_path, TARGET="verity", READERS="fourfold", READS_EACH="256")
+    assert found.facts["each"] == expected
 
 
 def test_more_readers_than_pages_are_unsupported(tmp_path: Path) -> None:
     command = "nproc() { echo 4; }\necho 15 >$WORK/blocks\nregions 512 || record fact status $?"
-    found = call(NAME, command, tmp_path, TARGET="verity", READERS="fourfold")
+    found = call(NAME, command, tmp_path, TARGET="verity", READERS="fourfold", READS_EACH="1")
     assert found.unsupported == [("*", "15 pages are too few for 16 readers")]
     assert found.facts == {"status": "1"}
 

@@ -120,6 +120,15 @@ def test_works_of_both_requests_are_lost() -> None:
     assert {reason for name, reason in found.unsupported if name == "overtaken_mean"} == {"not all works were executed"}
 
 
+def test_works_that_nothing_could_overtake_are_no_measure_of_fairness() -> None:
+    """As on a pool that starts all greedy works while they are queued; the shares are measured nevertheless."""
+    found = measure(with_counts(FAIR, polite=0, overtaken=0, overtaken_max=0))
+    reasons = {str(name): str(reason) for name, reason in found.unsupported}
+    why = "all 200 works of the greedy workqueue had started before another one was queued"
+    assert {reasons[name] for name in ("overtaken_max", "overtaken_mean")} == {why}
+    assert found.values["least_served_share"] > 80
+
+
 def test_limit_that_is_not_reached_gives_no_delay() -> None:
     """As with 300 works and the default of 1024 of newer kernels."""
     counts = {"wanted": 600, "peak": 600, "slots": 0, "delays": 0, "delays_ns": 0, "waiting_us": 0, "full_us": 0}
