@@ -82,6 +82,13 @@ nodes() { # print the numbers of the NUMA nodes that have CPUs
 	done | grep . || echo 0
 }
 
+last_level() { # CPU: print the CPUs that share its last-level cache, or its package if no cache is known
+	for file in cache/index3/shared_cpu_list cache/index2/shared_cpu_list topology/package_cpus_list; do
+		cat "${SYS:-/sys}/devices/system/cpu/cpu$1/$file" 2>/dev/null && return 0
+	done
+	cat "${SYS:-/sys}/devices/system/cpu/online"
+}
+
 disk_node() { # NUMBER: print the node of a plan's memory disk of this number, from DISK_NODES: a node, or `spread`; nothing if it is `any`
 	case ${DISK_NODES:-any} in
 	any) ;;

@@ -50,12 +50,6 @@ setup() {
 	serve in_namespace
 }
 
-last_level() { # CPU: print the CPUs that share its last-level cache, or its package if no cache is known
-	cpu=$SYS/devices/system/cpu/cpu$1
-	cat "$cpu/cache/index3/shared_cpu_list" 2>/dev/null || cat "$cpu/cache/index2/shared_cpu_list" 2>/dev/null ||
-		cat "$cpu/topology/package_cpus_list" 2>/dev/null || cat "$SYS/devices/system/cpu/online"
-}
-
 is_in() { # CPU LIST
 	listed "$2" | grep -qx "$1"
 }

@@ -41,8 +41,6 @@ setup() {
 
 # --- where works are issued and executed ------------------------------------------------------------------------------
 
-l3_of() { cat "$SYS/devices/system/cpu/cpu$1/cache/index3/shared_cpu_list" 2>/dev/null; } # CPU: print the CPUs of its L3
-
 node_of() { # CPU: print its NUMA node
 	for node in $(nodes); do
 		! listed "$(node_cpus "$node")" | grep -qx "$1" || { echo "$node" && return; }
@@ -50,14 +48,12 @@ node_of() { # CPU: print its NUMA node
 	echo 0
 }
 
-distance() { # CPU CPU: print same_cpu, same_core, same_l3, other_l3 (of one node) or other_node; unknown if no L3 is reported
+distance() { # CPU CPU: print same_cpu, same_core, same_l3, other_l3 (of one node) or other_node; an L3 is the last-level cache
 	[ "$1" != "$2" ] || { echo same_cpu && return; }
 	! listed "$(cat "$SYS/devices/system/cpu/cpu$1/topology/thread_siblings_list" 2>/dev/null)" | grep -qx "$2" ||
 		{ echo same_core && return; }
 	[ "$(node_of "$1")" = "$(node_of "$2")" ] || { echo other_node && return; }
-	l3=$(l3_of "$1")
-	[ -n "$l3" ] || { echo unknown && return; }
-	if listed "$l3" | grep -qx "$2"; then echo same_l3; else echo other_l3; fi
+	if listed "$(last_level "$1")" | grep -qx "$2"; then echo same_l3; else echo other_l3; fi
 }
 
 find_cpus() { # set `place` to the module's arguments for TARGET; false, with a record, if this device has no such CPUs
@@ -72,11 +68,7 @@ find_cpus() { # set `place` to the module's arguments for TARGET; false, with a 
 		record fact "CPUs $TARGET" "issued on CPU $issuer, queued to CPU $cpu"
 		return 0
 	done
-	case $TARGET in *_l3) [ -n "$(l3_of "$issuer")" ] || {
-		record unsupported '*' "target=$TARGET: the kernel reports no L3 cache of CPU $issuer"
-		return 1
-	} ;; esac
-	record unsupported '*' "target=$TARGET: this device has no such CPU, seen from CPU $issuer"
+	record unsupported '*' "target=$TARGET: this device has no such CPU, seen from CPU $issuer, whose last-level cache is that of CPUs $(last_level "$issuer")"
 	return 1
 }
 

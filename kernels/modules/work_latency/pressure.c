@@ -27,7 +27,7 @@
 
 #include "work_latency.h"
 
-/* The longest time for which memory is held. */
+/* The longest time for which memory is held, once all of it is taken. */
 #define PRESSURE_MS	20000
 /* More workers than caches of tasks and stacks have room for. */
 #define NR_BLOCKERS	256
@@ -96,7 +96,7 @@ static void return_memory(void)
 static int out_of_memory_notice(struct notifier_block *block,
 				unsigned long unused, void *freed)
 {
-	long left = deadline - jiffies;
+	long left = READ_ONCE(deadline) - jiffies;
 
 	if (left > 0 && !strcmp(current->comm, "kthreadd")) {
 		WRITE_ONCE(kthreadd_is_stuck, true);
@@ -133,12 +133,14 @@ int pressure_begin(unsigned int cpu)
 	nr_queued = 0;
 	WRITE_ONCE(released, false);
 	WRITE_ONCE(kthreadd_is_stuck, false);
-	deadline = jiffies + msecs_to_jiffies(PRESSURE_MS);
+	WRITE_ONCE(deadline, jiffies + msecs_to_jiffies(PRESSURE_MS));
 	error = register_oom_notifier(&oom_notifier);
 	if (error)
 		return error;
 	registered = true;
 	take_memory();
+	/* To take and clear hundreds of GiB can last longer than the pressure may. */
+	WRITE_ONCE(deadline, jiffies + msecs_to_jiffies(PRESSURE_MS));
 	while (nr_queued < NR_BLOCKERS) {
 		struct blocker *blocker = &blockers[nr_queued++];
 

@@ -91,15 +91,23 @@ def test_works_are_queued_to_a_cpu_at_the_requested_distance(tmp_path: Path, tar
 
 def test_device_without_a_cpu_at_the_distance_is_unsupported(tmp_path: Path) -> None:
     found = call(NAME, "find_cpus || record fact left yes", tmp_path, SYS=xeon(tmp_path), TARGET="same_l3")
-    assert found.unsupported == [("*", "target=same_l3: this device has no such CPU, seen from CPU 7")]
+    reason = "target=same_l3: this device has no such CPU, seen from CPU 7, whose last-level cache is that of CPUs 3,7"
+    assert found.unsupported == [("*", reason)]
     assert found.facts == {"left": "yes"}
 
 
-def test_device_without_a_reported_l3_is_unsupported_for_that_reason(tmp_path: Path) -> None:
-    system = xeon(tmp_path)
-    (Path(system) / "devices/system/cpu/cpu7/cache/index3/shared_cpu_list").unlink()
-    found = call(NAME, "find_cpus || true", tmp_path, SYS=system, TARGET="same_l3")
-    assert found.unsupported == [("*", "target=same_l3: the kernel reports no L3 cache of CPU 7")]
+@pytest.mark.parametrize(("target", "place"), [("same_l3", "cpu=7 target=2"), ("other_l3", "cpu=7 target=0")])
+def test_device_without_l3_has_its_l2_as_last_level(tmp_path: Path, target: str, place: str) -> None:
+    """As a big.LITTLE device, whose clusters share an L2 cache."""
+    system = tmp_path / "sys"
+    files = {"devices/system/cpu/online": "0-7"}
+    files |= {
+        f"devices/system/cpu/cpu{cpu}/cache/index2/shared_cpu_list": "0-1,4-5" if cpu % 4 < 2 else "2-3,6-7"
+        for cpu in range(8)
+    }
+    write(system, files)
+    found = call(NAME, 'find_cpus && record fact place "$place"', tmp_path, SYS=str(system), TARGET=target)
+    assert (found.facts["place"], found.unsupported) == (place, [])
 
 
 @pytest.mark.parametrize(
