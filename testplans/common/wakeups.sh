@@ -11,7 +11,9 @@ DELAY='wqlab_delay u64 us'
 # One of the tasks is the one that is woken: events of other programs and kernel threads are not counted.
 WAKING="hist:keys=pid:since=common_timestamp.usecs:size=16384 if comm $TASKS"
 SWITCH='hist:keys=next_pid:waited=common_timestamp.usecs-$since:size=16384:onmatch(sched.sched_waking).wqlab_delay($waited) if next_comm '"$TASKS"
-DELAYED='hist:keys=us:size=32768'
+# An entry for each number of microseconds; with more runnable tasks there are more numbers. 131072 is the kernel's maximum.
+[ "$(nproc)" -le 32 ] && DELAYS=32768 || DELAYS=131072
+DELAYED="hist:keys=us:size=$DELAYS"
 MOVED="hist:keys=comm:size=1024 if comm $TASKS"
 
 trigger() { # SYSTEM/EVENT TRIGGER: true if the kernel accepted it
