@@ -107,7 +107,7 @@ setup() {
 		! grep -q "^$(readlink -f "$scratch")[0-9p]* " /proc/mounts || fail infrastructure "scratch device $scratch is in use"
 		record fact disk "$scratch"
 		# XFS needs a quarter and 512 MiB at most for its log and metadata.
-		size_file $(($(blockdev --getsize64 "$scratch") / 1048576 * 3 / 4 - 512)) "the size of $scratch"
+		size_file $(($(blockdev --getsize64 "$scratch") * 3 / 4 / 1048576 - 512)) "the size of $scratch"
 	else
 		size_file $(($(memory_available_mib) / 2 - 64)) "this device's memory" # mkfs.xfs writes a log of 64 MiB
 		# A disk that completes within submission would leave no completion work: the submitter would do it.
