@@ -88,12 +88,14 @@ def cards(machine: RehearsalMachine) -> tuple[Card, ...]:
 
 def _model(card: Card) -> str:
     """Return the card's model, or its replacement if this QEMU lacks it: igb is new in QEMU 8.0."""
-    return card.model if not card.instead or f'name "{card.model}"' in _device_list() else card.instead
+    return card.model if not card.instead or _has_device(card.model) else card.instead
 
 
 @functools.cache
-def _device_list() -> str:
-    return tool.output([*qemu_program.words("x86_64"), "-device", "help"], QemuError)
+def _has_device(model: str) -> bool:
+    # The list of all devices would load every module, also those that another version has installed; QEMU then aborts.
+    options = tool.output([*qemu_program.words("x86_64"), "-device", f"{model},help"], QemuError)
+    return options.startswith(f"{model} options:")
 
 
 def socket(folder: Path, card: int) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 from wqlab_bench import qemu
 from wqlab_bench.rehearsal import prepare, qemu_command
-from wqlab_bench.rehearsal.machines import MACHINES
+from wqlab_bench.rehearsal.machines import MACHINES, Card
 
 ROOT = Path(__file__).parents[4]
 
@@ -86,6 +86,15 @@ def test_a_machine_without_serial_port_starts_from_its_disk(settings: prepare.Se
     start = (folder / "power-on").read_text()
     assert "-serial" not in start
     assert start.count("bootindex=0") == 1
+
+
+@pytest.mark.parametrize(("model", "chosen"), [("no-such-card", "e1000"), ("e1000e", "e1000e")])
+def test_card_that_this_qemu_lacks_is_replaced(settings: prepare.Settings, model: str, chosen: str) -> None:
+    settings.folder.mkdir()
+    device_type = prepare.write_data(["ryzen"], settings)["ryzen"]
+    machine = replace(MACHINES["ryzen"], cards=(Card(model, "52:54:00:39:00:01", instead="e1000"),))
+    command = qemu_command.command(machine, device_type, settings.folder, "tcg", [])
+    assert f"{chosen},netdev=net0,mac=52:54:00:39:00:01,bootindex=0" in command
 
 
 def test_an_unknown_machine_is_refused(settings: prepare.Settings) -> None:
