@@ -207,11 +207,11 @@ def test_values_of_a_description_reach_commands_unchanged_in_meaning() -> None:
 NETCONSOLE = "+6665@192.0.2.11/eth0,6666@192.0.2.1/"
 OTHERS = f"""\
 name,device_type,arch,power,bmc,bmc_port,bmc_user,bmc_password_file,bmc_certificate,bmc_system,servo_port,console_host,\
-console_port,console_device,netconsole,ssh_host,sockets,l3_per_socket,cores_per_l3
-quiet-1,quiet,,redfish,bmc-1,8443,lab,/etc/wqlab/redfish,/etc/wqlab/bmc.pem,blade.3,,console-1,7001,,"{NETCONSOLE}",\
+console_port,console_protocol,console_device,netconsole,ssh_host,sockets,l3_per_socket,cores_per_l3
+quiet-1,quiet,,redfish,bmc-1,8443,lab,/etc/wqlab/redfish,/etc/wqlab/bmc.pem,blade.3,,console-1,7001,,,"{NETCONSOLE}",\
 192.0.2.11,1,4,4
-quiet-2,quiet,,redfish,bmc-2,,lab,/etc/wqlab/redfish,,,,console-1,7002,,"{NETCONSOLE}",192.0.2.12,,,
-book-1,book,arm64,debug_cable,,,,,,,9997,console-1,7003,ttyMSM0,,book-1,1,1,8
+quiet-2,quiet,,redfish,bmc-2,,lab,/etc/wqlab/redfish,,,,console-1,7002,,,"{NETCONSOLE}",192.0.2.12,,,
+book-1,book,arm64,debug_cable,,,,,,,9997,console-1,7003,rfc2217,ttyMSM0,,book-1,1,1,8
 """
 
 
@@ -232,7 +232,9 @@ def test_redfish_netconsole_and_debug_cable(folders: files.Folders) -> None:
     assert book.power is not None
     assert book.power.turn_off == "dut-control --port 9997 power_state:off"
     assert (book.netconsole, loaded["book"].arch) == (None, "arm64")
-    assert "NetworkPowerPort" not in (folders.exporters / "book-1.yaml").read_text()
+    exporters = {name: (folders.exporters / f"{name}.yaml").read_text() for name in ("book-1", "quiet-1")}
+    assert "NetworkPowerPort" not in exporters["book-1"]
+    assert "protocol: rfc2217" in exporters["book-1"] and "protocol: raw" in exporters["quiet-1"]
 
 
 @pytest.mark.parametrize(
@@ -244,6 +246,8 @@ def test_redfish_netconsole_and_debug_cable(folders: files.Folders) -> None:
         (NETCONSOLE, "+6665@x", "netconsole: '+6665@x': write it as +6665@192.0.2.11/eth0,"),
         ("blade.3", "$(id)", "bmc_system: '$(id)': write the name of a system"),
         (",9997,", ",0,", "servo_port: '0': "),
+        (",rfc2217,", ",ssh,", "console_protocol: 'ssh': "),
+        (",7001,,", ",7001,rfc2217,", "wqlab-netconsole offers a raw port: leave out the console's protocol"),
     ],
 )
 def test_mistakes_about_other_switches_name_their_column(before: str, after: str, said: str) -> None:

@@ -52,7 +52,8 @@ def machine(request: pytest.FixtureRequest) -> Iterator[tuple[str, Lab]]:
     try:
         with one_start_at_a_time():
             start(lab, paths, [request.param], pages=False)
-        environment = {**os.environ, "NO_COLOR": "1", "WQLAB_URL": own.url, "WQLAB_TOKEN": own.token("admin")}
+        programs = f"{own.data.parent / 'bin'}:{os.environ['PATH']}"  # dut-control's stand-in, as for the lab's programs
+        environment = {**os.environ, "PATH": programs, "NO_COLOR": "1", "WQLAB_URL": own.url, "WQLAB_TOKEN": own.token("admin")}
         yield request.param, Lab(environment, own.data, "")
     finally:
         patch.undo()
@@ -266,9 +267,27 @@ def cells_of_ssh_only(known: Mapping[str, str]) -> dict[str, str]:
     }  # fmt: skip
 
 
+def cells_of_ryzen(known: Mapping[str, str]) -> dict[str, str]:
+    own = {key.removeprefix("RYZEN_BOX_1_"): value for key, value in known.items()}
+    host, _, port = own["PDU"].partition(":")
+    return common_cells(known, "RYZEN_BOX_1") | {
+        "power": "pdu", "pdu_model": "apc", "pdu": host, "pdu_port": port, "pdu_outlet": "3",
+        "console_protocol": "rfc2217",
+    }  # fmt: skip
+
+
+def cells_of_chromebook(known: Mapping[str, str]) -> dict[str, str]:
+    own = {key.removeprefix("CHROMEBOOK_MT8183_1_"): value for key, value in known.items()}
+    return common_cells(known, "CHROMEBOOK_MT8183_1") | {
+        "power": "debug_cable", "servo_port": own["SERVOD_PORT"], "arch": "arm64", "console_device": "ttyAMA0",
+    }  # fmt: skip
+
+
 CELLS: Mapping[str, Callable[[Mapping[str, str]], dict[str, str]]] = {
     "xeon": cells_of_xeon,
     "ssh-only": cells_of_ssh_only,
+    "ryzen": cells_of_ryzen,
+    "chromebook": cells_of_chromebook,
 }
 """Machine -> what a person would type about it, from the rehearsal's addresses."""
 
@@ -277,8 +296,6 @@ CELLS: Mapping[str, Callable[[Mapping[str, str]], dict[str, str]]] = {
 def test_the_wizard_tries_each_step(machine: tuple[str, Lab], tmp_path: Path) -> None:
     """The machine is tried by its addresses alone, as if it were new; no run uses it meanwhile."""
     name, lab = machine
-    if name not in CELLS:
-        pytest.skip("its console is RFC 2217, and the command describes raw TCP")
     device, _ = DEVICES[name]
     lab.wqlab("devices", "quarantine", device, "--reason", "is tried as a new machine")
     known, _ = read_addresses(lab.data / "device-types")

@@ -167,6 +167,13 @@ class Address(Strict):
     port: Port
 
 
+class Console(Address):
+    """TCP port of a console server."""
+
+    protocol: Literal["raw", "rfc2217"] = "raw"
+    """`rfc2217` lets labgrid set the serial port's speed; ser2net calls it `telnet(rfc2217)`."""
+
+
 class NewBoot(Strict):
     """How the machine boots; the fields of a device type's `boot` that differ between machines."""
 
@@ -198,7 +205,7 @@ class NewDevice(Strict):
     topology: Topology | None = None
     """CPU topology; None: that of the existing device type, or as the golden system measures it."""
     power: Power
-    console: Address
+    console: Console
     """TCP port at which a console server offers the serial console, or wqlab-netconsole the kernel's log."""
     netconsole: (
         Annotated[
@@ -225,6 +232,12 @@ class NewDevice(Strict):
         """Return the beginning of the names of its addresses: `XEON_8380_1` for xeon-8380-1."""
         words = re.sub(r"[^A-Z0-9]+", "_", self.name.upper()).strip("_")
         return words if words[:1].isalpha() else f"D_{words}"
+
+    @model_validator(mode="after")
+    def _check_console(self) -> Self:
+        if self.netconsole is not None and self.console.protocol != "raw":
+            raise ValueError("wqlab-netconsole offers a raw port: leave out the console's protocol")
+        return self
 
     @model_validator(mode="before")
     @classmethod

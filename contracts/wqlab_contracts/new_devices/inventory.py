@@ -45,6 +45,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "servo_port": ("power", "port"),
     "console_host": ("console", "host"),
     "console_port": ("console", "port"),
+    "console_protocol": ("console", "protocol"),
     "netconsole": ("netconsole",),
     "console_device": ("boot", "console_device"),
     "console_speed": ("boot", "console_speed"),

@@ -55,6 +55,7 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question("console_host", "Address of the console server, or of the host of wqlab-netconsole"),
     Question("console_port", "TCP port of this machine's console"),
+    Question("console_protocol", "Its protocol: raw, or rfc2217 (ser2net: telnet(rfc2217))", "raw", serial=True),
     Question("console_device", "Console in the kernel", "ttyS0", serial=True),
     Question("console_speed", "Console's speed", "115200", serial=True),
     Question("ssh_host", "Address of the golden system"),

@@ -159,7 +159,7 @@ def exporter_text(device: NewDevice) -> str:
   NetworkSerialPort:
     host: "{env("CONSOLE_HOST")}"
     port: {env("CONSOLE_PORT")}
-    protocol: raw
+    protocol: {device.console.protocol}
     speed: {device.boot.console_speed}
 {power}\
   NetworkService:

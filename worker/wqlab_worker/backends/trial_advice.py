@@ -97,6 +97,8 @@ def console_port(device: NewDevice, said: str) -> str:
         return f"wqlab-netconsole does not listen at {host}:{port}: start it there with `--tcp`, or correct the port."
     if "refused" in said:
         return f"No console server listens at {host}:{port}: start ser2net or conserver there, or correct the port."
+    if "RFC2217" in said:
+        return f"{host}:{port} does not speak RFC 2217: choose `raw`, or use ser2net's accepter `telnet(rfc2217),tcp,{port}`."
     if "not known" in said or "resolve" in said or "resolution" in said:
         return f"{host} is no known name: correct it, or give an address."
     return f"Check that the lab's host reaches {host}:{port}: address, firewall, and the console server."

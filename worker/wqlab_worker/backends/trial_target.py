@@ -33,7 +33,8 @@ def make_resources(target: Target, device: NewDevice) -> CommandPowerDriver | Ne
     console, ssh, power = device.console, device.ssh, device.power
     target_factory.make_resource(
         target, "NetworkSerialPort", None,
-        {"host": console.host, "port": console.port, "protocol": "raw", "speed": device.boot.console_speed},
+        {"host": console.host, "port": console.port, "protocol": console.protocol,
+         "speed": device.boot.console_speed},
     )  # fmt: skip
     target_factory.make_resource(
         target, "NetworkService", None, {"address": ssh.host, "port": ssh.port, "username": "root"}

@@ -3725,6 +3725,22 @@ export interface components {
             where: string;
         };
         /**
+         * Console
+         * @description TCP port of a console server.
+         */
+        Console: {
+            /** Host */
+            host: string;
+            /** Port */
+            port: number;
+            /**
+             * Protocol
+             * @default raw
+             * @enum {string}
+             */
+            protocol?: "raw" | "rfc2217";
+        };
+        /**
          * CoverLetter
          * @description Cover letter of a series.
          */
@@ -5797,7 +5813,7 @@ export interface components {
              *     }
              */
             boot?: components["schemas"]["NewBoot"];
-            console: components["schemas"]["Address"];
+            console: components["schemas"]["Console"];
             /** Device Type */
             device_type: string;
             /**

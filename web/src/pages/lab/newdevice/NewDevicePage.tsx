@@ -10,7 +10,7 @@ import { Autocomplete, Button, Checkbox, NativeSelect, TextInput } from "@/kit";
 import { EmptyState } from "@/parts/EmptyState";
 import { FormError } from "@/parts/FormError";
 import { Page } from "@/parts/Page";
-import { type Draft, draftOf, EMPTY, requestOf, SPEEDS } from "./draft";
+import { type Draft, draftOf, EMPTY, PROTOCOLS, requestOf, SPEEDS } from "./draft";
 import classes from "./NewDevice.module.css";
 import { KINDS, kindOf, Switch } from "./Switch";
 import { TrialView } from "./TrialView";
@@ -136,6 +136,13 @@ function Form({ start }: { start: Draft }) {
         <TextInput label="TCP port" inputMode="numeric" required {...text("consolePort", "/console/port")} />
         {draft.netconsole.trim() === "" && (
           <>
+            <NativeSelect
+              label="Protocol"
+              description="RFC 2217 is ser2net's telnet(rfc2217)"
+              data={PROTOCOLS}
+              value={draft.protocol}
+              onChange={event => change({ protocol: event.currentTarget.value as Draft["protocol"] })}
+            />
             <TextInput
               label="Console in the kernel"
               description="ttyS1 for serial over LAN of most servers"

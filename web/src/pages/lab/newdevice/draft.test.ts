@@ -45,6 +45,17 @@ const REDFISH: Draft = {
 };
 const CHROMEBOOK: Draft = { ...IPMI, kind: "debug_cable", servoPort: "9997", arch: "arm64" };
 
+describe("the console", () => {
+  it("has a protocol, which is that of wqlab-netconsole for a machine without a serial port", () => {
+    expect(requestOf({ ...IPMI, protocol: "rfc2217" }).device.console).toEqual({
+      host: "192.0.2.5",
+      port: 7001,
+      protocol: "rfc2217",
+    });
+    expect(requestOf({ ...REDFISH, protocol: "rfc2217" }).device.console.protocol).toBe("raw");
+  });
+});
+
 describe("other switches", () => {
   it("names a Redfish service and a machine without a serial port", () => {
     const { device } = requestOf(REDFISH);

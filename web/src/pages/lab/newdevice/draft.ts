@@ -26,6 +26,7 @@ export interface Draft {
   netconsole: string;
   consoleHost: string;
   consolePort: string;
+  protocol: NonNullable<Device["console"]["protocol"]>;
   consoleDevice: string;
   speed: string;
   sshHost: string;
@@ -38,6 +39,10 @@ export interface Draft {
 export const MODELS: readonly Pdu["model"][] = [
   ...(["apc", "digipower", "eaton", "eth008", "gude", "gude24", "gude8031", "gude8225", "gude8316"] as const),
   ...(["netio", "netio_kshell", "pe6216", "raritan", "sentry", "shelly_gen1", "shelly_gen2"] as const),
+];
+export const PROTOCOLS = [
+  { value: "raw", label: "raw" },
+  { value: "rfc2217", label: "RFC 2217" },
 ];
 export const SPEEDS = ["9600", "19200", "38400", "57600", "115200", "921600", "1500000"];
 
@@ -62,6 +67,7 @@ export const EMPTY: Draft = {
   netconsole: "",
   consoleHost: "",
   consolePort: "",
+  protocol: "raw",
   consoleDevice: "ttyS0",
   speed: "115200",
   sshHost: "",
@@ -100,7 +106,11 @@ export function requestOf(draft: Draft): DeviceTrialRequest {
     arch: draft.arch,
     power: powerOf(draft),
     netconsole: draft.netconsole.trim() || null,
-    console: { host: draft.consoleHost.trim(), port: number(draft.consolePort) },
+    console: {
+      host: draft.consoleHost.trim(),
+      port: number(draft.consolePort),
+      protocol: draft.netconsole.trim() ? "raw" : draft.protocol,
+    },
     ssh: { host: draft.sshHost.trim(), port: number(draft.sshPort) },
     boot: {
       console_device: draft.consoleDevice.trim(),
@@ -157,6 +167,7 @@ export function draftOf(trial: DeviceTrial): Draft {
     netconsole: device.netconsole ?? "",
     consoleHost: device.console.host,
     consolePort: String(device.console.port),
+    protocol: device.console.protocol ?? EMPTY.protocol,
     consoleDevice: boot?.console_device ?? EMPTY.consoleDevice,
     speed: String(boot?.console_speed ?? EMPTY.speed),
     sshHost: device.ssh.host,
