@@ -161,7 +161,8 @@ def test_typed_answers_are_checked_at_once(host: Path, closed: str) -> None:
     typed = [
         ("Device type", "new-type"), ("Lab", ""), ("Architecture", ""), ("Power", "usb"), ("Power", "pdu"),
         ("Model", ""), ("PDU's address", "pdu-1"), ("PDU's port", ""), ("Outlet", "9"), ("netconsole", ""),
-        ("console server", "127.0.0.1"), ("TCP port", "x"), ("TCP port", closed), ("Console in", ""), ("speed", ""),
+        ("console server", "127.0.0.1"), ("TCP port", "x"), ("TCP port", closed), ("protocol", "telnet"),
+        ("protocol", "raw"), ("Console in", ""), ("speed", ""),
         ("golden system", "127.0.0.1"), ("SSH port", ""), ("Longest", ""), ("Disks", ""),
         ("Power", ""), ("Model", ""), ("PDU's address", ""), ("PDU's port", ""), ("Outlet", "3"),
         ("try again", "n"),
@@ -170,7 +171,7 @@ def test_typed_answers_are_checked_at_once(host: Path, closed: str) -> None:
         wizard.answer(question, text)
     assert wizard.end() == 4
     assert "power: 'usb' is not known: write ipmi, redfish, pdu or debug_cable" in wizard.said
-    assert "console_port: 'x'" in wizard.said
+    assert "console_port: 'x'" in wizard.said and "console_protocol: 'telnet'" in wizard.said
     assert "labgrid's driver apc switches outlets 1 to 8" in wizard.said
     assert f"127.0.0.1:{closed} cannot be opened" in wizard.said
     assert "box-1 was not added: console; nothing was written" in wizard.said
@@ -186,8 +187,9 @@ def test_a_machine_with_redfish_and_netconsole_is_asked_about_no_serial_port(hos
         ("netconsole", "+6665@192.0.2.11/eth0,6666@192.0.2.1/"), ("wqlab-netconsole", "127.0.0.1"),
         ("TCP port", closed), ("golden system", "192.0.2.11"), ("SSH port", ""), ("Longest", "900"), ("Disks", ""),
         ("try again", "y"), ("Device type", ""), ("Lab", ""), ("Architecture", ""), ("Power", "debug_cable"),
-        ("servod", "9997"), ("netconsole", "-"), ("console server", ""), ("TCP port", ""), ("Console in", "ttyMSM0"),
-        ("speed", ""), ("golden system", ""), ("SSH port", ""), ("Longest", ""), ("Disks", ""), ("try again", "n"),
+        ("servod", "9997"), ("netconsole", "-"), ("console server", ""), ("TCP port", ""), ("protocol", ""),
+        ("Console in", "ttyMSM0"), ("speed", ""), ("golden system", ""), ("SSH port", ""), ("Longest", ""),
+        ("Disks", ""), ("try again", "n"),
     ]  # fmt: skip
     for question, text in typed:
         wizard.answer(question, text)

@@ -116,6 +116,11 @@ def test_a_file_that_a_person_wrote_is_left_alone(folders: files.Folders) -> Non
         files.plan(devices(server(2)), folders)
 
 
+def test_a_device_type_that_is_not_utf_8_is_named(folders: files.Folders) -> None:
+    (folders.device_types / "xeon-a.yaml").write_bytes("summary: gro\u00df\n".encode("latin-1"))
+    assert refusals(folders, server(1))[-1].endswith("device-types/xeon-a.yaml is not UTF-8: save it as UTF-8")
+
+
 def test_one_wrong_machine_writes_nothing_of_any(folders: files.Folders) -> None:
     before = sorted(path for path in folders.data.rglob("*"))
     rows = devices(
@@ -129,10 +134,69 @@ def test_one_wrong_machine_writes_nothing_of_any(folders: files.Folders) -> None
     assert sorted(path for path in folders.data.rglob("*")) == before
 
 
-def test_the_loader_sees_the_files_before_they_are_written(folders: files.Folders) -> None:
-    """A unit's name may be that of another type: only the whole folder shows it."""
-    with pytest.raises(files.DevicesRefused, match="tiny-1 is already a unit of"):
-        files.plan(devices(server(1, name="tiny-1")), folders)
+def refusals(folders: files.Folders, *rows: str, replace: bool = False) -> list[str]:
+    with pytest.raises(files.DevicesRefused) as caught:
+        files.plan(devices(*rows), folders, replace=replace)
+    return [f"{each.device}: {each.field}: {each.message}" for each in caught.value.refusals]
+
+
+def test_a_unit_of_another_type_is_refused_in_its_row(folders: files.Folders) -> None:
+    found = refusals(folders, server(1, name="tiny-1"), server(2), replace=True)
+    advice = "choose another name, or remove it from device-types/tiny.yaml first"
+    assert found == [f"tiny-1: name: tiny-1 is already a unit of tiny: {advice}"]
+
+
+HAND_WRITTEN = """\
+name: mine
+summary: described by a person
+recipe: measure-hardware
+topology: {sockets: 1, l3_per_socket: 1, cores_per_l3: 2, threads_per_core: 1}
+units:
+  - name: rack-1
+    lab: local
+    power: {turn_on: "ipmi -H ${RACK_1_BMC:-10.0.0.1} on", turn_off: "ipmi -H ${RACK_1_BMC:-10.0.0.1} off"}
+"""
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_addresses_of_a_machine_that_a_person_described_stay(folders: files.Folders, replace: bool) -> None:
+    """A name that makes the same names in addresses.env would send power commands to another machine."""
+    (folders.device_types / "mine.yaml").write_text(HAND_WRITTEN)
+    (found,) = refusals(folders, server(1, name="rack_1"), replace=replace)
+    assert (
+        found == "rack_1: name: RACK_1_BMC in addresses.env is that of rack-1 (device-types/mine.yaml): rename rack_1"
+    )
+
+
+def test_a_name_that_differs_by_its_marks_only_is_refused_in_a_later_import(folders: files.Folders) -> None:
+    files.write(files.plan(devices(server(1)), folders))
+    found = refusals(folders, server(2, name="server_1"), replace=True)
+    assert "in addresses.env is that of server-1 (device-types/xeon-a.yaml): rename server_1" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "field", "said"),
+    [
+        ({"console_port": "7001"}, "console", "console of SERVER_1"),
+        ({"ssh_host": "SERVER-1"}, "ssh", "SSH address of SERVER_1"),
+        ({"bmc": "BMC-1"}, "power", "power switch of SERVER_1"),
+    ],
+)
+def test_a_place_of_an_earlier_import_is_refused(
+    folders: files.Folders, cells: dict[str, str], field: str, said: str
+) -> None:
+    files.write(files.plan(devices(server(1)), folders))
+    (found,) = refusals(folders, server(2, **cells))
+    assert (
+        found == f"server-2: {field}: server-2 has the {said} in device-types/addresses.env: each machine needs its own"
+    )
+
+
+def test_ipmi_and_redfish_of_one_bmc_are_one_switch(folders: files.Folders) -> None:
+    redfish = OTHERS.replace("blade.3", "").replace("bmc-1,8443", "bmc-2,8443")
+    rows = inventory.read(redfish.encode())
+    with pytest.raises(files.DevicesRefused, match="quiet-2 has the power switch of quiet-1"):
+        files.plan([row.device for row in rows], folders)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +215,10 @@ def test_the_loader_sees_the_files_before_they_are_written(folders: files.Folder
         (server(1).strip() + ",more\n", "lab.csv:2: has 20 cells for 19 columns: quote cells with a comma"),
         (server(1) + server(1), "lab.csv:3: name: server-1 is also in line 2: remove one of them"),
         ('"server', "lab.csv:2: is not CSV: unexpected end of data"),
+        ('"server' + "\nrow" * 50, "lab.csv:2: is not CSV: unexpected end of data"),
+        (server(1, name="0042"), "lab.csv:2: name: '0042': in YAML, 0042 is a number or another value"),
+        (server(1, device_type="null"), "lab.csv:2: device_type: 'null': in YAML, null is"),
+        (server(1, bmc="x" * 100_000), f"lab.csv:2: bmc: '{'x' * 80}...': "),
     ],
 )  # fmt: skip
 def test_each_mistake_names_line_column_and_fix(row: str, said: str) -> None:
@@ -173,6 +241,8 @@ def test_every_mistake_of_a_file_is_reported(folders: files.Folders) -> None:
             "lab.csv:1: bmc_usr: no such column; did you mean bmc_user",
         ),
         (HEADER, "lab.csv: has no machine"),
+        ("# machines\n\nname\n", "lab.csv:3: console_host: the column is missing"),
+        ("# machines\n", "lab.csv: is empty"),
         (HEADER.replace("scratch", "name") + server(1), "lab.csv:1: name: is there twice"),
     ],
 )

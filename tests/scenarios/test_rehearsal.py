@@ -52,8 +52,9 @@ def machine(request: pytest.FixtureRequest) -> Iterator[tuple[str, Lab]]:
     try:
         with one_start_at_a_time():
             start(lab, paths, [request.param], pages=False)
-        programs = f"{own.data.parent / 'bin'}:{os.environ['PATH']}"  # dut-control's stand-in, as for the lab's programs
-        environment = {**os.environ, "PATH": programs, "NO_COLOR": "1", "WQLAB_URL": own.url, "WQLAB_TOKEN": own.token("admin")}
+        # The stand-in for dut-control, as for the lab's programs.
+        environment = os.environ | {"PATH": f"{own.data.parent / 'bin'}:{os.environ['PATH']}", "NO_COLOR": "1"}
+        environment |= {"WQLAB_URL": own.url, "WQLAB_TOKEN": own.token("admin")}
         yield request.param, Lab(environment, own.data, "")
     finally:
         patch.undo()

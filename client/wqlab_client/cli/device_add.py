@@ -73,7 +73,8 @@ def add(  # noqa: PLR0917 - typer's options
         device = _ask(session, cells, name) if interactive else _described(cells, answers)
         if interactive:
             _keep(cells, folders, device.name)
-        planned_without_trial(device, folders, replace=replace)
+        if not only_try:
+            planned_without_trial(device, folders, replace=replace)
         result = _try(session, device, folders, kernel)
         if result.outcome is Outcome.PASSED:
             break

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
+import yaml
 from pydantic import (
+    AfterValidator,
     Field,
     StringConstraints,
     ValidationError,
@@ -66,7 +68,16 @@ SystemName = Annotated[
     StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"),
     _otherwise("write the name of a system of the service, such as 1 or System.Embedded.1"),
 ]
-NewName = Annotated[Name, _otherwise("use letters, digits and _.- only, at most 64")]
+
+
+def _check_word(name: str) -> str:
+    """Return the name. Raises ValueError if YAML, and with it labgrid, reads another value than text."""
+    if isinstance(yaml.safe_load(name), str):
+        return name
+    raise ValueError(f"in YAML, {name} is a number or another value: choose a name that begins with a word")
+
+
+NewName = Annotated[Name, _otherwise("use letters, digits and _.- only, at most 64"), AfterValidator(_check_word)]
 PduModel = Literal[
     "apc",
     "digipower",
@@ -188,6 +199,12 @@ class NewBoot(Strict):
     power_off_s: float = Field(default=10.0, ge=0, le=120)
 
 
+def prefix_of(name: str) -> str:
+    """Return the beginning of the names of a machine's addresses: `XEON_8380_1` for xeon-8380-1."""
+    words = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
+    return words if words[:1].isalpha() else f"D_{words}"
+
+
 class NewDevice(Strict):
     """One machine to add to a lab."""
 
@@ -197,8 +214,8 @@ class NewDevice(Strict):
     lab: NewName = "local"
     summary: Annotated[
         str,
-        StringConstraints(max_length=200, pattern=r"^[^\n\r\t$`{}#]*$"),
-        _otherwise("leave out $, braces, backquotes and #"),
+        StringConstraints(max_length=200, pattern=r"^[^\n\r\t\x85\u2028\u2029$`{}#]*$"),
+        _otherwise("write one line, without $, braces, backquotes and #"),
     ] = ""
     """What the machine is, such as `two Intel Xeon Platinum 8380`; shown with the type."""
     arch: CpuArch = "x86_64"
@@ -230,8 +247,7 @@ class NewDevice(Strict):
     @property
     def prefix(self) -> str:
         """Return the beginning of the names of its addresses: `XEON_8380_1` for xeon-8380-1."""
-        words = re.sub(r"[^A-Z0-9]+", "_", self.name.upper()).strip("_")
-        return words if words[:1].isalpha() else f"D_{words}"
+        return prefix_of(self.name)
 
     @model_validator(mode="after")
     def _check_console(self) -> Self:

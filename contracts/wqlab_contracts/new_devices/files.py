@@ -18,7 +18,7 @@ from typing import Any
 from ..addresses_file import FILE, read_addresses
 from ..loading import load_data
 from ..yamlfile import DataError
-from . import render
+from . import conflicts, render
 from .description import NewDevice
 
 _FOLDERS = ("kernels", "testplans", "intake")
@@ -90,9 +90,12 @@ class _Draft:
     refusals: list[Refusal] = field(default_factory=list)
 
     def read(self, path: Path) -> str | None:
-        """Return the file's text; None if it does not exist. Raises OSError and UnicodeDecodeError."""
+        """Return the file's text; None if it does not exist. Raises OSError, and DevicesRefused for another encoding."""
         if path not in self.before:
-            self.before[path] = path.read_text(encoding="utf-8") if path.exists() else None
+            try:
+                self.before[path] = path.read_text(encoding="utf-8") if path.exists() else None
+            except UnicodeDecodeError:
+                raise DevicesRefused([Refusal("", "", f"{path} is not UTF-8: save it as UTF-8")]) from None
         return self.texts.get(path, self.before[path])
 
     def refuse(self, device: NewDevice, where: str, message: str) -> None:
@@ -106,7 +109,8 @@ def plan(devices: Sequence[NewDevice], folders: Folders, *, replace: bool = Fals
     every reason.
     """
     draft = _Draft()
-    _check_each_other(devices, draft)
+    for conflict in conflicts.find(devices, folders.data):
+        draft.refuse(conflict.device, conflict.field, conflict.message)
     by_type: dict[str, list[NewDevice]] = {}
     for device in devices:
         by_type.setdefault(device.device_type, []).append(device)
@@ -142,32 +146,8 @@ def write(files: Sequence[PlannedFile]) -> list[Path]:
     return written
 
 
+_ASSIGNMENT = re.compile(r"(?m)^[ \t]*([A-Z][A-Z0-9_]*)=.*$")
 _REPLACE = "choose another name, or replace it with --replace"
-
-
-def _check_each_other(devices: Sequence[NewDevice], draft: _Draft) -> None:
-    """Refuse two machines with one name, one console, one outlet or one address."""
-    seen: dict[tuple[str, object], str] = {}
-    for device in devices:
-        power = device.power
-        outlet: tuple[object, ...]
-        if power.kind == "debug_cable":
-            outlet = ("debug cable", power.port)
-        elif power.kind == "pdu":
-            outlet = ("outlet", power.host, power.outlet)
-        else:
-            outlet = ("BMC", power.host, power.port, getattr(power, "system", None))
-        keys: dict[str, tuple[str, object]] = {
-            "name": ("name", device.prefix),
-            "console": ("console", (device.console.host, device.console.port)),
-            "ssh": ("SSH address", (device.ssh.host, device.ssh.port)),
-            "power": ("power switch", outlet),
-        }
-        for where, key in keys.items():
-            if key in seen:
-                text = "makes the same names in addresses.env as" if where == "name" else f"has the {key[0]} of"
-                draft.refuse(device, where, f"{device.name} {text} {seen[key]}: each machine needs its own")
-            seen.setdefault(key, device.name)
 
 
 # --- device types -------------------------------------------------------------------------------------------------
@@ -233,7 +213,8 @@ def _plan_addresses(folder: Path, devices: Sequence[NewDevice], draft: _Draft, *
         draft.refusals += [Refusal("", "", str(problem)) for problem in problems]
         return
     path = folder / FILE
-    text = draft.read(path) or ""
+    changes: dict[str, str] = {}
+    lines: list[str] = []
     for device in devices:
         values = render.addresses(device)
         taken = {name: known[name] for name, value in values.items() if known.get(name, value) != value}
@@ -241,14 +222,15 @@ def _plan_addresses(folder: Path, devices: Sequence[NewDevice], draft: _Draft, *
             listed = ", ".join(f"{name}={value}" for name, value in taken.items())
             draft.refuse(device, "name", f"{FILE} has other values for {device.name}: {listed}; {_REPLACE}")
             continue
-        for name in taken:
-            text = re.sub(rf"(?m)^[ \t]*{name}=.*$", f"{name}={shlex.quote(values[name])}", text)
+        changes |= {name: shlex.quote(values[name]) for name in taken}
         missing = {name: value for name, value in values.items() if name not in known}
-        if missing:
-            text += "" if not text or text.endswith("\n") else "\n"
-            text += f"# {device.name}\n" * (len(missing) == len(values))
-            text += "".join(f"{name}={shlex.quote(value)}\n" for name, value in missing.items())
-    draft.texts[path] = text
+        lines += [f"# {device.name}"] * (len(missing) == len(values))
+        lines += [f"{name}={shlex.quote(value)}" for name, value in missing.items()]
+    text = _ASSIGNMENT.sub(
+        lambda line: f"{line[1]}={changes[line[1]]}" if line[1] in changes else line[0], draft.read(path) or ""
+    )
+    text += "\n" if lines and text and not text.endswith("\n") else ""
+    draft.texts[path] = text + "".join(f"{line}\n" for line in lines)
 
 
 # --- validation ---------------------------------------------------------------------------------------------------

@@ -60,6 +60,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """Column -> path of its value in the description. `scratch` has names separated by blanks."""
 _NUMBERS = {"console_speed"}
+_SHOWN = 80
+"""Characters of a wrong cell in a message."""
 KINDS: tuple[str, ...] = get_args(PowerKind)
 _BMC, _PDU = ("ipmi", "redfish"), ("pdu",)
 KINDS_OF_COLUMN: Mapping[str, tuple[str, ...]] = {
@@ -133,21 +135,25 @@ def _cells(data: bytes) -> list[tuple[int, dict[str, str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     problems: list[RowProblem] = []
     rows: list[tuple[int, dict[str, str]]] = []
+    end = 0
     try:
-        header = [cell.strip() for cell in next(reader, [])]
-        if problems := _header_problems(header, text):
+        header: list[str] = []
+        while not header and (first := next(reader, None)) is not None:
+            line, end = end + 1, reader.line_num
+            if not _is_ignored(first):
+                header = [cell.strip() for cell in first]
+        if problems := _header_problems(header, line if header else 1, text):
             raise InventoryError(problems)
-        end = reader.line_num
         for cells in reader:
             line, end = end + 1, reader.line_num
-            if not any(cell.strip() for cell in cells) or cells[0].lstrip().startswith("#"):
+            if _is_ignored(cells):
                 continue
             if len(cells) > len(header):
                 message = f"has {len(cells)} cells for {len(header)} columns: quote cells with a comma"
                 problems.append(RowProblem(line, "", message))
             rows.append((line, {name: cell.strip() for name, cell in zip(header, cells, strict=False)}))
     except csv.Error as error:
-        problems.append(RowProblem(reader.line_num, "", f"is not CSV: {error}; quote cells with a comma or a quote"))
+        problems.append(RowProblem(end + 1, "", f"is not CSV: {error}; quote cells with a comma or a quote"))
     if len(rows) > ROW_LIMIT:
         problems.append(RowProblem(0, "", f"has more than {ROW_LIMIT} machines: split the file"))
     if not rows and not problems:
@@ -155,6 +161,11 @@ def _cells(data: bytes) -> list[tuple[int, dict[str, str]]]:
     if problems:
         raise InventoryError(problems)
     return rows
+
+
+def _is_ignored(cells: Sequence[str]) -> bool:
+    """Return True for an empty line or a comment."""
+    return not any(cell.strip() for cell in cells) or cells[0].lstrip().startswith("#")
 
 
 def column_of(where: str, kind: str) -> str:
@@ -166,20 +177,20 @@ def column_of(where: str, kind: str) -> str:
     return ""
 
 
-def _header_problems(header: Sequence[str], text: str) -> list[RowProblem]:
-    if not text.strip():
+def _header_problems(header: Sequence[str], line: int, text: str) -> list[RowProblem]:
+    if not text.strip() or not header:
         return [RowProblem(0, "", "is empty: its first line names the columns, such as name,device_type,power")]
     problems = []
     if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
-        return [RowProblem(1, "", "is not separated by commas: save the file as CSV with commas")]
+        return [RowProblem(line, "", "is not separated by commas: save the file as CSV with commas")]
     for index, name in enumerate(header):
         if name not in COLUMNS:
             message = f"no such column; {suggest_name(name, COLUMNS)}" if name else f"column {index + 1} has no name"
-            problems.append(RowProblem(1, name, message))
+            problems.append(RowProblem(line, name, message))
         elif name in header[:index]:
-            problems.append(RowProblem(1, name, "is there twice: remove one of the columns"))
+            problems.append(RowProblem(line, name, "is there twice: remove one of the columns"))
     needed = ("name", "device_type", "power", "console_host", "console_port", "ssh_host")
-    problems += [RowProblem(1, name, "the column is missing: add it") for name in needed if name not in header]
+    problems += [RowProblem(line, name, "the column is missing: add it") for name in needed if name not in header]
     return problems
 
 
@@ -224,7 +235,7 @@ def cells_of(values: Mapping[str, str]) -> str:
 def _value(column: str, text: str) -> Any:
     if column == "scratch":
         return [word.removeprefix("/dev/disk/by-id/") for word in text.split()]
-    if column in _NUMBERS and text.isdigit():
+    if column in _NUMBERS and text.isascii() and text.isdigit() and len(text) < 10:
         return int(text)
     return text
 
@@ -235,8 +246,12 @@ def _explain(violation: Any, kind: str, line: int, values: Mapping[str, str]) ->
     if violation["type"] == "missing":
         return RowProblem(line, column, "is empty: write a value")
     message = violation["msg"].removeprefix("Value error, ")
-    said = f"{values[column]!r}: " if column in values else ""
+    said = f"{_shorten(values[column])!r}: " if column in values else ""
     return RowProblem(line, column, f"{said}{message[:1].lower()}{message[1:]}")
+
+
+def _shorten(cell: str) -> str:
+    return cell if len(cell) <= _SHOWN else f"{cell[:_SHOWN]}..."
 
 
 def _repeated(rows: Sequence[Row]) -> list[RowProblem]:

@@ -98,7 +98,7 @@ def console_port(device: NewDevice, said: str) -> str:
     if "refused" in said:
         return f"No console server listens at {host}:{port}: start ser2net or conserver there, or correct the port."
     if "RFC2217" in said:
-        return f"{host}:{port} does not speak RFC 2217: choose `raw`, or use ser2net's accepter `telnet(rfc2217),tcp,{port}`."
+        return f"{host}:{port} does not speak RFC 2217: choose raw, or ser2net's accepter telnet(rfc2217),tcp,{port}."
     if "not known" in said or "resolve" in said or "resolution" in said:
         return f"{host} is no known name: correct it, or give an address."
     return f"Check that the lab's host reaches {host}:{port}: address, firewall, and the console server."
