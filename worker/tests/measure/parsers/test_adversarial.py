@@ -91,10 +91,33 @@ def test_malformed_pair_is_not_measured(broken: str) -> None:
     not_measured(dm(TRACED.replace("end\tpairs", f"{broken}\nend\tpairs")), "pairs: ")
 
 
+def with_frame(name: str, body: str, text: str = TRACED) -> str:
+    text, times = re.subn(
+        f"begin\t{name}\n.*?end\t{name}\n", f"begin\t{name}\n{body}end\t{name}\n", text, flags=re.DOTALL
+    )
+    assert times == 1
+    return text
+
+
 def test_no_work_item_is_not_measured() -> None:
-    empty = re.sub(r"begin\tpairs\n.*?end\tpairs", "begin\tpairs\nend\tpairs", TRACED, flags=re.DOTALL)
+    empty = with_frame("pairs", "", with_frame("histogram queue_to_start_us", ""))
+    empty = empty.replace("items\t1457", "items\t0")
     no_samples(dm(empty), "no work item")
     not_measured(dm(empty + "Killed\n"), "no work item")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (with_frame("pairs", "0 0 1 5\n"), "pairs has 1 works instead of 1457"),
+        (with_frame("pairs", ""), "pairs has 0 works instead of 1457"),
+        (with_frame("histogram queue_to_start_us", "7 1\n"), "queue_to_start_us has 1 counts instead of 1457"),
+        (with_frame("histogram queue_to_start_us", ""), "queue_to_start_us has 0 counts instead of 1457"),
+        (TRACED.replace("items\t1457", "items\t1458"), "has 1457 counts instead of 1458"),
+    ],
+)
+def test_places_and_waits_are_those_of_all_works(text: str, reason: str) -> None:
+    not_measured(dm(text), reason)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e400", "-1", "0x10", "1_0", "", "9" * 50])

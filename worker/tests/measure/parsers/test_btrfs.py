@@ -222,6 +222,18 @@ def test_malformed_workers_are_not_measured(lines: list[str], reason: str) -> No
     assert found.failure.summary.startswith(f"not measured: {reason}")
 
 
+@pytest.mark.parametrize(
+    ("name", "line", "reason"),
+    [
+        ("pairs", "0 0 425", "pairs has 425 works instead of 426"),
+        ("histogram queue_to_start_us", "7 427", "histogram queue_to_start_us has 427 counts instead of 426"),
+        ("compressing", "0 0 427", "427 works of btrfs-delalloc started, and 426 of all workqueues"),
+    ],
+)
+def test_places_and_waits_of_other_works_are_not_measured(name: str, line: str, reason: str) -> None:
+    not_done(measured(with_frame(WRITE_TRACED, name, line), traced=True), reason)
+
+
 @pytest.mark.parametrize(("name", "line"), [("pairs", "0 9 426"), ("compressing", "0 1"), ("compressing", "0 9 32")])
 def test_malformed_pairs_are_not_measured(name: str, line: str) -> None:
     found = measured(with_frame(WRITE_TRACED, name, line), traced=True)

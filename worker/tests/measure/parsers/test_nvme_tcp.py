@@ -171,9 +171,25 @@ def test_works_that_did_not_start_are_not_measured() -> None:
     not_measured(measured(text, True), "601 works of the target were queued, and 590 of them started")
 
 
+@pytest.mark.parametrize(
+    ("text", "instead", "reason"),
+    [
+        ("1 1 100\n", "1 1 99\n", "pairs target has 599 works instead of 600"),
+        ("0 1 300\n", "", "pairs host has 900 works instead of 1200"),
+        ("30 590\n", "", "histogram target_queue_to_start_us has 10 counts instead of 600"),
+        ("1230 20\n", "1230 21\n", "histogram host_queue_to_start_us has 1201 counts instead of 1200"),
+        ("host_works\t1200", "host_works\t1201", "1200 works of the host were queued, and 1201 of them started"),
+    ],
+)
+def test_places_and_waits_are_those_of_all_works(text: str, instead: str, reason: str) -> None:
+    whole = output(traced=True)
+    assert whole.count(text) == 1
+    not_measured(measured(whole.replace(text, instead), True), reason)
+
+
 def test_one_end_without_works_has_no_values() -> None:
     """As of a kernel whose works have another name."""
-    text = output(traced=True).replace("0 0 500\n1 1 100\n", "")
+    text = output(traced=True).replace("0 0 500\n1 1 100\n", "").replace("30 590\n900 10\n", "")
     found = measured(text.replace("_works\t600", "_works\t0").replace("_queued\t601", "_queued\t0"), True)
     assert found.values == {}
     assert found.failure is None

@@ -74,13 +74,33 @@ def test_rate_and_latency_of_unlink_are_read() -> None:
 @pytest.mark.parametrize(
     ("values", "metric", "value"),
     [
-        ({"works": 400}, "works_per_1000_files", 1000),
         ({"inactivated_at_home": 100}, "freed_at_home_share", 25),
         ({"throttled": 6}, "throttled_per_1000_files", 15),
     ],
 )
 def test_other_kernels_have_other_counts(values: dict[str, int], metric: str, value: float) -> None:
     assert unlink(with_values(UNLINK_TRACED, **values), traced=True).values[metric] == value
+
+
+def test_each_file_may_take_a_work() -> None:
+    text = with_values(UNLINK_TRACED.replace("\n1 1 4\n", "\n1 1 397\n"), works=400)
+    assert unlink(text, traced=True).values["works_per_1000_files"] == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (UNLINK_TRACED.replace("\n1 1 4\n", "\n"), "pairs has 3 works instead of 7"),
+        (with_values(UNLINK_TRACED, works=8), "pairs has 7 works instead of 8"),
+        (
+            re.sub(r"(begin\thistogram freed_after_us\n).*?(end\t)", r"\g<1>7 1\n\2", UNLINK_TRACED, flags=re.DOTALL),
+            "histogram freed_after_us has 1 counts instead of 400",
+        ),
+        (with_values(UNLINK_TRACED, inactivated=401), "works freed 401 of the 400 inodes that were left to them"),
+    ],
+)
+def test_places_and_waits_are_those_of_all_works(text: str, reason: str) -> None:
+    not_done(unlink(text, traced=True), reason)
 
 
 def test_works_on_other_cpus_are_not_local() -> None:

@@ -135,7 +135,8 @@ def test_kernel_that_verifies_without_works_has_counts_only() -> None:
     """As with bottom halves that verify in the interrupt's softirq itself."""
     text = re.sub(r"^\d+ (\d+ )?\d+\n", "", TRACED, flags=re.MULTILINE)
     text = re.sub(r"(verify|bh|decompress)_works\t\d+", r"\1_works\t0", text)
-    found = measured(text.replace("works_queued\t1505", "works_queued\t505"), True)
+    text = re.sub(r"works_(queued|started)\t1505", r"works_\1\t505", text)
+    found = measured(text, True)
     assert found.failure is None
     assert found.values == {
         "works_per_1000_reads": 0,
@@ -145,6 +146,22 @@ def test_kernel_that_verifies_without_works_has_counts_only() -> None:
         "prefetch_works_per_1000_reads": 1010,
     }
     assert {reason for _, reason in found.unsupported} == {"no work verified or decompressed"}
+    not_measured(measured(text.replace("end\tpairs", "0 0 1\nend\tpairs"), True), "there are pairs of CPUs that did")
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "reason"),
+    [
+        ("2 0 200\n", "2 0 199\n", "pairs has 999 works instead of 1000"),
+        ("7 950\n", "7 949\n", "999 of 1000 works were seen to start, and 1505 of 1505 of all functions"),
+        ("bh_works\t505", "bh_works\t504", "1000 of 999 works were seen to start"),
+        ("prefetch_works\t505", "prefetch_works\t506", "1506 works of single functions .* 1505 in total"),
+        ("works_started\t1505", "works_started\t1506", "1505 works were queued, and 1506 of them started"),
+    ],
+)
+def test_places_and_waits_are_those_of_all_works(text: str, instead: str, reason: str) -> None:
+    assert TRACED.count(text) == 1
+    not_measured(measured(TRACED.replace(text, instead), True), reason)
 
 
 def test_trace_without_any_work_gives_no_values() -> None:
@@ -155,7 +172,8 @@ def test_trace_without_any_work_gives_no_values() -> None:
 
 def test_kernel_threads_of_erofs_leave_the_other_counts() -> None:
     reason = "this kernel's erofs decompresses on kernel threads of its own"
-    text = TRACED.replace("decompress_works\t475", "decompress_works\t0")
+    text = TRACED.replace("decompress_works\t475", "decompress_works\t0").replace("\t1505", "\t1030")
+    text = text.replace("7 950\n", "7 475\n").replace("1 1 350\n2 3 150\n", "1 1 25\n")
     found = measured(f"unsupported\tdecompress_works_per_1000_reads\t{reason}\n{text}", True)
     assert found.unsupported == [("decompress_works_per_1000_reads", reason)]
     assert found.values["verify_works_per_1000_reads"] == 40

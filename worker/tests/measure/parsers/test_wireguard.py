@@ -144,6 +144,35 @@ def test_works_that_did_not_start_are_not_measured() -> None:
     not_measured(measured(text, True), "1502 works were queued, and 1400 of them started")
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"2 0 50\n": ""}, "pairs has 450 works instead of 500"),
+        ({"20 400\n": "20 399\n"}, "499 of 500 works were seen to start, and 1502 of 1502 of all functions"),
+        ({"20 400\n": "20 401\n"}, "501 of 500 works were seen to start"),
+        ({"encrypt_works\t300": "encrypt_works\t290"}, "500 of 490 works were seen to start"),
+        ({"transmit_works\t1000": "transmit_works\t1001"}, "1503 works of single functions .* 1502 in total"),
+        ({"works_started\t1502": "works_started\t1503"}, "1502 works were queued, and 1503 of them started"),
+    ],
+)
+def test_places_and_waits_are_those_of_all_works(changes: dict[str, str], reason: str) -> None:
+    text = TRACED
+    for old, new in changes.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    not_measured(measured(text, True), reason)
+
+
+def test_works_that_start_after_the_trace_have_no_place() -> None:
+    """Two of the 1502 works did not start: at most two of those that encrypt."""
+    text = TRACED.replace("works_started\t1502", "works_started\t1500").replace("2 0 50\n", "2 0 48\n")
+    found = measured(text.replace("20 400\n", "20 398\n"), True)
+    assert found.failure is None
+    assert found.values["local_cpu_share"] == pytest.approx(100 * 100 / 498)
+    text = text.replace("2 0 48\n", "2 0 47\n").replace("20 400\n", "20 397\n")
+    not_measured(measured(text, True), "497 of 500 works were seen to start, and 1500 of 1502")
+
+
 def test_lost_events_give_no_values() -> None:
     assert measured(f"{TRACED}overrun\t3\n", True).values == {}
 

@@ -21,7 +21,7 @@ from ..collect import (
 from .fio import GIB, MIB, FioResult, apply_fio_result, read_fio
 from .fio_command import check_work
 from .histogram import percentile, read_histogram
-from .pairs import domains, locality
+from .pairs import domains, locality, read_pairs
 
 TRACED = (
     "local_cpu_share",
@@ -68,12 +68,13 @@ def operations(records: Records) -> dict[str, Operations]:
 def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
     check_written(records, fio)
-    shares = locality(records, topology)
-    waits = read_histogram(records, "queue_to_start_us")
+    works = records.value("works")
+    shares = locality(records, topology, works=works)
+    waits = read_histogram(records, "queue_to_start_us", works)
     return {
         **{name: shares[name] for name in SHARES},
         "compressing_l3_share": compressing_l3_share(records, topology),
-        "works_per_mib": records.value("works") * MIB / fio.bytes,
+        "works_per_mib": works * MIB / fio.bytes,
         **workers(records, topology),
         "queue_to_start_p50_us": percentile(waits, 0.5),
         "queue_to_start_p99_us": percentile(waits, 0.99),
@@ -102,6 +103,9 @@ def compressing_l3_share(records: Records, topology: MeasuredTopology) -> float 
     """
     if not records.frame("compressing"):
         return Unsupported("no work of btrfs-delalloc was seen", NotMeasuredCause.NO_SAMPLES)
+    pairs, works = read_pairs(records, topology.numbers, "compressing"), records.value("works")
+    if (compressing := sum(pair.items for pair in pairs)) > works:
+        raise NotMeasured(f"{compressing} works of btrfs-delalloc started, and {works:.0f} of all workqueues")
     return locality(records, topology, "compressing")["local_l3_share"]
 
 

@@ -54,9 +54,10 @@ def operations(records: Records) -> dict[str, Operations]:
 
 def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:
     check_work(records, read_fio(records))
-    waits = read_histogram(records, "queue_to_start_us")
-    found: dict[str, float | Unsupported] = {"items": records.value("items")}
-    found |= locality(records, topology)
+    items = records.value("items")
+    waits = read_histogram(records, "queue_to_start_us", items)
+    found: dict[str, float | Unsupported] = {"items": items}
+    found |= locality(records, topology, works=items)
     found["queue_to_start_p50_us"] = percentile(waits, 0.5)
     found["queue_to_start_p99_us"] = percentile(waits, 0.99)
     if "migrations" in records.values:

@@ -11,8 +11,11 @@ MAJORITY = 0.5
 """Share of the counts that a majority value exceeds."""
 
 
-def read_histogram(records: Records, name: str) -> Counter[int]:
-    """Return value -> count. Raises NotMeasured if the histogram is missing or unreadable; it may be empty."""
+def read_histogram(records: Records, name: str, counted: float | None = None) -> Counter[int]:
+    """Return value -> count; may be empty. `counted` is the total of the counts, if the script reports it.
+
+    Raises NotMeasured if the histogram is missing or unreadable, or has another total.
+    """
     found: Counter[int] = Counter()
     for line in records.frame(f"histogram {name}"):
         try:
@@ -20,6 +23,8 @@ def read_histogram(records: Records, name: str) -> Counter[int]:
         except ValueError as error:
             raise NotMeasured(f"histogram {name}: unreadable line {line[:80]!r}: {error}") from None
         found[value] += times
+    if counted is not None and total(found) != counted:
+        raise NotMeasured(f"histogram {name} has {total(found)} counts instead of {counted:.0f}")
     return +found
 
 

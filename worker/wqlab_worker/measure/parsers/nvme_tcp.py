@@ -84,11 +84,11 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | U
     works = 0.0
     for end in ENDS:
         queued, started = records.value(f"{end}_works_queued"), records.value(f"{end}_works")
-        if started < STARTED_SHARE * queued - 1:
+        if not STARTED_SHARE * queued - 1 <= started <= queued:
             raise NotMeasured(f"{queued:.0f} works of the {end} were queued, and {started:.0f} of them started")
         works += started
-        places = locality(records, topology, f"pairs {end}")
-        waits = read_histogram(records, f"{end}_queue_to_start_us")
+        waits = read_histogram(records, f"{end}_queue_to_start_us", started)
+        places = locality(records, topology, f"pairs {end}", started)
         found |= {
             f"{end}_works_per_1000_ios": started / thousands,
             **{f"{end}_{name}": places[name] for name in ("local_cpu_share", "local_l3_share", "local_l3_by_chance")},

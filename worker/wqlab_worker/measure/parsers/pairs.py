@@ -22,10 +22,13 @@ class Pair:
     """Execution time of the items; None if the device did not report it."""
 
 
-def read_pairs(records: Records, numbers: Sequence[int], frame: str = "pairs") -> list[Pair]:
+def read_pairs(
+    records: Records, numbers: Sequence[int], frame: str = "pairs", works: float | None = None
+) -> list[Pair]:
     """Read the pairs of a frame. `numbers` are the numbers of the CPUs in the topology's lists.
 
-    Raises NotMeasured if the histogram is missing or unreadable, names unknown CPUs or has no item.
+    Raises NotMeasured if the histogram is missing or unreadable, names unknown CPUs, has no item, or does not have all
+    `works`, the number of works that the script saw start.
     """
     index = {number: at for at, number in enumerate(numbers)}
     found: list[Pair] = []
@@ -42,7 +45,10 @@ def read_pairs(records: Records, numbers: Sequence[int], frame: str = "pairs") -
             )
         exec_ns = fields[3] if len(fields) == 4 else None
         found.append(Pair(index[fields[0]], index[fields[1]], fields[2], exec_ns))
-    if not sum(pair.items for pair in found):
+    items = sum(pair.items for pair in found)
+    if works is not None and items != works:
+        raise NotMeasured(f"{frame} has {items} works instead of {works:.0f}")
+    if not items:
         raise NoSamples("no work item was seen from queue to start")
     return found
 
@@ -92,9 +98,29 @@ def chance(pairs: Sequence[Pair], domain: Sequence[int]) -> float:
     return sum(100.0 * pair.items * size[domain[pair.queued_on]] for pair in pairs) / len(domain) / everything
 
 
-def locality(records: Records, topology: MeasuredTopology, frame: str = "pairs") -> dict[str, float | Unsupported]:
-    """Return local_{cpu,core,l3,node}_share and, for the L3, the share of execution time and the share by chance."""
-    pairs = read_pairs(records, topology.numbers, frame)
+def check_starts(chosen: float, others: float, queued: float, started: float, seen: int) -> None:
+    """Raise NotMeasured unless the works that were `seen` to start agree with those that were queued.
+
+    For scripts that look at the starts of some functions only. They count `chosen` works of these functions and
+    `others` when they are queued, and `queued` and `started` of all functions. Each start follows a queueing, and a
+    trace may end before the last works start.
+    """
+    if chosen + others > queued:
+        raise NotMeasured(f"{chosen + others:.0f} works of single functions were queued, and {queued:.0f} in total")
+    if not chosen - (queued - started) <= seen <= min(chosen, started):
+        raise NotMeasured(
+            f"{seen} of {chosen:.0f} works were seen to start, and {started:.0f} of {queued:.0f} of all functions"
+        )
+
+
+def locality(
+    records: Records, topology: MeasuredTopology, frame: str = "pairs", works: float | None = None
+) -> dict[str, float | Unsupported]:
+    """Return local_{cpu,core,l3,node}_share and, for the L3, the share of execution time and the share by chance.
+
+    Raises NotMeasured as `read_pairs`.
+    """
+    pairs = read_pairs(records, topology.numbers, frame, works)
     found: dict[str, float | Unsupported] = {}
     levels = domains(topology)
     for level, domain in levels.items():

@@ -11,8 +11,8 @@ from wqlab_contracts.messages import MeasuredTopology
 from ..collect import Measurement, NoSamples, NotMeasured, Operations, Records, Unsupported, compute_measurement
 from .fio import apply_fio_result, read_fio
 from .fio_command import check_work
-from .histogram import percentile, read_histogram
-from .pairs import locality
+from .histogram import percentile, read_histogram, total
+from .pairs import check_starts, locality
 
 PLACED = ("local_cpu_share", "local_l3_share", "local_l3_by_chance")
 WAITED = ("queue_to_start_p50_us", "queue_to_start_p99_us")
@@ -46,7 +46,7 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | U
     queued, started = records.value("works_queued"), records.value("works_started")
     if not queued:
         raise NoSamples("no work of dm-verity or erofs was seen")
-    if started < 0.99 * queued:
+    if not 0.99 * queued <= started <= queued:
         raise NotMeasured(f"{queued:.0f} works were queued, and {started:.0f} of them started")
     works = {name: records.value(f"{name}_works") for name in WORKS}
     serving = works["bh"] + works["verify"] + works["decompress"]
@@ -55,10 +55,12 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | U
         **{f"{name}_works_per_1000_reads": number / thousands for name, number in works.items()},
     }
     waits = read_histogram(records, "queue_to_start_us")
+    check_starts(serving, works["prefetch"], queued, started, total(waits))
     if not serving:
-        records.frame("pairs")
+        if records.frame("pairs"):
+            raise NotMeasured("no work verified or decompressed, and there are pairs of CPUs that did")
         return found | dict.fromkeys((*PLACED, *WAITED), Unsupported("no work verified or decompressed"))
-    places = locality(records, topology)
+    places = locality(records, topology, works=total(waits))
     return (
         found
         | {name: places[name] for name in PLACED}

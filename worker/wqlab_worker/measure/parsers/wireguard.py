@@ -11,9 +11,9 @@ from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, NoSamples, NotMeasured, Operations, Records, Unsupported, compute_measurement
 from .fio import GIB
-from .histogram import percentile, read_histogram
+from .histogram import percentile, read_histogram, total
 from .netperf_stream import UNITS, figure, read_netperf, whole
-from .pairs import locality
+from .pairs import check_starts, locality
 
 TRACED = (
     "crypt_works_per_1000_packets",
@@ -63,17 +63,19 @@ def read_streams(records: Records) -> list[dict[str, str]]:
 def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:
     read_streams(records)
     queued, started = records.value("works_queued"), records.value("works_started")
-    if started < 0.99 * queued:
+    if not 0.99 * queued <= started <= queued:
         raise NotMeasured(f"{queued:.0f} works were queued, and {started:.0f} of them started")
     thousands = records.value("tunnel_packets") / 1000
-    works = {name: records.value(f"{name}_works") / thousands for name in ("encrypt", "decrypt", "transmit")}
+    works = {name: records.value(f"{name}_works") for name in ("encrypt", "decrypt", "transmit", "handshake")}
+    crypt, others = works["encrypt"] + works["decrypt"], works["transmit"] + works["handshake"]
     waits = read_histogram(records, "queue_to_start_us")
-    places = locality(records, topology)
+    check_starts(crypt, others, queued, started, total(waits))
+    places = locality(records, topology, works=total(waits))
     return {
-        "crypt_works_per_1000_packets": works["encrypt"] + works["decrypt"],
-        **{f"{name}_works_per_1000_packets": number for name, number in works.items()},
+        "crypt_works_per_1000_packets": crypt / thousands,
+        **{f"{name}_works_per_1000_packets": works[name] / thousands for name in ("encrypt", "decrypt", "transmit")},
         **{name: places[name] for name in ("local_cpu_share", "local_l3_share", "local_l3_by_chance")},
-        "handshake_works": records.value("handshake_works"),
+        "handshake_works": works["handshake"],
         "queue_to_start_p50_us": percentile(waits, 0.5),
         "queue_to_start_p99_us": percentile(waits, 0.99),
     }

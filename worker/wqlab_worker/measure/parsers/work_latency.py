@@ -6,7 +6,6 @@ the device's clock, in histograms whose buckets are at most 1/64 of their value 
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 
 from wqlab_contracts.enums import NotMeasuredCause
@@ -21,7 +20,7 @@ from ..collect import (
     compute_measurement,
     count,
 )
-from .histogram import percentile, read_histogram, total
+from .histogram import percentile, read_histogram
 from .pairs import locality
 
 PERCENTILES = {"p50": Fraction(1, 2), "p99": Fraction(99, 100), "p999": Fraction(999, 1000)}
@@ -90,9 +89,7 @@ def times(records: Records, name: str, longest_ns: int, works: int) -> dict[str,
     A percentile needs so many works that one is above it: 100 for p99 and 1000 for p999. Raises NotMeasured if the
     histogram does not have `works` works.
     """
-    histogram: Counter[int] = read_histogram(records, f"{name}_ns")
-    if total(histogram) != works:
-        raise NotMeasured(f"histogram {name}_ns has {total(histogram)} of {works} executed works")
+    histogram = read_histogram(records, f"{name}_ns", works)
     found: dict[str, float | Unsupported] = {f"{name}_max_us": longest_ns / 1000}
     for percentile_name, share in PERCENTILES.items():
         needed = 1 / (1 - share)
@@ -129,7 +126,7 @@ def _untraced(records: Records, topology: MeasuredTopology) -> dict[str, float |
         return {**dict.fromkeys(UNTRACED, none), **found}
     found["wakeups_per_work"] = result["wakeups"] / result["executed"]
     found["rescued_share"] = 100 * result["rescued"] / result["executed"]
-    shares = locality(records, topology)
+    shares = locality(records, topology, works=result["executed"])
     found |= {name: shares[name] for name in SHARES}
     waits = times(records, "queue_to_start", result["queue_to_start_max_ns"], result["executed"])
     return found | waits | times(records, "start_to_end", result["start_to_end_max_ns"], result["executed"])

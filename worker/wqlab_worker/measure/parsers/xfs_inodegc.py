@@ -63,12 +63,12 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | U
     unlinked, freed, works = (records.value(name) for name in ("unlinked", "inactivated", "works"))
     if not unlinked:
         raise NoSamples("XFS left no unlinked inode to a work")
-    if freed < unlinked:
+    if freed != unlinked:
         raise NotMeasured(f"works freed {freed:.0f} of the {unlinked:.0f} inodes that were left to them")
     if not works:
         raise NoSamples("inodes were freed, but no work of workqueue xfs-inodegc was seen")
-    shares = locality(records, topology)
-    waits = read_histogram(records, "freed_after_us")
+    shares = locality(records, topology, works=works)
+    waits = read_histogram(records, "freed_after_us", freed)
     return {
         "works_per_1000_files": 1000.0 * works / files,
         "local_cpu_share": shares["local_cpu_share"],
