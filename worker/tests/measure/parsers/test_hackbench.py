@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from wqlab_contracts.enums import ErrorKind
+from wqlab_contracts.enums import ErrorKind, NotMeasuredCause
 from wqlab_worker.measure.collect import Measurement, collect
 
 from .test_recorded import RECORDED, device, plan
@@ -105,21 +105,34 @@ def test_recorded_output_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "wakeups", "median", "longest"),
-    [("hackbench-1cpu-pipes.txt", 11, 718000, 1420000), ("hackbench-1cpu-sockets-loaded.txt", 17, 16800, 639000)],
+    ("file", "wakeups", "median"),
+    [("hackbench-1cpu-pipes.txt", 11, 718000), ("hackbench-1cpu-sockets-loaded.txt", 17, 16800)],
 )
-def test_recorded_wakeups_are_read(file: str, wakeups: int, median: int, longest: int) -> None:
+def test_recorded_wakeups_are_read(file: str, wakeups: int, median: int) -> None:
     """A device with one CPU, so without migrations; the second beside a load of 180 works."""
     text = (RECORDED / file).read_text()
     found = collect(text, "hackbench", plan("hackbench"), device(1, 1), True)
-    assert (found.failure, found.unsupported) == (None, [])
+    assert found.failure is None
     assert found.values == {
         "wakeups_per_1000_messages": wakeups / 0.32,
         "migrations_per_1000_messages": 0,
         "wakeup_p50_us": median,
-        "wakeup_p99_us": longest,
-        "wakeup_p999_us": longest,
     }
+    assert found.unsupported == [
+        ("wakeup_p99_us", f"p99 needs 100 wakeups, and there were {wakeups}"),
+        ("wakeup_p999_us", f"p999 needs 1000 wakeups, and there were {wakeups}"),
+    ]
+    assert {reason.cause for _, reason in found.unsupported} == {NotMeasuredCause.LACKING}
+
+
+@pytest.mark.parametrize(
+    ("wakeups", "lacking"), [(1000, []), (999, ["p999"]), (100, ["p999"]), (99, ["p99", "p999"]), (1, ["p99", "p999"])]
+)
+def test_percentile_needs_a_wakeup_above_it(wakeups: int, lacking: list[str]) -> None:
+    text = TRACED.replace("10 500\n200 495\n40000 5\n", f"10 {wakeups}\n")
+    found = measured(text, True)
+    assert (found.failure, found.values["wakeup_p50_us"]) == (None, 10)
+    assert [metric for metric, _ in found.unsupported] == [f"wakeup_{name}_us" for name in lacking]
 
 
 def test_works_lost_beside_the_messages_are_a_value() -> None:

@@ -62,7 +62,16 @@ def test_percentiles_are_those_of_the_histogram() -> None:
     assert found.values["queue_to_start_p50_us"] == waits[49] / 1000
     assert found.values["queue_to_start_p99_us"] == waits[98] / 1000 == 197.632
     assert found.values["queue_to_start_max_us"] == 282.009, "exact, not a bucket"
-    assert lacking(found) == {"queue_to_start_p999_us": "p999 needs 1000 works, and 100 were executed"}
+    assert lacking(found) == {"queue_to_start_p999_us": "p999 needs 1000 works, and there were 100"}
+
+
+@pytest.mark.parametrize(("longest", "tail"), [(278_528, 278.528), (282_623, 280.576)])
+def test_longest_wait_may_be_anywhere_in_the_last_bucket(longest: int, tail: float) -> None:
+    """With 100 works at 280,576 ns, the middle of their bucket."""
+    text = re.sub(r"(begin\thistogram queue_to_start_ns\n).*?(end\t)", r"\g<1>280576 100\n\2", PERCPU, flags=re.DOTALL)
+    found = measure(with_counts(text, queue_to_start_max_ns=longest)).values
+    assert found["queue_to_start_max_us"] == longest / 1000
+    assert found["queue_to_start_p50_us"] == found["queue_to_start_p99_us"] == tail
 
 
 def test_rescuer_executes_works_under_memory_pressure() -> None:
@@ -127,6 +136,14 @@ def test_kernel_that_loses_every_work_is_measured() -> None:
         ),
         (re.sub(r"^1 1 ", "1 9 ", PERCPU, flags=re.MULTILINE), "CPU 9 is not one of the 2 CPUs"),
         (PERCPU.replace("end\tlatency", "end\tlatenzy"), "no complete `latency`"),
+        (
+            with_counts(PERCPU, queue_to_start_max_ns=1),
+            "the last bucket of histogram queue_to_start_ns is at 280576 ns, and the maximum is 1 ns",
+        ),
+        # The bucket has 278,528 to 282,623 ns.
+        (with_counts(PERCPU, queue_to_start_max_ns=278_527), "at 280576 ns, and the maximum is 278527 ns"),
+        (with_counts(PERCPU, queue_to_start_max_ns=282_624), "at 280576 ns, and the maximum is 282624 ns"),
+        (with_counts(PERCPU, start_to_end_max_ns=9_000_000), "at 505856 ns, and the maximum is 9000000 ns"),
     ],
 )
 def test_inconsistent_result_is_not_measured(text: str, reason: str) -> None:

@@ -10,7 +10,7 @@ from wqlab_contracts.messages import MeasuredTopology
 
 from ...linear_patterns import LinearPattern
 from ..collect import Measurement, NotMeasured, Operations, Records, Unsupported, compute_measurement, number
-from .histogram import percentile, read_histogram, total
+from .histogram import PERCENTILES, read_histogram, supported_percentile, total
 from .hotplug import lost_beside
 
 TRACED = (
@@ -70,9 +70,7 @@ def _traced(records: Records) -> dict[str, float | Unsupported]:
     return {
         "wakeups_per_1000_messages": total(delays) / thousands,
         "migrations_per_1000_messages": records.value("migrations") / thousands,
-        "wakeup_p50_us": percentile(delays, 0.5),
-        "wakeup_p99_us": percentile(delays, 0.99),
-        "wakeup_p999_us": percentile(delays, 0.999),
+        **{f"wakeup_{name}_us": supported_percentile(delays, name, "wakeups") for name in PERCENTILES},
     }
 
 

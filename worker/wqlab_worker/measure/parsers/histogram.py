@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ..collect import NoSamples, NotMeasured, Records, count
+from wqlab_contracts.enums import NotMeasuredCause
 
+from ..collect import NoSamples, NotMeasured, Records, Unsupported, count
+
+PERCENTILES = {"p50": (0.5, 1), "p99": (0.99, 100), "p999": (0.999, 1000)}
+"""Name of a percentile -> its share (0..1), and with how many counts at least one is above it; the median needs one."""
 MAJORITY = 0.5
 """Share of the counts that a majority value exceeds."""
 
@@ -52,6 +56,18 @@ def percentile(histogram: Mapping[int, int], share: float) -> int:
         if seen >= share * n and seen:
             return value
     raise NoSamples("an empty histogram has no percentile")
+
+
+def supported_percentile(histogram: Mapping[int, int], name: str, what: str) -> int | Unsupported:
+    """Return a percentile of PERCENTILES; Unsupported if there are so few counts that it would be the maximum.
+
+    `what` is counted: `wakeups`. Raises NoSamples for an empty histogram.
+    """
+    share, needed = PERCENTILES[name]
+    value, n = percentile(histogram, share), total(histogram)
+    if n < needed:
+        return Unsupported(f"{name} needs {needed} {what}, and there were {n}", NotMeasuredCause.LACKING)
+    return value
 
 
 def majority_value(histogram: Mapping[int, int]) -> int | None:

@@ -13,7 +13,7 @@ import json
 from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, NotMeasured, Operations, Records, Unsupported, compute_measurement, count
-from .histogram import percentile, read_histogram, total
+from .histogram import PERCENTILES, read_histogram, supported_percentile, total
 from .hotplug import lost_beside
 
 TRACED = (
@@ -86,20 +86,24 @@ def _requested(records: Records) -> dict[int, int]:
 
 
 def request_metrics(records: Records) -> dict[str, float | Unsupported]:
-    """Return the metrics in REQUESTS; without those of wakeups if no thread was woken. Raises NotMeasured."""
+    """Return the metrics in REQUESTS; without those of wakeups if no thread was woken. Raises NotMeasured.
+
+    p99 and p999 are Unsupported below 100 and 1000 wakeups or requests.
+    """
     requests, late = read_requests(records)
     wakeups, runs = read_histogram(records, "wakeup_latency_us"), read_histogram(records, "run_us")
     if total(runs) != requests or total(wakeups) > requests - late:
         raise NotMeasured(
             f"{total(runs)} run times and {total(wakeups)} wakeups of {requests} requests, {late} of them late"
         )
+    found: dict[str, float | Unsupported] = {}
     # Without a wakeup, because all requests ended late, the other metrics still have a value.
-    shares = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0} if wakeups else {}
-    return {
-        **{f"wakeup_{name}_us": percentile(wakeups, share) for name, share in shares.items()},
+    if wakeups:
+        found = {f"wakeup_{name}_us": supported_percentile(wakeups, name, "wakeups") for name in PERCENTILES}
+        found["wakeup_max_us"] = max(wakeups)
+    return found | {
         "late_share": 100 * late / requests,
-        "run_p50_us": percentile(runs, 0.5),
-        "run_p99_us": percentile(runs, 0.99),
+        **{f"run_{name}_us": supported_percentile(runs, name, "requests") for name in ("p50", "p99")},
         "context_switches_per_1000_requests": records.value("context_switches") / (requests / 1000),
         "cpu_utilisation": records.value("cpu_utilisation"),
     }
@@ -112,8 +116,7 @@ def scheduling_metrics(records: Records) -> dict[str, float | Unsupported]:
     return {
         "migrations_per_1000_requests": records.value("migrations") / (requests / 1000),
         "wakeups_per_request": total(delays) / requests,
-        "scheduling_p50_us": percentile(delays, 0.5),
-        "scheduling_p99_us": percentile(delays, 0.99),
+        **{f"scheduling_{name}_us": supported_percentile(delays, name, "wakeups") for name in ("p50", "p99")},
     }
 
 

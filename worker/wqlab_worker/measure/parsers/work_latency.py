@@ -6,8 +6,6 @@ the device's clock, in histograms whose buckets are at most 1/64 of their value 
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 
@@ -20,10 +18,9 @@ from ..collect import (
     compute_measurement,
     count,
 )
-from .histogram import percentile, read_histogram
+from .histogram import PERCENTILES, read_histogram, supported_percentile
 from .pairs import locality
 
-PERCENTILES = {"p50": Fraction(1, 2), "p99": Fraction(99, 100), "p999": Fraction(999, 1000)}
 SHARES = ("local_cpu_share", "local_core_share", "local_l3_share", "local_node_share", "local_l3_by_chance")
 TRACED = ()
 UNTRACED = (
@@ -46,6 +43,8 @@ UNTRACED = (
     "cpu_utilisation",
     "context_switches",
 )
+EXACT_BITS = 7
+"""Bits of a time that decide its bucket (kernels/modules/work_latency/histogram.c): it is exact up to 127 ns."""
 COUNTS = (
     *(
         "queued",
@@ -87,20 +86,23 @@ def times(records: Records, name: str, longest_ns: int, works: int) -> dict[str,
     """Return the percentiles and the maximum of a histogram in us, `NAME_p50_us` to `NAME_max_us`.
 
     A percentile needs so many works that one is above it: 100 for p99 and 1000 for p999. Raises NotMeasured if the
-    histogram does not have `works` works.
+    histogram does not have `works` works, or its last bucket is not that of the maximum.
     """
     histogram = read_histogram(records, f"{name}_ns", works)
+    if _bucket(last := max(histogram)) != _bucket(longest_ns):
+        raise NotMeasured(f"the last bucket of histogram {name}_ns is at {last} ns, and the maximum is {longest_ns} ns")
     found: dict[str, float | Unsupported] = {f"{name}_max_us": longest_ns / 1000}
-    for percentile_name, share in PERCENTILES.items():
-        needed = 1 / (1 - share)
-        found[f"{name}_{percentile_name}_us"] = (
-            min(percentile(histogram, float(share)), longest_ns) / 1000
-            if works >= needed
-            else Unsupported(
-                f"{percentile_name} needs {needed} works, and {works} were executed", NotMeasuredCause.LACKING
-            )
-        )
+    for percentile_name in PERCENTILES:
+        ns = supported_percentile(histogram, percentile_name, "works")
+        # A bucket has the value of its middle, which may be above the maximum.
+        found[f"{name}_{percentile_name}_us"] = ns if isinstance(ns, Unsupported) else min(ns, longest_ns) / 1000
     return found
+
+
+def _bucket(ns: int) -> tuple[int, int]:
+    """Return what all times of a bucket have in common: the number of bits that are left out, and the others."""
+    left_out = max(ns.bit_length() - EXACT_BITS, 0)
+    return left_out, ns >> left_out
 
 
 def _untraced(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:
