@@ -133,6 +133,7 @@ packet_records() { # BEFORE AFTER, each from packets
 		lost = ($9 - $1) - ($15 - $7) + ($13 - $5) - ($11 - $3)
 		refused = $10 - $2 + $14 - $6
 		printf "value\ttunnel_packets\t%.0f\nvalue\tpackets_lost\t%.0f\nvalue\ttunnel_bytes\t%.0f\n", sent, lost + refused, $12 - $4
+		printf "value\tpackets_refused\t%.0f\n", refused
 	}' >&3
 }
 

@@ -90,7 +90,7 @@ def test_packets_are_lost_between_the_ends_or_refused(tmp_path: Path, awk: str) 
     """Ends: packets sent, refused and received, and bytes sent. 2 of 10 and 1 of 5 packets do not arrive."""
     command = f"AWK='{awk}'\npacket_records '1 0 1 100 1 0 1 7' '11 1 5 1100 6 0 9 7'"
     found = call(NAME, command, tmp_path)
-    assert found.values == {"tunnel_packets": 15, "packets_lost": 4, "tunnel_bytes": 1000}
+    assert found.values == {"tunnel_packets": 15, "packets_lost": 4, "packets_refused": 1, "tunnel_bytes": 1000}
 
 
 @pytest.mark.parametrize("space", ["", " "])

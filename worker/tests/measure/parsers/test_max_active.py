@@ -155,6 +155,9 @@ def test_limit_that_is_not_reached_gives_no_delay() -> None:
         (FAN.replace("echo 'shape", "echo 'form"), "the command has no request to the module"),
         (re.sub("; echo .*", "", FAIR), "the command has no request of shape shares"),
         (FAN.replace("end\tfan", "end\tfam"), "no complete `fan`"),
+        (with_counts(FAN, waiting_us=1), "us of the waits at the limit: 228843 of 1"),
+        (FAIR.replace("works 64\n", "works 56\n"), "works of the least served workqueue: 57 of 56"),
+        (FAIR.replace("works 64\n", "works 0\n"), "works of the least served workqueue: 57 of 0"),
     ],
 )
 def test_inconsistent_result_is_not_measured(text: str, reason: str) -> None:

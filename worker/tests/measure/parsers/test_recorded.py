@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,24 @@ def test_migrations_of_the_writer_are_read() -> None:
     assert values["migrations_per_1000_ios"] == pytest.approx(4000 / 3072)
     assert values["stay_max_ms"] == pytest.approx(834.515)
     assert (values["completions_unbound"], values["completions_local"]) == (0, 100)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"started": 1}, "completion works started locally: 239 of 1"),
+        ({"unbound_queued": 240}, "completion works queued to no CPU: 240 of 239"),
+        ({"started": 240}, "239 completion works were queued, and 240 of them started"),
+    ],
+)
+def test_more_completion_works_than_there_were_are_not_measured(changes: dict[str, int], reason: str) -> None:
+    text = (RECORDED / "aio-2cpu.txt").read_text()
+    for name, value in changes.items():
+        text, times = re.subn(rf"(value\tcompletions_{name}\t)\d+", rf"\g<1>{value}", text)
+        assert times == 1
+    found = collect(text, "aio_migration", plan("aio-migration"), device(2, 1), True, setting=DEFAULTS)
+    assert found.values == {}
+    assert found.failure is not None and found.failure.summary == f"not measured: {reason}"
 
 
 def test_untraced_aio_values_are_read() -> None:

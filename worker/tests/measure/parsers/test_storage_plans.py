@@ -96,6 +96,16 @@ def test_each_file_may_take_a_work() -> None:
             re.sub(r"(begin\thistogram freed_after_us\n).*?(end\t)", r"\g<1>7 1\n\2", UNLINK_TRACED, flags=re.DOTALL),
             "histogram freed_after_us has 1 counts instead of 400",
         ),
+        (with_values(UNLINK_TRACED, inactivated_at_home=800), "inodes freed at home: 800 of 400"),
+        (
+            re.sub(
+                r"(begin\thistogram freed_after_us\n).*?(end\t)",
+                r"\g<1>7 800\n\2",
+                with_values(UNLINK_TRACED, unlinked=800, inactivated=800),
+                flags=re.DOTALL,
+            ),
+            "files left to a work: 800 of 400",
+        ),
         (with_values(UNLINK_TRACED, inactivated=401), "works freed 401 of the 400 inodes that were left to them"),
     ],
 )

@@ -68,6 +68,7 @@ def test_script_values_take_precedence_over_fio() -> None:
     [
         ("value\ta\tnan\n", "not measured: a"),
         ("value\ta\t-1\n", "a would be -1"),
+        ("value\ta\t1\nvalue\tcpu_utilisation\t5324\n", "cpu_utilisation would be 5324 %"),
         ("value\ta\t1\nbegin\tfio\n{}\nend\tfio\n", "fio's result is not readable"),
         ("value\ta\t1\nfailed\tinfrastructure\tno disk\n", "no disk"),
         ("value\ta\t1\n" + fio(error=5), "fio failed with error 5"),

@@ -31,6 +31,7 @@ value	streams	2
 PACKETS = """\
 value	tunnel_packets	4000
 value	packets_lost	0
+value	packets_refused	0
 value	tunnel_bytes	3600000
 setting_after	unbound_cpus	default
 """
@@ -106,10 +107,19 @@ def test_lost_packets_are_a_value() -> None:
     assert measured(text, False).values["packets_lost"] == 17
 
 
+def test_more_packets_may_be_refused_than_sent() -> None:
+    """As of a kernel that has no key: 5000 were refused, and 3 of the 4000 that were sent did not arrive."""
+    text = UNTRACED.replace("packets_lost\t0", "packets_lost\t5003")
+    assert measured(text.replace("refused\t0", "refused\t5000"), False).values["packets_lost"] == 5003
+    not_measured(measured(text, False), "5003 of 4000 packets that were sent did not arrive")
+    not_measured(measured(text.replace("refused\t0", "refused\t5004"), False), "1 packets more were received than sent")
+
+
 @pytest.mark.parametrize(
     ("pattern", "instead", "reason"),
     [
         (r"tunnel_bytes\t3600000", "tunnel_bytes\t3276799", "3276800 bytes arrived, and 3276799 passed the tunnel"),
+        (r"ELAPSED_TIME=2.01", "ELAPSED_TIME=-2.01", "netperf's ELAPSED_TIME is -2.01"),
         (r"ELAPSED_TIME=2.01", "ELAPSED_TIME=1.1", r"ran for 1.1 of 2 s"),
         (r"LOCAL_BYTES_SENT=1638400", "LOCAL_BYTES_SENT=99", "99 bytes in 100 messages of 16384 bytes"),
         (r"REMOTE_BYTES_RECVD=1638400", "REMOTE_BYTES_RECVD=0", "none arrived"),
@@ -133,6 +143,12 @@ def test_missing_stream_gives_no_values(traced: bool) -> None:
 def test_more_packets_received_than_sent_is_not_measured() -> None:
     text = UNTRACED.replace("packets_lost\t0", "packets_lost\t-3")
     not_measured(measured(text, False), "3 packets more were received than sent")
+
+
+def test_negative_stream_is_not_measured() -> None:
+    """The sum of both streams would be positive."""
+    text = UNTRACED.replace("REMOTE_RECV_THROUGHPUT=5.25", "REMOTE_RECV_THROUGHPUT=-5.25")
+    not_measured(measured(text, False), "netperf's REMOTE_RECV_THROUGHPUT is -5.25")
 
 
 def test_other_throughput_unit_is_not_measured() -> None:

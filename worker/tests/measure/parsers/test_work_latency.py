@@ -136,6 +136,7 @@ def test_kernel_that_loses_every_work_is_measured() -> None:
         ),
         (re.sub(r"^1 1 ", "1 9 ", PERCPU, flags=re.MULTILINE), "CPU 9 is not one of the 2 CPUs"),
         (PERCPU.replace("end\tlatency", "end\tlatenzy"), "no complete `latency`"),
+        (with_counts(PERCPU, rescued=700), "works of a rescuer: 700 of 100"),
         (
             with_counts(PERCPU, queue_to_start_max_ns=1),
             "the last bucket of histogram queue_to_start_ns is at 280576 ns, and the maximum is 1 ns",

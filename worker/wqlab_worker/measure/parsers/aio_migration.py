@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Measurement, NoSamples, Operations, Records, Unsupported, compute_measurement
+from ..collect import Measurement, NoSamples, NotMeasured, Operations, Records, Unsupported, compute_measurement
 from .fio import FioResult, Stream, apply_fio_result, read_fio
 from .fio_command import check_work
 from .histogram import mean, read_histogram, total
+from .shares import cpu_utilisation, share
 
 TRACED = (
     "migrations_per_1000_ios",
@@ -91,9 +92,11 @@ def _completions(records: Records) -> dict[str, float | Unsupported]:
     queued, started = records.value("completions_queued"), records.value("completions_started")
     if not queued or not started:
         return dict.fromkeys(names, Unsupported("this kernel queues no completion work for AIO writes"))
+    if started > queued:
+        raise NotMeasured(f"{queued:.0f} completion works were queued, and {started:.0f} of them started")
     shares = (
-        100.0 * records.value("completions_unbound_queued") / queued,
-        100.0 * records.value("completions_started_locally") / started,
+        share(records.value("completions_unbound_queued"), queued, "completion works queued to no CPU"),
+        share(records.value("completions_started_locally"), started, "completion works started locally"),
     )
     return dict(zip(names, shares, strict=True))
 
@@ -108,7 +111,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         "bandwidth": fio.bandwidth_mib_s,
         "latency_mean": stream.mean_us,
         **stream.percentiles("latency", "completion"),
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
         "context_switches": records.value("context_switches"),
     }
     if "writer_cpu_ms" in records.values:

@@ -22,6 +22,7 @@ from .fio import GIB, MIB, FioResult, apply_fio_result, read_fio
 from .fio_command import check_work
 from .histogram import percentile, read_histogram
 from .pairs import domains, locality, read_pairs
+from .shares import cpu_utilisation
 
 TRACED = (
     "local_cpu_share",
@@ -37,6 +38,7 @@ TRACED = (
     "queue_to_start_p50_us",
     "queue_to_start_p99_us",
 )
+
 UNTRACED = (
     "bandwidth",
     "stored_share",
@@ -91,7 +93,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         **{name: records.values.get(name, alone) for name in MAINTENANCE},
         "context_switches_per_mib": records.value("context_switches") * MIB / fio.bytes,
         "cpu_seconds_per_gib": records.value("cpu_busy_seconds") / (fio.bytes / GIB),
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
         **fio.write.percentiles("write", "write"),
     }
 

@@ -17,6 +17,7 @@ from ..collect import (
     compute_measurement,
     count,
 )
+from .shares import cpu_utilisation
 
 TRACED = ()
 UNTRACED = (
@@ -35,6 +36,7 @@ UNTRACED = (
     "cpu_utilisation",
     "context_switches",
 )
+
 MAX_ACTIVE = 1
 """`max_active` of the module's workqueues, for each CPU."""
 _REQUEST = LinearPattern(r"\b(workload|burn|duration_ms|seed)=(\w+)")
@@ -70,7 +72,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         "start_delay_max_us": load["wait_max_us"],
         "load_seconds": load["elapsed_ms"] / 1000,
         "encode_seconds": records.value("encode_seconds"),
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
         "context_switches": records.value("context_switches"),
     }
 

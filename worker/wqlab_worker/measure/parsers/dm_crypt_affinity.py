@@ -9,6 +9,7 @@ from .fio import GIB, MIB, apply_fio_result, read_fio
 from .fio_command import check_work
 from .histogram import percentile, read_histogram
 from .pairs import locality
+from .shares import cpu_utilisation
 
 TRACED = (
     "local_cpu_share",
@@ -73,7 +74,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         "bandwidth": fio.bandwidth_mib_s,
         **fio.read.percentiles("read_clat", "completion"),
         **fio.write.percentiles("write_clat", "completion"),
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
         "cpu_seconds_per_gib": records.value("cpu_busy_seconds") / (fio.bytes / GIB),
         "context_switches": records.value("context_switches"),
     }

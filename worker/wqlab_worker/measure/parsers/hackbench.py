@@ -12,6 +12,7 @@ from ...linear_patterns import LinearPattern
 from ..collect import Measurement, NotMeasured, Operations, Records, Unsupported, compute_measurement, number
 from .histogram import PERCENTILES, read_histogram, supported_percentile, total
 from .hotplug import lost_beside
+from .shares import cpu_utilisation
 
 TRACED = (
     "wakeups_per_1000_messages",
@@ -80,5 +81,5 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         "context_switches_per_1000_messages": records.value("context_switches") / (messages / 1000),
         "time_s": seconds,
         "works_lost": lost_beside(records),
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
     }

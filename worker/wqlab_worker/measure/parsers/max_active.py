@@ -19,6 +19,7 @@ from ..collect import (
     compute_measurement,
     count,
 )
+from .shares import cpu_utilisation, share
 
 SHAPES = ("fan", "nested", "crossed", "fair", "shares")
 CHAINS = ("nested", "crossed")
@@ -127,14 +128,16 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         "concurrency": result["peak"],
         "works_executed": total("executed"),
         "at_limit_share": only("fan-*"),
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
         "context_switches": records.value("context_switches"),
         **dict.fromkeys(("overtaken_max", "overtaken_mean", "least_served_share"), only("fair-*")),
         **_delays(shape, result),
     }
     if shape == "fan":
         found["at_limit_share"] = (
-            100 * result["full_us"] / result["waiting_us"] if result["waiting_us"] else _below_limit(result)
+            share(result["full_us"], result["waiting_us"], "us of the waits at the limit")
+            if result["waiting_us"]
+            else _below_limit(result)
         )
     if shape == "fair":
         found |= _fairness(result, results.get("shares"))
@@ -165,13 +168,13 @@ def _fairness(fair: Result, shares: Result | None) -> dict[str, float | Unsuppor
     if fair["lost"] or shares["lost"]:
         unfinished = Unsupported("not all works were executed", NotMeasuredCause.UNRELIABLE)
         return dict.fromkeys(("overtaken_max", "overtaken_mean", "least_served_share"), unfinished)
-    share = 100 * shares["least_served"] / shares["works"]
+    least = share(shares["least_served"], shares["works"], "works of the least served workqueue")
     if not fair["polite"]:
         reason = f"all {fair['works']} works of the greedy workqueue had started before another one was queued"
         no_wait = Unsupported(reason, NotMeasuredCause.LACKING)
-        return {"overtaken_max": no_wait, "overtaken_mean": no_wait, "least_served_share": share}
+        return {"overtaken_max": no_wait, "overtaken_mean": no_wait, "least_served_share": least}
     return {
         "overtaken_max": fair["overtaken_max"],
         "overtaken_mean": fair["overtaken"] / fair["polite"],
-        "least_served_share": share,
+        "least_served_share": least,
     }

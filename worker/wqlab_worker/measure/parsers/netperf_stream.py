@@ -21,6 +21,7 @@ from ..collect import (
     count,
     number,
 )
+from .shares import cpu_utilisation, share
 
 TRACED = ("queued_wakeup_share", "queued_wakeups", "remote_wakeups", "wakeups")
 UNTRACED = (
@@ -107,7 +108,7 @@ def _queued_share(records: Records) -> float | Unsupported:
             f"{queued:.0f} queued wakeups were traced, but {remote:.0f} counted across CPUs",
             NotMeasuredCause.UNRELIABLE,
         )
-    return 100.0 * queued / remote
+    return share(queued, remote, "queued wakeups")
 
 
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
@@ -124,16 +125,19 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
     return found | {
         "recv": figure(netperf, "REMOTE_RECV_THROUGHPUT"),
         "send": figure(netperf, "LOCAL_SEND_THROUGHPUT"),
-        "idle_share": 100.0 - records.value("cpu_utilisation"),
+        "idle_share": 100.0 - cpu_utilisation(records),
     }
 
 
 def figure(netperf: dict[str, str], name: str) -> float:
     """Return a rate or time of netperf's output. Raises NotMeasured if it is missing or implausible."""
     try:
-        return number(netperf[name])
+        found = number(netperf[name])
     except (KeyError, ValueError) as error:
         raise NotMeasured(f"netperf's {name}: {error}") from None
+    if found < 0:
+        raise NotMeasured(f"netperf's {name} is {netperf[name]}")
+    return found
 
 
 def whole(netperf: dict[str, str], name: str) -> int:

@@ -13,6 +13,7 @@ from .fio import FioResult, Stream, apply_fio_result, read_fio
 from .fio_command import check_work
 from .histogram import percentile, read_histogram
 from .pairs import locality
+from .shares import cpu_utilisation
 
 ENDS = ("host", "target")
 TRACED = (
@@ -107,5 +108,5 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         **stream.percentiles("latency", "completion"),
         "context_switches_per_1000_ios": records.value("context_switches") / (stream.ios / 1000),
         "cpu_us_per_io": 1e6 * records.value("cpu_busy_seconds") / stream.ios,
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
     }

@@ -15,6 +15,7 @@ from wqlab_contracts.messages import MeasuredTopology
 from ..collect import Measurement, NotMeasured, Operations, Records, Unsupported, compute_measurement, count
 from .histogram import PERCENTILES, read_histogram, supported_percentile, total
 from .hotplug import lost_beside
+from .shares import cpu_utilisation
 
 TRACED = (
     "migrations_per_1000_requests",
@@ -105,7 +106,7 @@ def request_metrics(records: Records) -> dict[str, float | Unsupported]:
         "late_share": 100 * late / requests,
         **{f"run_{name}_us": supported_percentile(runs, name, "requests") for name in ("p50", "p99")},
         "context_switches_per_1000_requests": records.value("context_switches") / (requests / 1000),
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
     }
 
 

@@ -14,6 +14,7 @@ from wqlab_contracts.messages import MeasuredTopology
 
 from ...linear_patterns import LinearPattern
 from ..collect import Measurement, NotMeasured, Records, Unsupported, compute_measurement, count
+from .shares import cpu_utilisation
 
 SCOPES = ("cpu", "smt", "cache_shard", "cache", "numa", "system")
 FIGURES = ("items_per_s", "p50_ns", "p90_ns", "p95_ns")
@@ -48,7 +49,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
     for scope, *numbers in runs:
         if scope in SCOPES:
             found |= {f"{scope}_{figure}": count(text) for figure, text in zip(FIGURES, numbers, strict=True)}
-    found["cpu_utilisation"] = records.value("cpu_utilisation")
+    found["cpu_utilisation"] = cpu_utilisation(records)
     found["context_switches"] = records.value("context_switches")
     return found
 

@@ -9,6 +9,7 @@ from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import TRACED_METRICS, Measurement, NotMeasured, Records, Unsupported, compute_measurement
 from .fio import PERCENTILES, FioResult, apply_fio_result, read_fio
+from .shares import cpu_utilisation
 
 FIO = ("bandwidth", "iops", *(f"{stream}_{name}" for stream in ("read", "write") for name in PERCENTILES))
 
@@ -30,7 +31,7 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
     def compute() -> dict[str, float | Unsupported]:
         if unreadable is not None:
             raise unreadable
-        return found
+        return found | ({"cpu_utilisation": cpu_utilisation(records)} if "cpu_utilisation" in records.values else {})
 
     unsupported = [metric for metric, _ in records.unsupported if metric != TRACED_METRICS]
     return apply_fio_result(compute_measurement(records, dict.fromkeys([*names, *unsupported]), compute), records)

@@ -13,6 +13,7 @@ from .fio import apply_fio_result, read_fio
 from .fio_command import check_work
 from .histogram import percentile, read_histogram, total
 from .pairs import check_starts, locality
+from .shares import cpu_utilisation
 
 PLACED = ("local_cpu_share", "local_l3_share", "local_l3_by_chance")
 WAITED = ("queue_to_start_p50_us", "queue_to_start_p99_us")
@@ -79,7 +80,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         "reads_per_second": reads / fio.read.runtime_s,
         "context_switches_per_1000_reads": records.value("context_switches") / (reads / 1000),
         "cpu_us_per_read": 1e6 * records.value("cpu_busy_seconds") / reads,
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
     }
 
 

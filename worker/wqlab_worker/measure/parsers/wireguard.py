@@ -14,6 +14,7 @@ from .fio import GIB
 from .histogram import percentile, read_histogram, total
 from .netperf_stream import UNITS, figure, read_netperf, whole
 from .pairs import check_starts, locality
+from .shares import cpu_utilisation
 
 TRACED = (
     "crypt_works_per_1000_packets",
@@ -81,19 +82,31 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | U
     }
 
 
+def packets_lost(records: Records) -> float:
+    """Return the number of packets that one end sent and the other did not receive, or that an end refused to send.
+
+    Raises NotMeasured if more were received than sent, or more lost than sent. Refused ones are not among the sent.
+    """
+    lost, sent = records.value("packets_lost"), records.value("tunnel_packets")
+    missing = lost - records.value("packets_refused")
+    if missing < 0:
+        raise NotMeasured(f"{-missing:.0f} packets more were received than sent")
+    if missing > sent:
+        raise NotMeasured(f"{missing:.0f} of {sent:.0f} packets that were sent did not arrive")
+    return lost
+
+
 def _untraced(records: Records) -> dict[str, float | Unsupported]:
     streams = read_streams(records)
     for stream in streams:
         if (units := stream.get("THROUGHPUT_UNITS")) != UNITS:
             raise NotMeasured(f"netperf counts in {units or 'no known unit'}, not in {UNITS}")
     gib = sum(whole(stream, "REMOTE_BYTES_RECVD") for stream in streams) / GIB
-    if (lost := records.value("packets_lost")) < 0:
-        raise NotMeasured(f"{-lost:.0f} packets more were received than sent")
     return {
-        "packets_lost": lost,
+        "packets_lost": packets_lost(records),
         "recv": sum(figure(stream, "REMOTE_RECV_THROUGHPUT") for stream in streams),
         "context_switches_per_1000_packets": records.value("context_switches")
         / (records.value("tunnel_packets") / 1000),
         "cpu_seconds_per_gib": records.value("cpu_busy_seconds") / gib,
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
     }

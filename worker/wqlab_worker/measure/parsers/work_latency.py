@@ -20,6 +20,7 @@ from ..collect import (
 )
 from .histogram import PERCENTILES, read_histogram, supported_percentile
 from .pairs import locality
+from .shares import cpu_utilisation, share
 
 SHARES = ("local_cpu_share", "local_core_share", "local_l3_share", "local_node_share", "local_l3_by_chance")
 TRACED = ()
@@ -119,7 +120,7 @@ def _untraced(records: Records, topology: MeasuredTopology) -> dict[str, float |
         "works_executed": result["executed"],
         "works_late": result["late"],
         "workers": result["workers"],
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
         "context_switches": records.value("context_switches"),
     }
     if not result["executed"]:
@@ -127,7 +128,7 @@ def _untraced(records: Records, topology: MeasuredTopology) -> dict[str, float |
         none = Unsupported("no work was executed", NotMeasuredCause.UNRELIABLE)
         return {**dict.fromkeys(UNTRACED, none), **found}
     found["wakeups_per_work"] = result["wakeups"] / result["executed"]
-    found["rescued_share"] = 100 * result["rescued"] / result["executed"]
+    found["rescued_share"] = share(result["rescued"], result["executed"], "works of a rescuer")
     shares = locality(records, topology, works=result["executed"])
     found |= {name: shares[name] for name in SHARES}
     waits = times(records, "queue_to_start", result["queue_to_start_max_ns"], result["executed"])

@@ -17,6 +17,7 @@ from ..collect import Measurement, NoSamples, NotMeasured, Operations, Records, 
 from .fio import GIB, apply_fio_result, read_fio
 from .fio_command import check_work
 from .histogram import majority_value, mean, read_histogram, total
+from .shares import cpu_utilisation
 
 TRACED = ("locks_per_flush", "locks_per_flush_mean", "locks_per_fsync", "flushes_per_fsync", "exact_share")
 UNTRACED = (
@@ -115,7 +116,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         "iops": fio.write.ios / fio.write.runtime_s,
         "fsync_mean": fio.sync.mean_us,
         **fio.sync.percentiles("fsync", "fsync"),
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
         "cpu_seconds_per_gib": records.value("cpu_busy_seconds") / (fio.bytes / GIB),
         "context_switches": records.value("context_switches"),
     }

@@ -19,6 +19,7 @@ from ..collect import (
 from .fio import FioResult, Stream, apply_fio_result, read_fio
 from .histogram import percentile, read_histogram
 from .pairs import locality
+from .shares import cpu_utilisation, share
 
 TRACED = (
     "works_per_1000_files",
@@ -32,6 +33,7 @@ TRACED = (
     "freed_after_p50_us",
     "freed_after_p99_us",
 )
+
 UNTRACED = (
     "files_per_second",
     "stalls_per_1000_files",
@@ -73,9 +75,9 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | U
         "works_per_1000_files": 1000.0 * works / files,
         "local_cpu_share": shares["local_cpu_share"],
         "local_l3_share": shares["local_l3_share"],
-        "freed_at_home_share": 100.0 * records.value("inactivated_at_home") / freed,
+        "freed_at_home_share": share(records.value("inactivated_at_home"), freed, "inodes freed at home"),
         "throttled_per_1000_files": 1000.0 * records.value("throttled") / files,
-        "deferred_share": 100.0 * unlinked / files,
+        "deferred_share": share(unlinked, files, "files left to a work"),
         "queueings_per_work": records.value("queued") / works,
         "largest_batch": records.value("largest_batch"),
         "freed_after_p50_us": percentile(waits, 0.5),
@@ -94,7 +96,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
         "unlink_mean": fio.read.mean_us,
         **fio.read.percentiles("unlink", "unlink"),
         "cpu_us_per_file": 1e6 * records.value("cpu_busy_seconds") / files,
-        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_utilisation": cpu_utilisation(records),
         "context_switches": records.value("context_switches"),
     }
 
