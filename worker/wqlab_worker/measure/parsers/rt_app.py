@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 
+from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, NotMeasured, Operations, Records, Unsupported, compute_measurement, count
@@ -87,7 +88,7 @@ def _requested(records: Records) -> dict[int, int]:
 
 
 def request_metrics(records: Records) -> dict[str, float | Unsupported]:
-    """Return the metrics in REQUESTS; without those of wakeups if no thread was woken. Raises NotMeasured.
+    """Return the metrics in REQUESTS. Those of wakeups are Unsupported if no thread was woken. Raises NotMeasured.
 
     p99 and p999 are Unsupported below 100 and 1000 wakeups or requests.
     """
@@ -98,10 +99,13 @@ def request_metrics(records: Records) -> dict[str, float | Unsupported]:
             f"{total(runs)} run times and {total(wakeups)} wakeups of {requests} requests, {late} of them late"
         )
     found: dict[str, float | Unsupported] = {}
-    # Without a wakeup, because all requests ended late, the other metrics still have a value.
     if wakeups:
         found = {f"wakeup_{name}_us": supported_percentile(wakeups, name, "wakeups") for name in PERCENTILES}
         found["wakeup_max_us"] = max(wakeups)
+    else:
+        reason = f"no request waited for its timer: {late} of {requests} ended after their period"
+        names = [f"wakeup_{name}_us" for name in (*PERCENTILES, "max")]
+        found = dict.fromkeys(names, Unsupported(reason, NotMeasuredCause.NO_SAMPLES))
     return found | {
         "late_share": 100 * late / requests,
         **{f"run_{name}_us": supported_percentile(runs, name, "requests") for name in ("p50", "p99")},
