@@ -90,7 +90,7 @@ class _Draft:
     refusals: list[Refusal] = field(default_factory=list)
 
     def read(self, path: Path) -> str | None:
-        """Return the file's text; None if it does not exist. Raises OSError, and DevicesRefused for another encoding."""
+        """Return the file's text; None without a file. Raises OSError, and DevicesRefused for another encoding."""
         if path not in self.before:
             try:
                 self.before[path] = path.read_text(encoding="utf-8") if path.exists() else None
