@@ -95,6 +95,28 @@ def test_comment_before_a_function_belongs_to_nothing() -> None:
     assert symbols_of(" \t/*\n-\t * old\n+\t * new\n \t */\n", heading=heading) == ["insert_wq_barrier"]
 
 
+PROCESS_ONE_WORK = """\
+ static void process_one_work(struct worker *worker, struct work_struct *work)
+ __releases(&pool->lock)
+{mark}__acquires(&pool->lock)
+ {{
+-\tpwq->stats[PWQ_STAT_COMPLETED]++;
+"""
+
+
+@pytest.mark.parametrize("mark", [" ", "+"])
+def test_locking_annotations_below_the_head_of_a_function_define_nothing(mark: str) -> None:
+    assert symbols_of(PROCESS_ONE_WORK.format(mark=mark)) == ["process_one_work"]
+    added = "+static void f(void)\n+__must_hold(&a->lock)\n+__cond_acquires(true, &a->lock)\n+{\n+\tg();\n+}\n"
+    assert symbols_of(added) == ["f"]
+
+
+def test_header_with_a_locking_annotation_has_its_name() -> None:
+    """The name of the function is not in the diff; a row of testplans/touches.yaml lists the annotation instead."""
+    hunk = " \tworker->current_func(work);\n-\tpwq->stats[PWQ_STAT_COMPLETED]++;\n"
+    assert symbols_of(hunk, heading="__acquires(&pool->lock)") == ["__acquires"]
+
+
 def test_label_does_not_end_a_function() -> None:
     assert symbols_of(" static void f(void)\n {\n retry:\n+\tg();\n") == ["f"]
     assert symbols_of("+\tg();\n \th();\n", heading="retry:") == []

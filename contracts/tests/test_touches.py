@@ -64,6 +64,18 @@ def test_what_the_repositorys_series_touch(lab: DataFolder, series: str, targets
     assert proposals(lab, series) == targets
 
 
+@pytest.mark.parametrize("annotation", ["__acquires", "__releases"])
+def test_change_behind_a_locking_annotation_proposes_what_a_change_of_a_worker_does(
+    lab: DataFolder, annotation: str
+) -> None:
+    """Git's header of a hunk in process_one_work() is `@@ -3241,7 +3241,7 @@ __acquires(&pool->lock)`."""
+    hunk = f"@@ -3241,2 +3241,1 @@ {annotation}(&pool->lock)\n \tx();\n-\tpwq->stats[PWQ_STAT_COMPLETED]++;\n"
+    file = "kernel/workqueue.c"
+    mail = f"From: a@b\nSubject: [PATCH] x\n\ndiff --git a/{file} b/{file}\n--- a/{file}\n+++ b/{file}\n{hunk}"
+    found = propose(touched_files(inspect(mail)), lab).proposals
+    assert {each.target.plan for each in found if each.by_symbol} == {"cmwq-load", "work-latency"}
+
+
 def test_reasons_name_file_and_symbols(lab: DataFolder) -> None:
     found = propose(touched_files(inspect((ROOT / "kernels/examples/flush-lock-runs.mbox").read_text())), lab)
     first, *_, last = found.proposals

@@ -1,7 +1,9 @@
 """Functions, variables, types and macros that the hunks of a diff change, in C files. Pure.
 
 A hunk's header names the function before its first line; within the hunk, a definition that begins in the first column
-replaces it. Every line takes constant time: only its first characters are looked at.
+replaces it. If lines of locking annotations (`__acquires(&pool->lock)`) follow the head of the function in the first
+column, git puts the last one into the header: its name is then all that is known. Every line takes constant time: only
+its first characters are looked at.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ _LABEL = re.compile(r"[A-Za-z_]\w*:(?!:)", re.ASCII)
 _ATTRIBUTE = re.compile(
     r"\b(?:__(?:printf|scanf|alloc_size|aligned|section)\([^()]*\)|__attribute__\(\([^()]*\)\))", re.ASCII
 )
+_LOCKING = re.compile(r"__(?:cond_)?(?:acquires|releases|must_hold|must_not_hold)(?:_shared)?\(", re.ASCII)
+"""Begin of a line of its own, in the first column, below the head of a function: `__releases(&pool->lock)`."""
 _TYPE = re.compile(r"(?:typedef\s+)?(?:struct|union|enum)\s+(\w+)\s*\{?\s*$", re.ASCII)
 _PREPROCESSOR = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)", re.ASCII)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -100,7 +104,7 @@ class ChangedSymbols:
             if not continued:
                 self._current = None
             return
-        name = defined_symbol(text)
+        name = None if _LOCKING.match(text) else defined_symbol(text)
         if name is not None and text[:1] == "#" and not continued:
             before, self._current = self._current, name
             self._add(changed)

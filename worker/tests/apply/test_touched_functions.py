@@ -46,6 +46,14 @@ def test_function_that_a_hunk_adds_is_touched_and_its_neighbours_are_not() -> No
     assert touched_functions([HEAD + ADDED]) == ["take_once"]
 
 
+def test_locking_annotations_below_the_head_are_no_functions() -> None:
+    changed = "-\tpwq->stats[PWQ_STAT_COMPLETED]++;\n"
+    head = " static void process_one_work(struct worker *worker, struct work_struct *work)\n"
+    annotated = f"{head} __releases(&pool->lock)\n __acquires(&pool->lock)\n {{\n{changed}"
+    assert touched_functions([f"{HEAD}@@ -3164,5 +3164,4 @@\n{annotated}"]) == ["process_one_work"]
+    assert touched_functions([f"{HEAD}@@ -3241,1 +3241,0 @@ __acquires(&pool->lock)\n{changed}"]) == []
+
+
 def test_changed_member_of_a_struct_is_no_function() -> None:
     assert touched_functions([HEAD + STRUCT]) == []
 

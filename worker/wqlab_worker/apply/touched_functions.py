@@ -12,7 +12,10 @@ _HUNK = LinearPattern(r"@@ -[0-9,]+ \+[0-9,]+ @@ ?(.*)")
 _DEFINITION = LinearPattern(r"(?:[A-Za-z_][^;=(]*[\s*])?([A-Za-z_][A-Za-z0-9_]{0,150})\s*\([^;]*$")
 """Line that begins a function at the first column: the name before the first bracket, and no semicolon."""
 _SOURCES = (".c", ".h", ".S")
-_NO_FUNCTIONS = frozenset({"if", "for", "while", "switch", "return", "sizeof", "defined", "__attribute__"})
+_NO_FUNCTIONS = frozenset(
+    {"if", "for", "while", "switch", "return", "sizeof", "defined", "__attribute__"}
+    | {"__acquires", "__releases", "__must_hold", "__cond_acquires"}  # below the head of a function
+)
 
 
 def touched_functions(patches: Iterable[str]) -> list[str]:
