@@ -63,11 +63,54 @@ def test_diffstat_equals_gits(repository: Path) -> None:
     assert not found["fresh"].binary
 
 
-def test_diff_without_git_headers() -> None:
-    names = "--- linux.orig/kernel/wq.c\t2026-01-01\n+++ linux/kernel/wq.c\t2026-01-02\n"
-    body = f"why\n\n{names}@@ -1,2 +1,3 @@\n a\n-b\n+c\n+d\n-- \n2.39\n"
+@pytest.mark.parametrize(
+    ("old", "new", "path", "status"),
+    [
+        ("a/kernel/workqueue.c~workqueue-fix", "a/kernel/workqueue.c", "kernel/workqueue.c", "changed"),  # -mm
+        ("linux.orig/kernel/wq.c\t2026-01-01", "linux/kernel/wq.c\t2026-01-02", "kernel/wq.c", "changed"),  # diff -urN
+        ("linux-6.12/arch/x86/Makefile", "linux-6.12-new/arch/x86/Makefile", "arch/x86/Makefile", "changed"),
+        ("kernel.orig/kernel/cpu.c", "kernel/kernel/cpu.c", "kernel/cpu.c", "changed"),
+        ("a/Makefile", "b/Makefile", "Makefile", "changed"),
+        ("c/kernel/cpu.c", "w/kernel/cpu.c", "kernel/cpu.c", "changed"),
+        ("/dev/null", "b/fs/new.c", "fs/new.c", "added"),
+        ("linux/fs/gone.c", "/dev/null", "fs/gone.c", "deleted"),
+        ("kernel/workqueue.c", "kernel/workqueue.c", "kernel/workqueue.c", "changed"),  # --no-prefix
+        ("/dev/null", "fs/new.c", "fs/new.c", "added"),
+        ("fs/gone.c", "/dev/null", "fs/gone.c", "deleted"),
+        ("Makefile", "Makefile", "Makefile", "changed"),
+        ("a//kernel/cpu.c", "b//kernel/cpu.c", "kernel/cpu.c", "changed"),
+        ('"a/\\303\\274.c"', '"b/\\303\\274.c"', "ü.c", "changed"),
+    ],
+)
+def test_names_of_a_diff_without_git_headers(old: str, new: str, path: str, status: str) -> None:
+    body = f"why\n\n--- {old}\n+++ {new}\n@@ -1,2 +1,3 @@\n a\n-b\n+c\n+d\n-- \n2.39\n"
     (change,) = changed_files(body)
-    assert (change.path, change.insertions, change.deletions) == ("linux/kernel/wq.c", 2, 1)
+    assert (change.path, change.status, change.old_path) == (path, status, None)
+    assert (change.insertions, change.deletions) == (2, 1)
+
+
+def test_files_of_an_mm_patch_are_told_apart() -> None:
+    body = "".join(f"--- a/{name}~fix\n+++ a/{name}\n@@ -1 +1 @@ x\n-a\n+b\n" for name in ("mm/slub.c", "kernel/cpu.c"))
+    assert [change.path for change in changed_files(body)] == ["mm/slub.c", "kernel/cpu.c"]
+
+
+@pytest.mark.parametrize("options", [["--mnemonic"], ["--mnemonic", "--cached"], ["--mnemonic", "-R"], ["--no-prefix"]])
+def test_prefixes_of_git_diff(repository: Path, options: list[str]) -> None:
+    (repository / "kernel").mkdir()
+    git(repository, "mv", "old name", "kernel/new name")
+    git(repository, "commit", "-q", "-m", "move")
+    git(repository, "mv", "kernel/new name", "kernel/third")
+    (repository / "kernel/third").chmod(0o755)
+    (repository / "kernel/x.c").write_text("int x;\n")
+    git(repository, "add", "-A")
+    mnemonic = ("-c", "diff.mnemonicPrefix=true") if "--mnemonic" in options else ()
+    named = [option for option in options if option != "--mnemonic"]
+    diff = git(repository, *mnemonic, "diff", "-M", *named, "HEAD")
+    found = {change.path: change for change in changed_files(diff)}
+    assert found["kernel/x.c"].status == ("deleted" if "-R" in options else "added")
+    if "--no-prefix" not in options:  # `diff --git` has the only names of a file whose content stays
+        new, old = ("new name", "third") if "-R" in options else ("third", "new name")
+        assert (found[f"kernel/{new}"].status, found[f"kernel/{new}"].old_path) == ("renamed", f"kernel/{old}")
 
 
 def test_mail_signature_is_not_a_change() -> None:
@@ -86,6 +129,9 @@ def test_mail_signature_is_not_a_change() -> None:
         "diff --git a/f b/f\n@@ -1,999999999 +1,999999999 @@\n+one\nno hunk line\n+two\n",
         "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n",
         'diff --git "a/\\377\\"" "b/\\1x"\nnew file mode 100644\n',
+        'diff --git "\n',
+        "--- a/\n+++ /\n@@ -0,0 +1 @@\n+of no file\n",
+        "--- " + "/" * 2_000_000 + "\n+++ b" + "/" * 2_000_000 + "\n@@ -0,0 +1 @@\n+of no file\n",
     ],
 )
 def test_broken_diff_counts_only_announced_lines(body: str) -> None:
@@ -94,7 +140,7 @@ def test_broken_diff_counts_only_announced_lines(body: str) -> None:
         assert change.deletions == 0
 
 
-@pytest.mark.parametrize("pump", [" b/a", '"a/x" "b/', '" ', " a/"])
+@pytest.mark.parametrize("pump", [" b/a", '"a/x" "b/', '" ', " a/", ' "'])
 def test_hostile_names_take_about_the_time_of_ordinary_ones(pump: str) -> None:
     """Before, a line of 10 000 characters took half a second."""
 

@@ -2,6 +2,10 @@
 
 Only as many lines are counted as the hunk headers announce, so text after the diff (a mail signature begins with `-- `)
 is never counted as a change.
+
+Names lose their first folder, as `git am` takes them (-p1): `a/` and `b/`, the prefixes of diff.mnemonicPrefix, and
+`linux.orig/` and `linux/` of a plain diff. If the two names of a plain diff then differ (`a/x.c~fix`, `a/x.c`), the new
+one counts.
 """
 
 from __future__ import annotations
@@ -18,6 +22,23 @@ _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _ESCAPED_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 _NO_FILE = "/dev/null"
+_NEW_PREFIXES = {
+    "a/": ("b/",),
+    "b/": ("a/",),
+    "c/": ("i/", "w/"),
+    "i/": ("c/", "w/"),
+    "o/": ("w/",),
+    "w/": ("c/", "i/", "o/"),
+}
+"""Prefix of the old name in a `diff --git` line -> prefixes of the new one, with diff.mnemonicPrefix and -R too."""
+_TOP_FOLDERS = frozenset(
+    (
+        *("Documentation", "LICENSES", "arch", "block", "certs", "crypto", "drivers", "fs", "include", "init"),
+        *("io_uring", "ipc", "kernel", "lib", "mm", "net", "rust", "samples", "scripts", "security", "sound"),
+        *("tools", "usr", "virt"),
+    )
+)
+"""Folders at the top of the kernel. Names that begin with one have no prefix (`git diff --no-prefix`)."""
 _MAX_NAMES_LENGTH = 10_000
 """Characters of two paths of PATH_MAX; longer lines are not names."""
 
@@ -78,18 +99,22 @@ def changed_files(body: str) -> list[FileChange]:
 
 
 def _from_git_line(line: str) -> _File:
-    """Parse `diff --git a/OLD b/NEW`, where each name may be quoted. The first possible split is taken."""
+    """Parse `diff --git a/OLD b/NEW`, where each name may be quoted. The first possible split is taken.
+
+    The names are empty without prefixes: then they are those of the lines `---` and `+++`, if there are such.
+    """
     text = line.removeprefix("diff --git ")
     old_quoted = text.startswith('"')
     start, end = (3, '" ') if old_quoted else (2, " ")
-    if not text.startswith(('"a/', "a/")) or len(line) > _MAX_NAMES_LENGTH:
+    prefixes = _NEW_PREFIXES.get(text[start - 2 : start])
+    if prefixes is None or len(line) > _MAX_NAMES_LENGTH:
         return _File()
     middle = text.find(end, start)
     while middle >= 0:
         old, after = text[start:middle], middle + len(end)
-        if text.startswith("b/", after):
+        if text.startswith(prefixes, after):
             return _File(old=_unquote(old, quoted=old_quoted), new=_unquote(text[after + 2 :], quoted=False))
-        if text.startswith('"b/', after) and text.endswith('"', after + 3):
+        if text.startswith('"', after) and text.startswith(prefixes, after + 1) and text.endswith('"', after + 3):
             return _File(old=_unquote(old, quoted=old_quoted), new=_unquote(text[after + 3 : -1], quoted=True))
         middle = text.find(end, middle + 1)
     return _File()
@@ -97,18 +122,26 @@ def _from_git_line(line: str) -> _File:
 
 def _set_names(file: _File, old: str, new: str) -> None:
     file.has_names = True
-    before, after = _path(old, "a/"), _path(new, "b/")
+    before, after = _name(old), _name(new)
+    if not all(name == _NO_FILE or name.partition("/")[0] in _TOP_FOLDERS for name in (before, after)):
+        before, after = _without_first_folder(before), _without_first_folder(after)
     file.created |= before == _NO_FILE
     file.deleted |= after == _NO_FILE
     file.old = after if before == _NO_FILE else before
     file.new = before if after == _NO_FILE else after
 
 
-def _path(text: str, prefix: str) -> str:
+def _name(text: str) -> str:
     name = text.split("\t", maxsplit=1)[0].rstrip("\r ")
     if name.startswith('"') and name.endswith('"') and len(name) > 1:
         name = _unquote(name[1:-1], quoted=True)
-    return name if name == _NO_FILE else name.removeprefix(prefix)
+    return name
+
+
+def _without_first_folder(name: str) -> str:
+    """Return `kernel/cpu.c` for `a/kernel/cpu.c`; a name without folder as it is, as `git am` takes it."""
+    _, slash, rest = name.partition("/")
+    return rest.lstrip("/") if slash and name != _NO_FILE else name
 
 
 def _read_extended_header(file: _File, line: str) -> None:

@@ -82,6 +82,7 @@ def found(series: Any = None, tree: str = "stable", recipe: str | None = None, *
     [
         None,
         {"mbox": {"text": MBOX}},
+        {"mbox": {"text": "Subject: x\n\n--- linux.orig/a\t2026-01-01\n+++ linux/a\t2026-01-02\n@@ -1 +0,0 @@\n-a\n"}},
         {"git": {"url": "https://example.org/linux.git", "ref": "wq/faster-flush"}},
         {"git": {"url": "git://example.org/linux", "ref": "v6.12", "base": "0123456789ab"}},
         {"git": {"url": "/srv/git/linux/", "ref": "HEAD"}},

@@ -22,7 +22,7 @@ from .walk import walk_mistakes
 Mistake = dict[str, str]
 """`pointer` (JSON pointer into the request) and `detail` (the mistake and what to write instead)."""
 
-_DIFF = re.compile(r"^(diff --git |--- (a/|/dev/null))", re.MULTILINE)
+_DIFF = re.compile(r"^(diff --git |--- (a/|/dev/null|\S.*\n\+\+\+ ))", re.MULTILINE)
 _MAX_SETTINGS = 64
 _MAX_NUMBER = 2**31 - 1
 

@@ -15,11 +15,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
 from wqlab_contracts import mbox
+from wqlab_contracts.api.series import FileChange
 from wqlab_contracts.diffstat import changed_files
 from wqlab_contracts.mbox import Mail
 from wqlab_contracts.messages.list_mails import (
@@ -32,6 +34,7 @@ from wqlab_contracts.messages.list_mails import (
     ListMail,
     ListMails,
 )
+from wqlab_contracts.text import control_character
 
 from .parse_thread import printable
 from .thread_series import date_of
@@ -45,7 +48,6 @@ _ADDED, _REMOVED = "m", "d"
 _FIRST_LINE = "From mboxrd@z Thu Jan  1 00:00:00 1970\n"
 _FROM = re.compile(r"^(>*From )", re.MULTILINE)
 _REQUEST = re.compile(r"^wqlab:[ \t]*(\S[^\n]{0,300})$", re.MULTILINE)
-_CHANGED = re.compile(r"^diff --git a/(\S{1,300}) b/(\S{1,300})$", re.MULTILINE)
 
 
 def main(out: Path = Path("/out")) -> None:
@@ -96,7 +98,9 @@ def is_command(mail: Mail, data: bytes) -> bool:
 def describe(mail: Mail, archived_at: datetime) -> ListMail:
     """Return what rules look at. Bytes that are no UTF-8 are replaced."""
     number, total = mail.counter or (None, None)
-    paths = dict.fromkeys(path for match in _CHANGED.finditer(mail.body) for path in match.groups())
+    changes = changed_files(mail.body)
+    names = (name for change in changes for name in (change.old_path, change.path) if name)
+    paths = dict.fromkeys(name for name in names if _is_kept(name))
     requests = [match[1].strip() for match in _REQUEST.finditer(mail.body)]
     return ListMail(
         message_id=printable(mail.effective_message_id)[:1000],
@@ -112,19 +116,24 @@ def describe(mail: Mail, archived_at: datetime) -> ListMail:
         number=number,
         total=total,
         paths=[printable(path) for path in list(paths)[:PATH_LIMIT]],
-        symbols=_symbols(mail) if mail.has_patch and not mail.is_reply else {},
+        symbols=_symbols(changes) if mail.has_patch and not mail.is_reply else {},
         requests=[printable(each) for each in requests[:REQUEST_LIMIT]],
     )
 
 
-def _symbols(mail: Mail) -> dict[str, list[str]]:
+def _is_kept(path: str) -> bool:
+    """Return False for names that no file of a kernel has."""
+    return len(path) <= PATH_LENGTH and control_character(path) is None
+
+
+def _symbols(changes: Sequence[FileChange]) -> dict[str, list[str]]:
     """Return path -> symbols of the files that a patch changes, within the limits of a ListMail."""
     found: dict[str, list[str]] = {}
     left = SYMBOL_LIMIT
-    for change in changed_files(mail.body)[:PATH_LIMIT]:
+    for change in changes[:PATH_LIMIT]:
         taken = change.symbols[:left]
         left -= len(taken)
-        if taken and len(change.path) <= PATH_LENGTH:
+        if taken and _is_kept(change.path):
             found[printable(change.path)] = taken
     return found
 
