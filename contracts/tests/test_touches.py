@@ -54,7 +54,7 @@ class Lab:
             "tests/series/default-scope-system.mbox",
             [
                 *("dm-crypt-affinity@ryzen-3900x", "fan-out@ryzen-3900x", "rt-app-scopes@ryzen-3900x"),
-                *("test-workqueue@ryzen-3900x", "cmwq-load@ryzen-3900x"),
+                *("work-latency-scopes@ryzen-3900x", "test-workqueue@ryzen-3900x", "cmwq-load@ryzen-3900x"),
             ],
         ),
         ("tests/series/anywhere.mbox", []),
@@ -62,6 +62,58 @@ class Lab:
 )
 def test_what_the_repositorys_series_touch(lab: DataFolder, series: str, targets: list[str]) -> None:
     assert proposals(lab, series) == targets
+
+
+@pytest.mark.parametrize(
+    ("paths", "targets"),
+    [
+        (["lib/test_workqueue.c"], {"test-workqueue@ryzen-3900x"}),
+        (["kernel/softirq.c"], {"work-latency@ryzen-3900x", "verity-erofs@ryzen-3900x"}),
+        (["kernel/time/tick-sched.c"], {"isolation@ryzen-3900x"}),
+        (
+            ["kernel/sched/sched.h", "kernel/sched/idle.c", "include/linux/sched/topology.h"],
+            {"aio-migration@ryzen-3900x", "netperf-stream@ryzen-3900x", "hackbench@ryzen-3900x"},
+        ),
+        (
+            ["kernel/sched/rt.c", "kernel/sched/deadline.c", "kernel/sched/ext.c"],
+            {"netperf-stream@ryzen-3900x", "hackbench@ryzen-3900x"},
+        ),
+        (["fs/iomap/buffered-io.c", "fs/iomap/ioend.c"], {"xfs-fsync@xeon-2s"}),
+        (["block/blk-mq.h", "block/blk-mq-sched.c"], {"xfs-fsync@xeon-2s", "aio-migration@ryzen-3900x"}),
+        (["fs/btrfs/async-thread.h", "fs/btrfs/compression.h"], {"btrfs@ryzen-3900x"}),
+        (["fs/erofs/data.c", "fs/erofs/internal.h", "fs/erofs/super.c"], {"verity-erofs@ryzen-3900x"}),
+        (
+            ["drivers/nvme/target/nvmet.h", "drivers/nvme/target/fabrics-cmd.c", "drivers/nvme/host/nvme.h"],
+            {"nvme-tcp@ryzen-3900x"},
+        ),
+        (["lib/crypto/chacha.c", "lib/crypto/libchacha.c", "lib/crypto/x86/chacha.h"], {"wireguard@ryzen-3900x"}),
+        (["lib/crypto/arm64/chacha.h"], {"wireguard@chromebook-biglittle"}),
+        (["arch/arm64/crypto/aes-glue.c"], {"dm-crypt-affinity@chromebook-biglittle"}),
+        (["arch/arm64/kernel/smp.c"], {"netperf-stream@chromebook-biglittle"}),
+        (
+            ["arch/arm64/kernel/topology.c"],
+            {"dm-crypt-affinity@chromebook-biglittle", "aio-migration@chromebook-biglittle"},
+        ),
+    ],
+)
+def test_what_files_around_the_workloads_touch(lab: DataFolder, paths: list[str], targets: set[str]) -> None:
+    for path in paths:
+        found = propose([TouchedFile(path=path)], lab).proposals
+        assert {f"{each.target.plan}@{each.target.device_type}" for each in found} == targets, path
+
+
+def test_files_of_an_architecture_are_measured_on_it(lab: DataFolder) -> None:
+    for row in lab.touches:
+        for path in row.paths:
+            proposals = propose([TouchedFile(path=path, symbols=row.symbols)], Lab(lab, row)).proposals
+            archs = {lab.device_types[each.target.device_type].arch for each in proposals}
+            if "arm64/" in path or "x86/" in path:
+                assert archs == {"arm64" if "arm64/" in path else "x86_64"}, path
+
+
+def test_each_plan_is_in_the_table(lab: DataFolder) -> None:
+    proposed = {each.plan for row in lab.touches for each in row.plans}
+    assert proposed == {name for name, plan in lab.plans.items() if not plan.checks_health}
 
 
 @pytest.mark.parametrize("annotation", ["__acquires", "__releases"])
