@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_client.new_plan import create
+from wqlab_client.new_plan import LONGEST_NAME, create
 from wqlab_contracts.loading import load_data
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,6 +49,19 @@ def test_new_python_files_are_formatted_and_clean(checkout: Path) -> None:
     assert len(python_files(checkout)) == 2
     run(checkout, "ruff", "check", "--no-cache", *python_files(checkout))
     run(checkout, "ruff", "format", "--no-cache", "--check", *python_files(checkout))
+
+
+@pytest.mark.parametrize("name", ["a", "w" * LONGEST_NAME, "w-" * (LONGEST_NAME // 2 - 1) + "ww"])
+def test_python_files_of_the_shortest_and_the_longest_names_are_formatted(tmp_path: Path, name: str) -> None:
+    assert len(name) in (1, LONGEST_NAME)
+    shutil.copytree(ROOT / "testplans/skeleton", tmp_path / "testplans/skeleton")
+    (tmp_path / "worker/wqlab_worker/measure/parsers").mkdir(parents=True)
+    (tmp_path / "worker/tests/measure/parsers/recorded").mkdir(parents=True)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    created = [str(path) for path in create(tmp_path, name) if path.suffix == ".py"]
+    assert len(created) == 2
+    run(tmp_path, "ruff", "check", "--no-cache", *created)
+    run(tmp_path, "ruff", "format", "--no-cache", "--check", *created)
 
 
 def test_new_script_passes_shellcheck(checkout: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from commandline import Wqlab
 
-from wqlab_client.new_plan import LONGEST_NAME, SKELETON, TEMPLATES
+from wqlab_client.new_plan import COMMON, LONGEST_NAME, SKELETON, TEMPLATES
 
 REPOSITORY = Path(__file__).parents[2]
 RECORDED = Path("worker/tests/measure/parsers/recorded")
@@ -33,7 +33,8 @@ def files(folder: Path) -> dict[str, str]:
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with the templates and an existing plan and parser; the current folder is one in it."""
     folder = tmp_path / "checkout"
-    shutil.copytree(REPOSITORY / SKELETON, folder / SKELETON)
+    for copied in (SKELETON, COMMON):
+        shutil.copytree(REPOSITORY / copied, folder / copied)
     for existing in ("testplans/forks/plan.yaml", "worker/wqlab_worker/measure/parsers/fio.py"):
         (folder / existing).parent.mkdir(parents=True)
         (folder / existing).write_text("of another person\n")
@@ -83,6 +84,11 @@ def test_folder_outside_a_checkout_is_refused(wqlab: Wqlab, tmp_path: Path, monk
         ("", "cannot be the name of a plan"),
         ("f" * (LONGEST_NAME + 1), "cannot be the name of a plan"),
         ("lambda", "that is a word of Python"),
+        ("null", "YAML reads that word as another value than text"),
+        ("true", "YAML reads that word as another value than text"),
+        ("off", "YAML reads that word as another value than text"),
+        ("device", "would replace testplans/common/device.sh"),
+        ("dm-crypt", "would replace testplans/common/dm-crypt.sh"),
         ("forks", "testplans/forks exists already"),
         ("skeleton", "testplans/skeleton exists already"),
         ("fio", "parsers/fio.py exists already"),

@@ -7,6 +7,8 @@ import os
 import re
 from pathlib import Path
 
+import yaml
+
 from wqlab_contracts.specs.plans import RESERVED_NAMES
 
 from .errors import UsageError
@@ -22,6 +24,8 @@ TEMPLATES = {
 """File in SKELETON -> path of what is made of it, in the checkout."""
 
 SKELETON = "testplans/skeleton"
+COMMON = "testplans/common"
+"""Scripts that each plan gets beside its own."""
 LONGEST_NAME = 40
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -44,6 +48,11 @@ def create(checkout: Path, name: str) -> list[Path]:
     Raises UsageError for a bad name, and if a file of the plan exists or cannot be written; then nothing is written.
     """
     check_name(name)
+    if os.path.lexists(checkout / COMMON / f"{name}.sh"):
+        raise UsageError(
+            f"a plan cannot be called {name!r}: its script would replace {COMMON}/{name}.sh, which all plans get",
+            "choose another name",
+        )
     texts = _texts(checkout, name)
     for path in (Path("testplans") / name, *texts):
         if os.path.lexists(checkout / path):
@@ -66,6 +75,10 @@ def check_name(name: str) -> None:
         )
     if keyword.iskeyword(name):
         raise UsageError(f"a plan cannot be called {name!r}: its parser would be, and that is a word of Python")
+    if not isinstance(yaml.safe_load(name), str):
+        raise UsageError(
+            f"a plan cannot be called {name!r}: YAML reads that word as another value than text", "choose another name"
+        )
 
 
 def _texts(checkout: Path, name: str) -> dict[Path, str]:

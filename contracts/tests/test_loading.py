@@ -23,6 +23,13 @@ def test_valid_folder_is_loaded(folder: Path) -> None:
         data.fragment("nothing")
 
 
+def test_file_of_a_plan_with_the_name_of_a_shared_one_is_a_problem(folder: Path) -> None:
+    """It would replace the shared one, and a script that sources that would source itself, endlessly."""
+    write(folder, "testplans/health-check/lib.sh", ". ./lib.sh\n")
+    (problem,) = problems(folder)
+    assert problem.startswith("testplans/health-check/lib.sh: would replace testplans/common/lib.sh, which each plan")
+
+
 def test_plan_can_use_the_files_of_another_plan(folder: Path) -> None:
     lender = dedent(FILES["testplans/health-check/plan.yaml"]).replace("health-check", "wider")
     write(folder, "testplans/wider/plan.yaml", f"{lender}files_of: health-check\n")

@@ -9,7 +9,7 @@
     kernels/fragments/<name>.config
     kernels/modules/<name>/        source of a kernel module, with a Kbuild that makes <name>.ko (optional)
     testplans/<plan>/plan.yaml     next to the files sent to the device; `files_of:` adds those of another plan
-    testplans/common/              files sent to the device with every plan (optional)
+    testplans/common/              files sent to the device with every plan (optional); no plan's own has such a name
     testplans/touches.yaml         the table `touches:` of plans that are proposed for files and functions (optional)
     intake/archives.yaml           the list `archives:` of mail archives, in the order to ask them (optional)
     intake/forges.yaml             the list `forges:` of repositories on forges (optional)
@@ -295,6 +295,10 @@ class _Reader:
     def _plan_files(self, names: set[str], plans: Mapping[str, TestPlan]) -> dict[str, dict[str, str]]:
         shared = self._files_under(self.root / "testplans" / COMMON)
         own = {name: self._files_under(self.root / "testplans" / name) for name in names}
+        for name in sorted(names):
+            for file in sorted(own[name].keys() & shared.keys()):
+                detail = f"would replace testplans/{COMMON}/{file}, which each plan gets; rename the plan's file"
+                self.problems.append(Problem(f"testplans/{name}/{file}", 0, "", detail))
 
         def borrowed(name: str) -> dict[str, str]:
             lender = plans[name].files_of if name in plans else None
