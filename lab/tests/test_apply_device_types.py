@@ -18,7 +18,8 @@ from wqlab_lab.services import services, stores
 BENCH = """\
 #!/bin/sh
 [ "$1" = serve ] || exit 0
-echo '{"capacity": 1}' > "$WQLAB_STATE/bench/bench.json"
+echo '{"capacity": 1}' > "$WQLAB_STATE/bench/new"
+mv "$WQLAB_STATE/bench/new" "$WQLAB_STATE/bench/bench.json"  # at once, as the bench does
 exec sleep 1000
 """
 EXPORTER = """\
