@@ -192,8 +192,24 @@ def test_a_place_of_an_earlier_import_is_refused(
     )
 
 
+def test_the_loopback_of_another_labs_host_is_another_address(folders: files.Folders) -> None:
+    (first,), (second,) = (
+        devices(server(number, console_host="127.0.0.1", console_port="7001", device_type=f"type-{number}"))
+        for number in (1, 2)
+    )
+    files.write(files.plan([first.model_copy(update={"lab": "one"})], folders))
+    assert files.plan([second.model_copy(update={"lab": "two"})], folders)
+    with pytest.raises(files.DevicesRefused, match="server-2 has the console of SERVER_1"):
+        files.plan([second.model_copy(update={"lab": "one"})], folders)
+
+
+def test_bmcs_behind_one_gateway_differ_by_their_ports(folders: files.Folders) -> None:
+    redfish = OTHERS.replace("blade.3", "").replace("bmc-1,8443", "gateway,8443").replace("bmc-2,,", "gateway,8444,")
+    assert files.plan([row.device for row in inventory.read(redfish.encode())], folders)
+
+
 def test_ipmi_and_redfish_of_one_bmc_are_one_switch(folders: files.Folders) -> None:
-    redfish = OTHERS.replace("blade.3", "").replace("bmc-1,8443", "bmc-2,8443")
+    redfish = OTHERS.replace("blade.3", "").replace("bmc-1,8443", "bmc-2,")
     rows = inventory.read(redfish.encode())
     with pytest.raises(files.DevicesRefused, match="quiet-2 has the power switch of quiet-1"):
         files.plan([row.device for row in rows], folders)

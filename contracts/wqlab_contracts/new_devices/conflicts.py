@@ -19,8 +19,10 @@ from .description import NewDevice, prefix_of
 
 _USED = re.compile(r"\$\{([A-Z][A-Z0-9_]*)")
 _ADDRESS = re.compile(
-    r"(.+?)_(CONSOLE_HOST|CONSOLE_PORT|SSH_HOST|SSH_PORT|BMC|BMC_PORT|BMC_SYSTEM|PDU|PDU_OUTLET|SERVO_PORT)"
+    r"(.+?)_(LAB|CONSOLE_HOST|CONSOLE_PORT|SSH_HOST|SSH_PORT|BMC|BMC_PORT|BMC_SYSTEM|PDU|PDU_OUTLET|SERVO_PORT)"
 )
+
+_USUAL_PORTS = frozenset({"623", "443"})
 
 Place = tuple[str, ...]
 """What only one machine may have: its kind, as in `the console of`, then its address."""
@@ -77,21 +79,32 @@ def _by_prefix(known: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def _places(values: Mapping[str, str]) -> dict[str, Place]:
-    """Return field of the description -> place, of addresses without their prefix."""
+    """Return field of the description -> place, of addresses without their prefix.
+
+    The loopback and debug cables are those of one lab's host. A BMC has one address for IPMI and Redfish at their usual
+    ports; other ports may be forwarded to several BMCs.
+    """
     places: dict[str, Place] = {}
+    lab = values.get("LAB", "")
+
+    def place(what: str, address: str, *more: str) -> Place:
+        host = address.lower()
+        return (what, host, *more, lab if host.startswith("127.") or host == "localhost" else "")
+
     if "CONSOLE_HOST" in values:
-        places["console"] = ("console", values["CONSOLE_HOST"].lower(), values.get("CONSOLE_PORT", ""))
+        places["console"] = place("console", values["CONSOLE_HOST"], values.get("CONSOLE_PORT", ""))
     if "SSH_HOST" in values:
-        places["ssh"] = ("SSH address", values["SSH_HOST"].lower(), values.get("SSH_PORT", "22"))
+        places["ssh"] = place("SSH address", values["SSH_HOST"], values.get("SSH_PORT", "22"))
     if "BMC" in values:
         host, _, port = values["BMC"].lower().removeprefix("https://").partition(":")
-        # A BMC has one address for IPMI and Redfish. Emulated ones share the loopback.
         port = port or values.get("BMC_PORT", "")
-        places["power"] = ("power switch", "BMC", host, port * host.startswith("127."), values.get("BMC_SYSTEM", ""))
+        places["power"] = place(
+            "power switch", host, "BMC", port if port not in _USUAL_PORTS else "", values.get("BMC_SYSTEM", "")
+        )
     elif "PDU" in values and "PDU_OUTLET" in values:
-        places["power"] = ("power switch", "outlet", values["PDU"].lower(), values["PDU_OUTLET"])
+        places["power"] = place("power switch", values["PDU"], "outlet", values["PDU_OUTLET"])
     elif "SERVO_PORT" in values:
-        places["power"] = ("power switch", "debug cable", values["SERVO_PORT"])
+        places["power"] = place("power switch", "localhost", "debug cable", values["SERVO_PORT"])
     return places
 
 
