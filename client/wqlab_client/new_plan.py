@@ -7,9 +7,8 @@ import os
 import re
 from pathlib import Path
 
-import yaml
-
 from wqlab_contracts.specs.plans import RESERVED_NAMES
+from wqlab_contracts.yamlfile import is_text
 
 from .errors import UsageError
 
@@ -75,7 +74,7 @@ def check_name(name: str) -> None:
         )
     if keyword.iskeyword(name):
         raise UsageError(f"a plan cannot be called {name!r}: its parser would be, and that is a word of Python")
-    if not isinstance(yaml.safe_load(name), str):
+    if not is_text(name):
         raise UsageError(
             f"a plan cannot be called {name!r}: YAML reads that word as another value than text", "choose another name"
         )

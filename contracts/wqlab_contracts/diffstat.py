@@ -139,7 +139,7 @@ def _name(text: str) -> str:
 
 
 def _without_first_folder(name: str) -> str:
-    """Return `kernel/cpu.c` for `a/kernel/cpu.c`; a name without folder as it is, as `git am` takes it."""
+    """Remove a path's first folder, as `git am` does: `a/kernel/cpu.c` becomes `kernel/cpu.c`. `Makefile` stays."""
     _, slash, rest = name.partition("/")
     return rest.lstrip("/") if slash and name != _NO_FILE else name
 

@@ -314,6 +314,11 @@ def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
+def is_text(word: str) -> bool:
+    """Return True if YAML reads an unquoted word as text, and not as a number, date, boolean or null."""
+    return isinstance(yaml.safe_load(word), str)
+
+
 def suggest_name(name: str, known: Mapping[str, object] | set[str]) -> str:
     """Return the end of an error message on an unknown name: the closest known name, or all of them."""
     close = difflib.get_close_matches(name, list(known), n=1)

@@ -23,9 +23,10 @@ _ADDRESS = re.compile(
 )
 
 _USUAL_PORTS = frozenset({"623", "443"})
+"""Ports of IPMI and of Redfish."""
 
 Place = tuple[str, ...]
-"""What only one machine may have: its kind, as in `the console of`, then its address."""
+"""Something that only one machine may have: what it is (`console`, `SSH address`, `power switch`), then its address."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def _shared(devices: Sequence[NewDevice], folder: Path) -> Iterator[Conflict]:
 
 
 def _by_prefix(known: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return the addresses of each machine of addresses.env by the beginning of their names."""
+    """Group the addresses of addresses.env by machine: prefix (`RACK_1`) -> rest of the name (`BMC`) -> value."""
     found: dict[str, dict[str, str]] = {}
     for name, value in known.items():
         if use := _ADDRESS.fullmatch(name):
@@ -79,10 +80,10 @@ def _by_prefix(known: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def _places(values: Mapping[str, str]) -> dict[str, Place]:
-    """Return field of the description -> place, of addresses without their prefix.
+    """Return the places of one machine, by field of its description. `values` has its addresses without the prefix.
 
-    The loopback and debug cables are those of one lab's host. A BMC has one address for IPMI and Redfish at their usual
-    ports; other ports may be forwarded to several BMCs.
+    A loopback address or a debug cable belongs to one lab's host. IPMI and Redfish at their usual ports on one host are
+    the same BMC. Other ports of a host may be forwarded to several BMCs.
     """
     places: dict[str, Place] = {}
     lab = values.get("LAB", "")
@@ -109,7 +110,7 @@ def _places(values: Mapping[str, str]) -> dict[str, Place]:
 
 
 def _names_in_use(devices: Sequence[NewDevice], data: Path) -> Iterator[Conflict]:
-    """Yield machines whose name, or names in addresses.env, another unit or another type has."""
+    """Yield each machine whose name is that of a unit of another type, or whose addresses another unit uses."""
     try:
         types = load_data(data).device_types
     except DataError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import (
     AfterValidator,
     Field,
@@ -23,6 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from ..specs import CpuArch, Name, Strict, Topology
 from ..specs.devices import Netconsole
+from ..yamlfile import is_text
 
 
 def _otherwise(advice: str) -> WrapValidator:
@@ -72,7 +72,7 @@ SystemName = Annotated[
 
 def _check_word(name: str) -> str:
     """Return the name. Raises ValueError if YAML, and with it labgrid, reads another value than text."""
-    if isinstance(yaml.safe_load(name), str):
+    if is_text(name):
         return name
     raise ValueError(f"in YAML, {name} is a number or another value: choose a name that begins with a word")
 
@@ -179,10 +179,11 @@ class Address(Strict):
 
 
 class Console(Address):
-    """TCP port of a console server."""
+    """TCP port at which a console server offers the machine's console, and the protocol that it speaks there."""
 
     protocol: Literal["raw", "rfc2217"] = "raw"
-    """`rfc2217` lets labgrid set the serial port's speed; ser2net calls it `telnet(rfc2217)`."""
+    """`raw`: bytes only. `rfc2217`: telnet by which the client also sets the serial port's speed (RFC 2217); ser2net's
+    name for it is `telnet(rfc2217)`."""
 
 
 class NewBoot(Strict):

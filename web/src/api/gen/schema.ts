@@ -3726,7 +3726,7 @@ export interface components {
         };
         /**
          * Console
-         * @description TCP port of a console server.
+         * @description TCP port at which a console server offers the machine's console, and the protocol that it speaks there.
          */
         Console: {
             /** Host */

@@ -121,7 +121,7 @@ def test_works_of_both_requests_are_lost() -> None:
 
 
 def test_works_that_nothing_could_overtake_are_no_measure_of_fairness() -> None:
-    """As on a pool that starts all greedy works while they are queued; the shares are measured nevertheless."""
+    """A large pool may start all greedy works before another work is queued. The shares can still be measured."""
     found = measure(with_counts(FAIR, polite=0, overtaken=0, overtaken_max=0))
     reasons = {str(name): str(reason) for name, reason in found.unsupported}
     why = "all 200 works of the greedy workqueue had started before another one was queued"

@@ -146,7 +146,7 @@ def test_more_packets_received_than_sent_is_not_measured() -> None:
 
 
 def test_negative_stream_is_not_measured() -> None:
-    """The sum of both streams would be positive."""
+    """A larger positive stream beside it must not hide it in their sum."""
     text = UNTRACED.replace("REMOTE_RECV_THROUGHPUT=5.25", "REMOTE_RECV_THROUGHPUT=-5.25")
     not_measured(measured(text, False), "netperf's REMOTE_RECV_THROUGHPUT is -5.25")
 

@@ -16,9 +16,10 @@ MAJORITY = 0.5
 
 
 def read_histogram(records: Records, name: str, counted: float | None = None) -> Counter[int]:
-    """Return value -> count; may be empty. `counted` is the total of the counts, if the script reports it.
+    """Return a histogram of the script as a mapping from value to count; it may be empty.
 
-    Raises NotMeasured if the histogram is missing or unreadable, or has another total.
+    `counted`: the total that the script reports separately, if it does. Raises NotMeasured if the histogram is missing
+    or unreadable, or if its counts do not add up to `counted`.
     """
     found: Counter[int] = Counter()
     for line in records.frame(f"histogram {name}"):

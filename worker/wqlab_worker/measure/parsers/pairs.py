@@ -99,11 +99,11 @@ def chance(pairs: Sequence[Pair], domain: Sequence[int]) -> float:
 
 
 def check_starts(chosen: float, others: float, queued: float, started: float, seen: int) -> None:
-    """Raise NotMeasured unless the works that were `seen` to start agree with those that were queued.
+    """Raise NotMeasured if the counts of a trace contradict each other.
 
-    For scripts that look at the starts of some functions only. They count `chosen` works of these functions and
-    `others` when they are queued, and `queued` and `started` of all functions. Each start follows a queueing, and a
-    trace may end before the last works start.
+    `queued` and `started` count the works of all functions. The script records where works of some chosen functions
+    start: `chosen` of these and `others` of the rest were queued, and `seen` of the chosen ones started. A work starts
+    only after it was queued, and the trace may end before the last works start.
     """
     if chosen + others > queued:
         raise NotMeasured(f"{chosen + others:.0f} works of single functions were queued, and {queued:.0f} in total")
@@ -116,9 +116,10 @@ def check_starts(chosen: float, others: float, queued: float, started: float, se
 def locality(
     records: Records, topology: MeasuredTopology, frame: str = "pairs", works: float | None = None
 ) -> dict[str, float | Unsupported]:
-    """Return local_{cpu,core,l3,node}_share and, for the L3, the share of execution time and the share by chance.
+    """Return the shares of works that started on the CPU, core, L3 domain and node that queued them, in percent.
 
-    Raises NotMeasured as `read_pairs`.
+    For the L3 domain also return the share weighted by execution time, and the share expected if works started on
+    random CPUs. Raises NotMeasured for the reasons of `read_pairs`.
     """
     pairs = read_pairs(records, topology.numbers, frame, works)
     found: dict[str, float | Unsupported] = {}
