@@ -105,7 +105,7 @@ class Person:
         self.open("/sign-in")
         self.page.get_by_label("User name").fill(name)
         self.page.get_by_label("Password", exact=True).fill(password)
-        self.page.get_by_role("button", name="Sign in").click()
+        self.page.get_by_role("button", name="Sign in", exact=True).click()
         self.page.wait_for_url(lambda url: "/sign-in" not in url)
 
     def open(self, path: str) -> Response | None:

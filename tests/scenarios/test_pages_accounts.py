@@ -18,7 +18,7 @@ def test_wrong_password_shows_a_message(person: MakePerson) -> None:
     page.goto("/sign-in")
     page.get_by_label("User name").fill("a-viewer")
     page.get_by_label("Password", exact=True).fill("not the password at all")
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("no user has this name and password")
     assert page.url.endswith("/sign-in")
 
@@ -32,7 +32,7 @@ def test_sign_in_returns_to_the_page_and_sign_out_ends_it(
     page.get_by_role("link", name="Sign in").first.click()
     page.get_by_label("User name").fill("a-submitter")
     page.get_by_label("Password", exact=True).fill(passwords["submitter"])
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url(f"{lab.url}/plans/xfs-fsync")
     (cookie,) = [each for each in visitor.context.cookies() if each.get("httpOnly")]
     assert cookie.get("sameSite") in {"Lax", "Strict"}
