@@ -6,11 +6,16 @@ from pathlib import Path
 
 from wqlab_contracts import bench_addresses
 from wqlab_contracts.bench_addresses import Published
+from wqlab_contracts.messages import LabPower
 from wqlab_worker.backends.session_messages import ClearRequest, HeldPlace
 from wqlab_worker.claims.server import Lease
 from wqlab_worker.reaper import find_stale, reap, refused_device_types
 
 HELD = [HeldPlace(place=f"u{n}", holder=f"wqlab:local:h/run-{n}-fence-2") for n in range(3)]
+
+
+def no_power() -> LabPower:
+    return LabPower(power={})
 
 
 def lease(device: str, run_id: int, fence: int) -> Lease:
@@ -33,8 +38,19 @@ def test_holders_are_listed_before_leases_and_only_stale_ones_are_freed() -> Non
         calls.append("leases")
         return [lease("u0", 0, 2)]
 
-    assert reap("coordinator:1", "local", leases, dict, clearing) == HELD[1:]
+    assert reap("coordinator:1", "local", leases, no_power, clearing) == HELD[1:]
     assert calls == [None, "leases", HELD[1:]]
+
+
+def test_a_system_of_its_own_is_not_cut_off_from_its_power() -> None:
+    freed: list[ClearRequest] = []
+
+    def clearing(request: ClearRequest) -> list[HeldPlace]:
+        freed.append(request)
+        return HELD
+
+    reap("coordinator:1", "local", list, lambda: LabPower(power={}, own_systems=["u1"]), clearing)
+    assert freed[-1].own_systems == {"u1"}
 
 
 def test_nothing_is_freed_without_stale_places() -> None:
@@ -45,7 +61,7 @@ def test_nothing_is_freed_without_stale_places() -> None:
         return HELD
 
     leases = [lease(f"u{n}", n, 2) for n in range(3)]
-    assert reap("coordinator:1", "local", lambda: leases, dict, clearing) == []
+    assert reap("coordinator:1", "local", lambda: leases, no_power, clearing) == []
     assert len(requests) == 1
 
 

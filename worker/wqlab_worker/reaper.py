@@ -11,7 +11,7 @@ import httpx
 import structlog
 
 from wqlab_contracts import bench_addresses
-from wqlab_contracts.specs import ExternalPower
+from wqlab_contracts.messages import LabPower
 
 from .backends.labgrid import clear
 from .backends.lava.pool_report import read_pool
@@ -41,12 +41,12 @@ def reap(
     coordinator: str,
     lab: str,
     leases: Callable[[], Sequence[Lease]],
-    power: Callable[[], dict[str, ExternalPower]],
+    power: Callable[[], LabPower],
     clearing: Callable[[ClearRequest], list[HeldPlace]] = clear,
 ) -> list[HeldPlace]:
     """Power off and free the places that dead sessions hold, and return these places.
 
-    `power` returns the power commands of devices without a power port. Holders are listed *before* leases: a session
+    Devices on which an operating system of their own may run keep their power. Holders are listed *before* leases: a session
     acquires its place after its lease, so a holder that is listed and has no lease afterwards is dead.
     """
     held = clearing(ClearRequest(coordinator=coordinator, lab=lab))
@@ -56,7 +56,12 @@ def reap(
     if not to_free:
         return []
     log.warning("freeing places of dead sessions", places=[item.place for item in to_free])
-    return clearing(ClearRequest(coordinator=coordinator, lab=lab, free=to_free, power=power()))
+    known = power()
+    return clearing(
+        ClearRequest(
+            coordinator=coordinator, lab=lab, free=to_free, power=known.power, own_systems=set(known.own_systems)
+        )
+    )
 
 
 def refused_device_types(state: Path) -> dict[str, str] | None:

@@ -38,7 +38,7 @@ from .events import (
     Unsupported,
 )
 from .pool import LavaDevice, LavaPool
-from .run import BlockPlan, DeviceFacts, Kernel, LavaBoot, RunJob, RunResult
+from .run import BlockPlan, DeviceFacts, Kernel, LabPower, LavaBoot, RunJob, RunResult
 from .submission import CommitPair, Event, GitSeries, MboxSeries, Series, Target, ThreadSeries, normalised_subject
 from .threads import TakenThread, ThreadMail, ThreadSelection, ThreadSource
 
@@ -81,6 +81,7 @@ __all__ = [
     "Kernel",
     "LavaBoot",
     "LavaDevice",
+    "LabPower",
     "LavaPool",
     "MboxSeries",
     "MeasuredTopology",

@@ -15,6 +15,7 @@ from ..specs import (
     LavaMapping,
     Name,
     Netconsole,
+    OwnSystem,
     Profile,
     TestPlan,
     Topology,
@@ -79,11 +80,22 @@ class DeviceFacts(Message):
     power: ExternalPower | None = None
     netconsole: Netconsole | None = None
     """Where its kernels send their log; None for a device with a serial console. Its console has no input then."""
+    own_system: OwnSystem | None = None
+    """Operating system that it starts by default; None: the golden system starts by default."""
     backend: Backend = "labgrid"
     lava: LavaBoot | None = None
     """Boot settings of a LAVA device; None for other devices."""
     emulation: Emulation | None = None
     """Settings of the emulator of an instrumented device; None for other devices."""
+
+
+class LabPower(Message):
+    """How a lab's devices are switched off when a session has ended without doing it."""
+
+    power: dict[str, ExternalPower]
+    """Commands of the devices that have no power port, by name."""
+    own_systems: list[str] = Field(default_factory=list)
+    """Devices on which an operating system of their own may run: their power is not cut."""
 
 
 class RunJob(Message):

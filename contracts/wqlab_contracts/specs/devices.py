@@ -111,6 +111,19 @@ class ExternalPower(Strict):
     turn_off: Command
 
 
+class OwnSystem(Strict):
+    """Operating system of its own that a machine starts by default. The lab restarts it by SSH.
+
+    The lab logs in with its key, as root, at the address of the golden system.
+    """
+
+    choose_golden: Command = "grub-reboot wqlab"
+    """Command that lets the boot loader start the golden system once, at the next start; wqlab is the entry's name
+    (grub-reboot(8), or `bootctl set-oneshot`)."""
+    timeout_s: int = Field(default=300, ge=5, le=3600)
+    """Longest time from a restart or power on until it answers by SSH."""
+
+
 Backend = Literal["labgrid", "lava", "instrumented"]
 """Software through which a lab reaches its devices; `instrumented`: its worker starts the emulator itself."""
 
@@ -161,6 +174,9 @@ class Unit(Strict):
     netconsole: Netconsole | None = None
     """For a device without a serial port: where its kernels send their log. `wqlab-netconsole` makes a console of it,
     from which labgrid reads and on which nothing can be typed. None: the type's `console_device`."""
+    own_system: OwnSystem | None = None
+    """For a device that others use too: its own operating system starts by default, and between boots of the lab. None:
+    the golden system starts by default."""
 
 
 class Rehearsed(Strict):
@@ -311,4 +327,6 @@ class DeviceType(Strict):
                 raise ValueError(f"unit {unit.name} is a LAVA device: LAVA switches its power, so remove `power:`")
             if unit.backend != "labgrid" and unit.netconsole is not None:
                 raise ValueError(f"unit {unit.name} has backend {unit.backend}: `netconsole:` needs labgrid")
+            if unit.backend != "labgrid" and unit.own_system is not None:
+                raise ValueError(f"unit {unit.name} has backend {unit.backend}: `own_system:` needs labgrid")
         return self

@@ -16,15 +16,19 @@ from ..support.lab import LabUnderTest
 pytestmark = pytest.mark.integration
 
 
-def test_lab_gets_the_power_commands_of_its_devices(lab: LabUnderTest, data_dir: Path) -> None:
+def test_lab_gets_how_its_devices_are_switched_off(lab: LabUnderTest, data_dir: Path) -> None:
     path = data_dir / "device-types/single.yaml"
     commands = {"turn_on": "ipmitool power on", "turn_off": "ipmitool power off"}
     units = [
         {"name": name, "lab": where, "power": commands} for name, where in (("single-1", "local"), ("far-1", "far"))
     ]
+    units.append({"name": "desk-1", "lab": "local", "own_system": {"choose_golden": "grub-reboot wqlab"}})
     path.write_text(re.sub("units: .*", f"units: {json.dumps(units)}", path.read_text()))
     lab.app.state.data = LiveData(data_dir)
-    assert lab.worker.request("GET", "labs/local/power").json() == {"power": {"single-1": commands}}
+    assert lab.worker.request("GET", "labs/local/power").json() == {
+        "power": {"single-1": commands},
+        "own_systems": ["desk-1"],
+    }
 
 
 def test_published_capacity_limits_devices_in_use(lab: LabUnderTest) -> None:

@@ -132,6 +132,7 @@ def device_facts(data: DataFolder, device_type: DeviceType, unit: Unit) -> Devic
         scratch=unit.scratch,
         power=unit.power,
         netconsole=unit.netconsole,
+        own_system=unit.own_system,
         backend=unit.backend,
         lava=LavaBoot(mapping=lava, template=data.lava_templates[lava.boot]) if lava else None,
         emulation=device_type.emulation if device_type.instrumented else None,

@@ -9,9 +9,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from wqlab_contracts.enums import AuditAction
-from wqlab_contracts.messages import LavaPool
+from wqlab_contracts.messages import LabPower, LavaPool
 from wqlab_contracts.messages.storage import StorageUse
-from wqlab_contracts.specs import ExternalPower
 
 from ..http.audit import Audit
 from ..http.auth import Worker
@@ -70,10 +69,13 @@ def list_leases(lab: str, db: Db, principal: Worker) -> dict[str, Any]:
 
 
 @router.get("/labs/{lab}/power")
-def list_power(lab: str, data: Data, principal: Worker) -> dict[str, dict[str, ExternalPower]]:
+def list_power(lab: str, data: Data, principal: Worker) -> LabPower:
     check_lab(principal, lab)
-    devices = [device for each in data.current().device_types.values() for device in each.units]
-    return {"power": {device.name: device.power for device in devices if device.power and device.lab == lab}}
+    units = [unit for each in data.current().device_types.values() for unit in each.units if unit.lab == lab]
+    return LabPower(
+        power={unit.name: unit.power for unit in units if unit.power},
+        own_systems=[unit.name for unit in units if unit.own_system],
+    )
 
 
 @router.post("/storage", status_code=204)

@@ -55,7 +55,7 @@ def boot_golden(output: str) -> KexecStrategy:
     stop.extend(time.monotonic() + 60)
     strategy: Any = KexecStrategy.__new__(KexecStrategy)  # without labgrid's drivers
     strategy.status, strategy.stage, strategy.times, strategy.token = Status.unknown, None, BootTimes(), ""
-    strategy.device = SimpleNamespace(boot=BootMethod(power_off_s=0, golden_timeout_s=10))
+    strategy.device = SimpleNamespace(boot=BootMethod(power_off_s=0, golden_timeout_s=10), own_system=None)
     strategy.wakeup, strategy.cancel, strategy.place_lost = wakeup, stop, lambda: None
     strategy.tap = ConsoleTap(SimpleNamespace(), RecordingSink(), wakeup)
     strategy.ssh, strategy.target = AnsweringSsh(output), SimpleNamespace(activate=lambda driver: None)
@@ -119,7 +119,7 @@ class ScriptedMachine:
         strategy.status, strategy.stage, strategy.times = Status.unknown, None, BootTimes()
         strategy.token, strategy.golden_boot_id, strategy.public_key = "", "", "key"
         boot = BootMethod(power_off_s=0, golden_timeout_s=10)
-        strategy.device = SimpleNamespace(boot=boot, emulated=self.emulated, netconsole=None)
+        strategy.device = SimpleNamespace(boot=boot, emulated=self.emulated, netconsole=None, own_system=None)
         strategy.wakeup, strategy.cancel, strategy.place_lost = Wakeup(), self.stop, lambda: None
         strategy.tap = ConsoleTap(SimpleNamespace(), RecordingSink(), strategy.wakeup)
         strategy.ssh, strategy.power = self, self

@@ -1,5 +1,7 @@
 """Boot a labgrid device into a variant: off -> golden system -> variant, each state reached through the one before.
 
+A device with an operating system of its own runs that in place of `off` (`own_system.py`).
+
 Each state waits for events: the ready line on the console, a fatal report, the end of a command, a cancellation. A
 timeout ends only a wait that no event ended.
 """
@@ -26,7 +28,7 @@ from wqlab_contracts.specs import console_arguments
 
 from ..measure.detect import Report
 from ..measure.device_interface import DeviceFailure
-from . import diagnose_boot
+from . import diagnose_boot, own_system
 from .console_tap import ConsoleTap, Wakeup
 from .interface import Cancel, kexec_options, upload_check
 from .power import power_errors, power_time_limit
@@ -63,6 +65,7 @@ class Status(enum.Enum):
 
     unknown = 0
     off = 1
+    """Without power; a device with an operating system of its own: left to that."""
     golden = 2
     variant = 3
 
@@ -108,6 +111,8 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.times = BootTimes()
         self.token = ""
         self.golden_boot_id = ""
+        self.restarted = False
+        """True from the restart of a device's own system until the lab leaves the device to it again."""
         self.jumped = False
         """True once the golden system was told to start the kernel under test in this boot."""
         self.stage = DeviceStep.POWER
@@ -127,7 +132,12 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             started = self._start_boot()
             if self.status is not Status.off:
                 self.transition(Status.off)
-            self._switch_on(key)
+            if self.device.own_system:
+                self.status = Status.unknown
+                restarted = own_system.restart_into_golden(self, key)
+                self._await_golden(restarted, self.device.boot.golden_timeout_s)
+            else:
+                self._switch_on(key)
             self.times.golden = time.monotonic() - started
         elif to is Status.variant:
             if image is None:
@@ -143,11 +153,24 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
     # --- off ----------------------------------------------------------------------------------------------------
 
     def _switch_off(self) -> None:
-        self.ssh.close()
+        if self.device.own_system:
+            own_system.leave(self)
+        else:
+            self.ssh.close()
+            self.cut_power()
+        self.tap.end_boot()
+
+    def cut_power(self) -> None:
+        """Switch the power off. Raises DeviceFailure."""
         self.target.activate(self.power)
         with power_time_limit("off"), power_errors("off"):
             self.power.off()
-        self.tap.end_boot()
+
+    def restore_power(self) -> None:
+        """Switch the power on. Raises DeviceFailure."""
+        self.target.activate(self.power)
+        with power_time_limit("on"), power_errors("on"):
+            self.power.on()
 
     # --- golden system ------------------------------------------------------------------------------------------
 
@@ -169,8 +192,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.status = Status.unknown
         self.tap.begin_boot(key)
         power_on_time = time.monotonic()
-        with power_time_limit("on"), power_errors("on"):
-            self.power.on()
+        self.restore_power()
         self.stage = DeviceStep.GOLDEN
         self._await_golden(power_on_time, self.device.boot.golden_timeout_s)
 
@@ -187,41 +209,33 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                 return
             quiet = time.monotonic() - self.tap.last_output >= QUIET_S
             if quiet:
-                ssh_said = self.ssh.connect(self.wakeup, self._interrupted, min(5.0, left))
-                if ssh_said is None:
-                    self.golden_boot_id = self._check_cold_boot(time.monotonic() - power_on_time)
+                ssh_said = self.ssh.connect(self.wakeup, self.interrupted, min(5.0, left))
+                if ssh_said is None and (found := self._check_cold_boot(time.monotonic() - power_on_time)):
+                    self.golden_boot_id = found
                     return
             self._raise_if_interrupted()
         raise diagnose_boot.golden_not_up(self.tap, timeout_s, ssh_said)
 
-    def _check_cold_boot(self, since_power_on_s: float) -> str:
-        """Return the boot id of a golden system that printed no ready line.
+    def _check_cold_boot(self, since_power_on_s: float) -> str | None:
+        """Return the boot id of a golden system that printed no ready line; None if the own system still shuts down.
 
         Raises DeviceFailure if the system has been up for longer than the power: then the power switch does not act on
         this device.
         """
-        answer = self.command("cat /proc/sys/kernel/random/boot_id /proc/uptime /proc/cmdline", 10)
-        try:
-            boot_id, uptime, command_line = answer.text.split("\n", 2)
-            up_s = float(uptime.split()[0])
-        except (ValueError, IndexError):
+        answer = self.command(own_system.READ_SYSTEM, 10)
+        found = own_system.read_system(answer)
+        if found is None:
             raise infrastructure_failure(
                 "the golden system answers by SSH, but its uptime is unreadable",
                 excerpt=(answer.text + answer.stderr_text)[-2000:],
                 suspect=True,
-            ) from None
-        if up_s > since_power_on_s + UPTIME_SLACK_S or " wqlab.token=" in f" {command_line}":
-            self.stage = DeviceStep.POWER
-            raise infrastructure_failure(
-                f"the device was never off: the system that answers has been up for {up_s:.0f} s, and the power was "
-                f"switched on {since_power_on_s:.0f} s ago",
-                advice="The BMC or PDU accepted the command, and this device did not go off: the command switches "
-                "something else, or a relay sticks, or a second power supply is connected. Find the outlet or command "
-                "of this device, and switch it by hand.",
-                excerpt=command_line.strip()[-2000:],
-                suspect=True,
             )
-        return boot_id
+        if self.device.own_system and not found.of_lab:
+            own_system.check_own_system(found, since_power_on_s)
+            return None
+        if found.up_s > since_power_on_s + UPTIME_SLACK_S or found.is_variant:
+            raise diagnose_boot.never_off(found.up_s, since_power_on_s, found.command_line)
+        return found.boot_id
 
     # --- variant ------------------------------------------------------------------------------------------------
 
@@ -339,7 +353,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
 
     def _is_variant_up(self, timeout_s: float) -> bool:
         """Return True if the variant answers by SSH. The golden system may still answer in its place."""
-        if self.ssh.connect(self.wakeup, self._interrupted, timeout_s) is not None:
+        if self.ssh.connect(self.wakeup, self.interrupted, timeout_s) is not None:
             return False
         answer = self.command("cat /proc/cmdline", 10)
         if f"wqlab.token={self.token}" in answer.text.split():
@@ -380,7 +394,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
 
     def _connect(self, system: str) -> None:
         def stopped() -> bool:
-            return self._interrupted() or self.tap.fatal is not None
+            return self.interrupted() or self.tap.fatal is not None
 
         reason = self.ssh.connect(self.wakeup, stopped, CONNECT_TIMEOUT_S)
         if reason is not None:
@@ -392,7 +406,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait for `condition`; return False after the timeout. Raises DeviceFailure if the run is interrupted."""
-        result = self.wakeup.wait_for(lambda: self._interrupted() or condition(), timeout_s)
+        result = self.wakeup.wait_for(lambda: self.interrupted() or condition(), timeout_s)
         self._raise_if_interrupted()
         return result
 
@@ -414,7 +428,8 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         # The first report is the cause: a panic that follows an oops adds nothing.
         return self.tap.fatal
 
-    def _interrupted(self) -> bool:
+    def interrupted(self) -> bool:
+        """Return True if the run has to end: canceled, or its place or console is lost."""
         return self.cancel.is_set() or self.place_lost() is not None or self.tap.read_error is not None
 
     def _raise_if_interrupted(self) -> None:

@@ -85,6 +85,7 @@ class LabgridBackend:
                 lab=job.device.lab,
                 free=[HeldPlace(place=job.device.name, holder=holder)],
                 power={job.device.name: job.device.power} if job.device.power else {},
+                own_systems={job.device.name} if job.device.own_system else set(),
             )
         )
         failure = cancel.failure or Failure(

@@ -196,8 +196,9 @@ async def clear_places(request: ClearRequest) -> list[HeldPlace]:
         freed = [item for item in request.free if item in held]
         for item in freed:
             # The dead session still holds the place, so no other client can be using the device.
-            resources = coordinator.acquired_resources(session, session.places[item.place])
-            _power_off(item, resources, request.power.get(item.place))
+            if item.place not in request.own_systems:
+                resources = coordinator.acquired_resources(session, session.places[item.place])
+                _power_off(item, resources, request.power.get(item.place))
             await coordinator.release(session, item.place, item.holder)
         return freed
     finally:

@@ -106,6 +106,8 @@ class ClearRequest(_Line):
     free: list[HeldPlace] | None = None
     power: dict[str, ExternalPower] = Field(default_factory=dict)
     """Power commands by place, for devices that have their own."""
+    own_systems: set[str] = Field(default_factory=set)
+    """Places of devices whose own operating system may run: their power is not cut. The next session starts it."""
 
 
 HELD_PLACES: TypeAdapter[list[HeldPlace]] = TypeAdapter(list[HeldPlace])

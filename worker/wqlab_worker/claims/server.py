@@ -27,6 +27,7 @@ from wqlab_contracts.messages import (
     FinishApply,
     FinishBuild,
     FinishRun,
+    LabPower,
     LavaPool,
     Progress,
     ProgressEvents,
@@ -52,7 +53,7 @@ from wqlab_contracts.messages.shared_boots import (
     SharedBootResult,
 )
 from wqlab_contracts.messages.storage import StorageUse
-from wqlab_contracts.specs import CpuArch, ExternalPower
+from wqlab_contracts.specs import CpuArch
 
 from .connection import JobRef, ServerError, ServerFull, ServerRefused, StaleFence, check_status
 from .downloads import CHUNK, ArtifactCorrupt, Download, Interrupted, sha256_of
@@ -203,10 +204,9 @@ class Server(ReadingCalls):
         response = self._send("GET", f"labs/{lab}/leases")
         return TypeAdapter(dict[Literal["leases"], list[Lease]]).validate_json(response.content)["leases"]
 
-    def power(self, lab: str) -> dict[str, ExternalPower]:
-        """Return the power commands of a lab's devices that have no power port, by device name."""
-        response = self._send("GET", f"labs/{lab}/power")
-        return TypeAdapter(dict[Literal["power"], dict[str, ExternalPower]]).validate_json(response.content)["power"]
+    def power(self, lab: str) -> LabPower:
+        """Return how a lab's devices are switched off."""
+        return LabPower.model_validate_json(self._send("GET", f"labs/{lab}/power").content)
 
     def publish_capacity(
         self, lab: str, capacity: int, refused: Mapping[str, str] | None, pool: LavaPool | None = None
