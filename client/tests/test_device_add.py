@@ -163,7 +163,8 @@ def test_typed_answers_are_checked_at_once(host: Path, closed: str) -> None:
         ("Model", ""), ("PDU's address", "pdu-1"), ("PDU's port", ""), ("Outlet", "9"), ("netconsole", ""),
         ("console server", "127.0.0.1"), ("TCP port", "x"), ("TCP port", closed), ("protocol", "telnet"),
         ("protocol", "raw"), ("Console in", ""), ("speed", ""),
-        ("golden system", "127.0.0.1"), ("SSH port", ""), ("Longest", ""), ("Disks", ""),
+        ("golden system", "127.0.0.1"), ("SSH port", ""),
+        ("own starts by default", ""), ("Longest", ""), ("Disks", ""),
         ("Power", ""), ("Model", ""), ("PDU's address", ""), ("PDU's port", ""), ("Outlet", "3"),
         ("try again", "n"),
     ]  # fmt: skip
@@ -185,10 +186,12 @@ def test_a_machine_with_redfish_and_netconsole_is_asked_about_no_serial_port(hos
         ("BMC's address", "bmc-1"), ("HTTPS port", ""), ("user", ""), ("password", ""),
         ("certificate", "/etc/wqlab/bmc.pem"), ("System", ""), ("netconsole", "+6665@192.0.2.11/eth0"),
         ("netconsole", "+6665@192.0.2.11/eth0,6666@192.0.2.1/"), ("wqlab-netconsole", "127.0.0.1"),
-        ("TCP port", closed), ("golden system", "192.0.2.11"), ("SSH port", ""), ("Longest", "900"), ("Disks", ""),
+        ("TCP port", closed), ("golden system", "192.0.2.11"), ("SSH port", ""),
+        ("own starts by default", ""), ("Longest", "900"), ("Disks", ""),
         ("try again", "y"), ("Device type", ""), ("Lab", ""), ("Architecture", ""), ("Power", "debug_cable"),
         ("servod", "9997"), ("netconsole", "-"), ("console server", ""), ("TCP port", ""), ("protocol", ""),
-        ("Console in", "ttyMSM0"), ("speed", ""), ("golden system", ""), ("SSH port", ""), ("Longest", ""),
+        ("Console in", "ttyMSM0"), ("speed", ""), ("golden system", ""), ("SSH port", ""),
+        ("own starts by default", ""), ("Longest", ""),
         ("Disks", ""), ("try again", "n"),
     ]  # fmt: skip
     for question, text in typed:

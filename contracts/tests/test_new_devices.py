@@ -12,6 +12,7 @@ from wqlab_contracts.addresses_file import read_addresses
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.new_devices import files, inventory, render
 from wqlab_contracts.new_devices.description import Ipmi, NewDevice
+from wqlab_contracts.specs import OwnSystem
 
 ROOT = Path(__file__).parents[2]
 HEADER = (
@@ -293,11 +294,12 @@ def test_values_of_a_description_reach_commands_unchanged_in_meaning() -> None:
 NETCONSOLE = "+6665@192.0.2.11/eth0,6666@192.0.2.1/"
 OTHERS = f"""\
 name,device_type,arch,power,bmc,bmc_port,bmc_user,bmc_password_file,bmc_certificate,bmc_system,servo_port,console_host,\
-console_port,console_protocol,console_device,netconsole,ssh_host,sockets,l3_per_socket,cores_per_l3
+console_port,console_protocol,console_device,netconsole,ssh_host,choose_golden,sockets,l3_per_socket,cores_per_l3
 quiet-1,quiet,,redfish,bmc-1,8443,lab,/etc/wqlab/redfish,/etc/wqlab/bmc.pem,blade.3,,console-1,7001,,,"{NETCONSOLE}",\
-192.0.2.11,1,4,4
-quiet-2,quiet,,redfish,bmc-2,,lab,/etc/wqlab/redfish,,,,console-1,7002,,,"{NETCONSOLE}",192.0.2.12,,,
-book-1,book,arm64,debug_cable,,,,,,,9997,console-1,7003,rfc2217,ttyMSM0,,book-1,1,1,8
+192.0.2.11,,1,4,4
+quiet-2,quiet,,redfish,bmc-2,,lab,/etc/wqlab/redfish,,,,console-1,7002,,,"{NETCONSOLE}",192.0.2.12,\
+grub-reboot wqlab,,,
+book-1,book,arm64,debug_cable,,,,,,,9997,console-1,7003,rfc2217,ttyMSM0,,book-1,,1,1,8
 """
 
 
@@ -314,6 +316,8 @@ def test_redfish_netconsole_and_debug_cable(folders: files.Folders) -> None:
         "wqlab-redfish --url https://bmc-2 --user lab --password-file /etc/wqlab/redfish off"
     )
     assert first.netconsole == NETCONSOLE
+    assert first.own_system is None
+    assert second.own_system == OwnSystem(choose_golden="grub-reboot wqlab", timeout_s=300)
     (book,) = loaded["book"].units
     assert book.power is not None
     assert book.power.turn_off == "dut-control --port 9997 power_state:off"
@@ -332,6 +336,7 @@ def test_redfish_netconsole_and_debug_cable(folders: files.Folders) -> None:
         (NETCONSOLE, "+6665@x", "netconsole: '+6665@x': write it as +6665@192.0.2.11/eth0,"),
         ("blade.3", "$(id)", "bmc_system: '$(id)': write the name of a system"),
         (",9997,", ",0,", "servo_port: '0': "),
+        ("grub-reboot wqlab", "grub-reboot 'wqlab'", "choose_golden: \"grub-reboot 'wqlab'\": write a command without"),
         (",rfc2217,", ",ssh,", "console_protocol: 'ssh': "),
         (",7001,,", ",7001,rfc2217,", "wqlab-netconsole offers a raw port: leave out the console's protocol"),
     ],

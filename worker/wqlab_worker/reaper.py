@@ -46,8 +46,8 @@ def reap(
 ) -> list[HeldPlace]:
     """Power off and free the places that dead sessions hold, and return these places.
 
-    Devices on which an operating system of their own may run keep their power. Holders are listed *before* leases: a session
-    acquires its place after its lease, so a holder that is listed and has no lease afterwards is dead.
+    Devices on which an operating system of their own may run keep their power. Holders are listed *before* leases: a
+    session acquires its place after its lease, so a holder that is listed and has no lease afterwards is dead.
     """
     held = clearing(ClearRequest(coordinator=coordinator, lab=lab))
     if not held:

@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from ..specs import CpuArch, Name, Strict, Topology
-from ..specs.devices import Netconsole
+from ..specs.devices import Netconsole, OwnSystem
 from ..yamlfile import is_text
 
 
@@ -237,7 +237,17 @@ class NewDevice(Strict):
     ) = None
     """For a machine without a serial port: where its kernels send their log, as the kernel's parameter."""
     ssh: Address
-    """SSH of golden system and variants."""
+    """SSH of golden system and variants, and of the machine's own system."""
+    choose_golden: (
+        Annotated[
+            str,
+            StringConstraints(pattern=r"^[A-Za-z0-9_./-][A-Za-z0-9 _./:=@-]{0,199}$"),
+            _otherwise("write a command without quotation marks, such as grub-reboot wqlab"),
+        ]
+        | None
+    ) = None
+    """For a machine that starts a system of its own by default: the command that chooses the golden system for one
+    start, run there as root. None: the golden system starts by default."""
     boot: NewBoot = NewBoot()
     scratch: list[ScratchName] = Field(default_factory=list, max_length=64)
     """Disks, by their names in /dev/disk/by-id, that plans may overwrite."""
@@ -249,6 +259,13 @@ class NewDevice(Strict):
     def prefix(self) -> str:
         """Return the beginning of the names of its addresses: `XEON_8380_1` for xeon-8380-1."""
         return prefix_of(self.name)
+
+    @property
+    def own_system(self) -> OwnSystem | None:
+        """Return how the lab restarts the machine's own system, which takes as long to start as the golden one."""
+        if self.choose_golden is None:
+            return None
+        return OwnSystem(choose_golden=self.choose_golden, timeout_s=self.boot.golden_timeout_s)
 
     @model_validator(mode="after")
     def _check_console(self) -> Self:

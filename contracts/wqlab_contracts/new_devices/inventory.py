@@ -51,6 +51,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "console_speed": ("boot", "console_speed"),
     "ssh_host": ("ssh", "host"),
     "ssh_port": ("ssh", "port"),
+    "choose_golden": ("choose_golden",),
     "golden_timeout_s": ("boot", "golden_timeout_s"),
     "variant_timeout_s": ("boot", "variant_timeout_s"),
     "power_off_s": ("boot", "power_off_s"),

@@ -60,6 +60,11 @@ QUESTIONS: tuple[Question, ...] = (
     Question("console_speed", "Console's speed", "115200", serial=True),
     Question("ssh_host", "Address of the golden system"),
     Question("ssh_port", "SSH port", "22"),
+    Question(
+        "choose_golden",
+        "If a system of its own starts by default: its command that chooses the golden one, as grub-reboot wqlab",
+        optional=True,
+    ),
     Question("golden_timeout_s", "Longest time from power on to the golden system, in seconds", "300"),
     Question("scratch", "Disks that plans may overwrite, by their names in /dev/disk/by-id", optional=True),
 )

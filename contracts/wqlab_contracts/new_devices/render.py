@@ -66,6 +66,8 @@ def unit_content(device: NewDevice) -> dict[str, Any]:
         unit["power"] = commands
     if device.netconsole is not None:
         unit["netconsole"] = f"${{{device.prefix}_NETCONSOLE}}"
+    if device.own_system is not None:
+        unit["own_system"] = device.own_system.model_dump()
     if device.scratch:
         numbers = range(1, len(device.scratch) + 1)
         unit["scratch"] = [f"/dev/disk/by-id/${{{device.prefix}_SCRATCH_{number}}}" for number in numbers]

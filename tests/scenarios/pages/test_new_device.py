@@ -37,7 +37,7 @@ TEXTS = {
     TrialStep.SSH: "root may log in at 192.0.2.41:22, and it is the machine on the console",
     TrialStep.MACHINE: "ACME R740: 2 sockets, 1 L3 each with 40 cores, 2 threads per core, 2 NUMA nodes, smt_last",
     TrialStep.KEXEC: "the kernel was up 42.3 s after `kexec -l`, and answers by SSH",
-    TrialStep.RESET: "silent without power; first text 20.1 s after power on, another boot up 131.0 s after it",
+    TrialStep.RESET: "silent without power; first text 20.1 s after power on, another boot up 131.0 s after power on",
 }
 FIX = "The firmware got no boot file: check DHCP, TFTP, the cable and the boot order."
 
@@ -174,6 +174,7 @@ def test_a_machine_with_redfish_and_netconsole_is_described(
     expect(page.get_by_label("Console in the kernel")).to_have_count(0)
     page.get_by_label("Host of wqlab-netconsole").fill("192.0.2.5")
     page.get_by_label("Certificate file").fill("/etc/wqlab/bmc.pem")
+    page.get_by_label("Command that chooses the golden system").fill("grub-reboot wqlab")
     page.get_by_role("button", name="Try the machine").click()
     expect(page.get_by_label("Netconsole", exact=True)).to_have_attribute("aria-invalid", "true")
     faults = root.faults_in_views("new-device-redfish", pictures)
@@ -187,6 +188,7 @@ def test_a_machine_with_redfish_and_netconsole_is_described(
         "password_file": "/etc/wqlab/redfish-password", "certificate": "/etc/wqlab/bmc.pem",
     }  # fmt: skip
     assert device.netconsole == "+6665@192.0.2.11/eth0,6666@192.0.2.5/"
+    assert device.choose_golden == "grub-reboot wqlab"
     assert not faults, "\n".join(faults)
 
 

@@ -22,7 +22,7 @@ from labgrid.driver import SerialDriver
 from serial import SerialException  # type: ignore[import-untyped]
 
 from wqlab_contracts import logs
-from wqlab_contracts.enums import Arm, ArtifactKind, Outcome, StepOutcome
+from wqlab_contracts.enums import Arm, ArtifactKind, DeviceStep, Outcome, StepOutcome
 from wqlab_contracts.messages import BootKey, DeviceFacts, MeasuredTopology, RunEvent
 from wqlab_contracts.messages.device_trials import (
     CONSOLE_LIMIT,
@@ -46,10 +46,10 @@ from ..claims.server import sha256_of
 from ..linear_patterns import LinearPattern
 from ..measure.device_interface import DeviceFailure
 from ..measure.device_text import printable
-from . import declare_topology, probe, trial_advice
+from . import declare_topology, own_system, probe, trial_advice
 from .console_tap import ConsoleTap, Wakeup
 from .kexec import CONNECT_TIMEOUT_S, KexecStrategy, Status, VariantImage
-from .power import POWER_TIMEOUT_S, power_errors, power_time_limit, time_limit
+from .power import POWER_TIMEOUT_S, time_limit
 from .ssh import public_key_blob
 from .trial_target import StepFailed, check_files, make_resources
 
@@ -94,7 +94,7 @@ class Trial:
     def __init__(self, request: TrialRequest, say: Callable[[TrialMessage], None], stop: Stop, wakeup: Wakeup) -> None:
         self._request, self._device, self._say = request, request.device, say
         self._target = Target(self._device.name)
-        self._power = make_resources(self._target, self._device)
+        make_resources(self._target, self._device)
         self._serial = SerialDriver(self._target, None)
         target_factory.make_driver(self._target, "DeviceSSHDriver", None, {"keyfile": str(request.ssh_key)})
         self._console = _Console()
@@ -104,6 +104,7 @@ class Trial:
         strategy.public_key = public_key_blob(request.ssh_key.with_name(f"{request.ssh_key.name}.pub"))
         self._strategy = strategy
         self._boots = 0
+        self._since = "power on"
         self._switched = False
         self._boot_id = ""
         self._topology: Topology | None = None
@@ -168,6 +169,8 @@ class Trial:
         said = error.failure.summary
         if self._strategy.cancel.is_set():
             return ""
+        if error.stage is DeviceStep.GOLDEN and error.failure.advice:
+            return error.failure.advice
         if step in {TrialStep.POWER_OFF, TrialStep.POWER_ON} or "power could not be switched" in said:
             return trial_advice.power(self._device, said)
         if step is TrialStep.KEXEC:
@@ -192,8 +195,10 @@ class Trial:
     def _switch_off(self) -> str:
         self._doing("switching the power off")
         check_files(self._device, self._request.password_folders)
+        if self._device.choose_golden is not None:
+            own_system.shut_down(self._strategy)
         started = time.monotonic()
-        self._strategy.transition(Status.off)
+        self._strategy.cut_power()
         self._switched = True
         return f"the switch answered in {time.monotonic() - started:.1f} s"
 
@@ -204,10 +209,15 @@ class Trial:
         self._strategy.wait(lambda: False, boot.power_off_s)
         self._boots += 1
         self._console.tail = b""
-        self._tap.begin_boot(BootKey(block=0, position=self._boots, arm=Arm.BASELINE, attempt=0))
+        key = BootKey(block=0, position=self._boots, arm=Arm.BASELINE, attempt=0)
+        self._tap.begin_boot(key)
         self._on_at = time.monotonic()
-        with power_time_limit("on"), power_errors("on"):
-            self._power.on()
+        self._strategy.restore_power()
+        self._since = "power on"
+        if self._device.choose_golden is not None:
+            self._doing("waiting for the machine's own system by SSH, to restart it")
+            self._on_at = own_system.restart_into_golden(self._strategy, key)
+            self._since = "the restart of its own system"
         # On netconsole firmware and boot loader are silent too.
         longest = float(boot.golden_timeout_s)
         limit = longest if self._device.netconsole is not None else min(FIRST_BYTE_S, longest)
@@ -217,7 +227,7 @@ class Trial:
                 f"the switch answered, and the console stayed silent for {limit:.0f} s",
                 trial_advice.silence(self._device),
             )
-        return f"first text on the console {time.monotonic() - self._on_at:.1f} s after power on"
+        return f"first text on the console {time.monotonic() - self._on_at:.1f} s after {self._since}"
 
     def _await_golden(self) -> str:
         limit = self._device.boot.golden_timeout_s
@@ -233,7 +243,7 @@ class Trial:
                 trial_advice.no_golden(self._device, self._console.tail),
             )
         self._strategy.status = Status.golden
-        return f"up {time.monotonic() - self._on_at:.1f} s after power on"
+        return f"up {time.monotonic() - self._on_at:.1f} s after {self._since}"
 
     def _check_echo(self) -> str | None:
         if self._device.netconsole is not None:
@@ -325,7 +335,7 @@ class Trial:
         """Cut the power, see that the machine is silent, and see it come back as another boot."""
         self._doing("cutting the power of the running machine")
         strategy = self._strategy
-        strategy.transition(Status.off)
+        strategy.cut_power()
         strategy.wait(lambda: False, self._device.boot.power_off_s)
         self._tap.begin_boot(BootKey(block=0, position=self._boots, arm=Arm.BASELINE, attempt=1))
         if (alive := self._alive()) is not None:
@@ -336,13 +346,12 @@ class Trial:
                 f"Find the power switch of this machine: this {outlet} is another machine's. With a battery or a"
                 " second power supply, switch both.",
             )
-        self._switch_on()
-        came = f"silent without power; first text {time.monotonic() - self._on_at:.1f} s after power on"
+        came = f"silent without power; {self._switch_on()}"
         self._await_golden()
         ready = self._tap.ready
         if ready is not None and ready.boot_id == self._boot_id:
             raise StepFailed("the same boot came back: the power was never off", trial_advice.silence(self._device))
-        return f"{came}, another boot up {time.monotonic() - self._on_at:.1f} s after it"
+        return f"{came}, another boot up {time.monotonic() - self._on_at:.1f} s after {self._since}"
 
     def _alive(self) -> str | None:
         """Return what still answers of a machine whose power is off, or None."""
@@ -359,10 +368,11 @@ class Trial:
     # --- end ----------------------------------------------------------------------------------------------------
 
     def _leave(self) -> None:
-        """Switch the machine off, also after a cancellation, and close everything."""
+        """Switch the machine off or leave it to its own system, also after a cancellation, and close everything."""
+        own = self._device.choose_golden is not None
         try:
             if self._switched:
-                self._doing("switching the power off")
+                self._doing("leaving the machine to its own system" if own else "switching the power off")
                 self._strategy.transition(Status.off)
         except DeviceFailure as error:
             log.error("power off failed", error=error.failure.summary)
@@ -384,6 +394,7 @@ def _facts(device: NewDevice) -> DeviceFacts:
         boot=BootMethod(**device.boot.model_dump()),
         emulated=device.rehearsal,
         netconsole=device.netconsole,
+        own_system=device.own_system,
     )
 
 

@@ -59,11 +59,11 @@ def golden_not_up(tap: ConsoleTap, timeout_s: float, ssh_said: str | None) -> De
 def never_off(up_s: float, since_power_on_s: float, command_line: str) -> DeviceFailure:
     """Return the failure of a device whose system has been up for longer than its power."""
     return infrastructure_failure(
-        f"the device was never off: the system that answers has been up for {up_s:.0f} s, and the power was switched on "
-        f"{since_power_on_s:.0f} s ago",
-        advice="The BMC or PDU accepted the command, and this device did not go off: the command switches something "
-        "else, or a relay sticks, or a second power supply is connected. Find the outlet or command of this device, and "
-        "switch it by hand.",
+        f"the device was never off: the system that answers has been up for {up_s:.0f} s, and the power was "
+        f"switched on {since_power_on_s:.0f} s ago",
+        advice="The BMC or PDU accepted the command, and this device did not go off: the command switches "
+        "something else, or a relay sticks, or a second power supply is connected. Find the outlet or command "
+        "of this device, and switch it by hand.",
         excerpt=command_line[-2000:],
         suspect=True,
         stage=DeviceStep.POWER,

@@ -155,16 +155,17 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
     def _switch_off(self) -> None:
         if self.device.own_system:
             own_system.leave(self)
+            self.tap.end_boot()
         else:
-            self.ssh.close()
             self.cut_power()
-        self.tap.end_boot()
 
     def cut_power(self) -> None:
-        """Switch the power off. Raises DeviceFailure."""
+        """End SSH and the boot, and switch the power off. Raises DeviceFailure."""
+        self.ssh.close()
         self.target.activate(self.power)
         with power_time_limit("off"), power_errors("off"):
             self.power.off()
+        self.tap.end_boot()
 
     def restore_power(self) -> None:
         """Switch the power on. Raises DeviceFailure."""

@@ -123,9 +123,9 @@ def check_own_system(found: AnsweringSystem, since_restart_s: float) -> None:
     if found.up_s < since_restart_s:
         raise infrastructure_failure(
             "the boot loader started the device's own system in place of the golden system",
-            advice="Run the unit's `choose_golden` on its own system, and `grub-editenv list`: next_entry must name the "
-            "golden system's entry (`menuentry … --id`). GRUB can read and clear next_entry on ext4, XFS and FAT, but not "
-            "on btrfs, LVM or RAID. See that the entry is in grub.cfg, and that no other boot loader starts.",
+            advice="Run the unit's `choose_golden` on its own system, and `grub-editenv list`: next_entry must name "
+            "the golden system's entry (`menuentry … --id`). GRUB can read and clear next_entry on ext4, XFS and FAT, "
+            "but not on btrfs, LVM or RAID. See that the entry is in grub.cfg, and that no other boot loader starts.",
             excerpt=found.command_line[-2000:],
             suspect=True,
             stage=DeviceStep.GOLDEN,
@@ -145,6 +145,7 @@ def shut_down(strategy: KexecStrategy) -> None:
                     f"the device's own system has not shut down in {SHUTDOWN_S:.0f} s",
                     advice="Shut it down by hand, and see what holds it up.",
                     suspect=True,
+                    stage=DeviceStep.GOLDEN,
                 )
     strategy.ssh.close()
 
@@ -215,6 +216,7 @@ def _tell(strategy: KexecStrategy, command: str) -> None:
             excerpt=(answer.stderr_text + answer.text)[-2000:],
             advice=f"Log in to its own system as root by SSH and run `{command}`.",
             suspect=True,
+            stage=DeviceStep.GOLDEN,
         )
 
 
@@ -226,4 +228,3 @@ def _run(strategy: KexecStrategy, command: str, timeout_s: float) -> CommandResu
         running.kill()
     answer: CommandResult | None = running.answer
     return answer
-

@@ -5813,6 +5813,8 @@ export interface components {
              *     }
              */
             boot?: components["schemas"]["NewBoot"];
+            /** Choose Golden */
+            choose_golden?: string | null;
             console: components["schemas"]["Console"];
             /** Device Type */
             device_type: string;

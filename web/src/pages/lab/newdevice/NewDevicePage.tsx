@@ -170,6 +170,12 @@ function Form({ start }: { start: Draft }) {
         />
         <TextInput
           className={classes.wide}
+          label="Command that chooses the golden system"
+          description="Only for a machine that starts a system of its own by default: grub-reboot wqlab"
+          {...text("chooseGolden", "/device/choose_golden")}
+        />
+        <TextInput
+          className={classes.wide}
           label="Scratch disks"
           description="Names in /dev/disk/by-id that plans may overwrite; empty: none"
           {...text("scratch", "/scratch")}

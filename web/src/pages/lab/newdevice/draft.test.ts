@@ -69,6 +69,12 @@ describe("other switches", () => {
       system: null,
     });
     expect(device.netconsole).toBe("+6665@192.0.2.11/eth0,6666@192.0.2.1/");
+    expect(device.choose_golden).toBeNull();
+  });
+
+  it("names the command on a system that starts by default", () => {
+    const { device } = requestOf({ ...REDFISH, chooseGolden: " grub-reboot wqlab " });
+    expect(device.choose_golden).toBe("grub-reboot wqlab");
   });
 
   it("names a debug cable by its port alone", () => {

@@ -31,6 +31,7 @@ export interface Draft {
   speed: string;
   sshHost: string;
   sshPort: string;
+  chooseGolden: string;
   goldenTimeout: string;
   scratch: string;
   write: boolean;
@@ -72,6 +73,7 @@ export const EMPTY: Draft = {
   speed: "115200",
   sshHost: "",
   sshPort: "22",
+  chooseGolden: "",
   goldenTimeout: "300",
   scratch: "",
   write: true,
@@ -112,6 +114,7 @@ export function requestOf(draft: Draft): DeviceTrialRequest {
       protocol: draft.netconsole.trim() ? "raw" : draft.protocol,
     },
     ssh: { host: draft.sshHost.trim(), port: number(draft.sshPort) },
+    choose_golden: draft.chooseGolden.trim() || null,
     boot: {
       console_device: draft.consoleDevice.trim(),
       console_speed: number(draft.speed) as NonNullable<Device["boot"]>["console_speed"],
@@ -172,6 +175,7 @@ export function draftOf(trial: DeviceTrial): Draft {
     speed: String(boot?.console_speed ?? EMPTY.speed),
     sshHost: device.ssh.host,
     sshPort: String(device.ssh.port),
+    chooseGolden: device.choose_golden ?? "",
     goldenTimeout: String(boot?.golden_timeout_s ?? EMPTY.goldenTimeout),
     scratch: (device.scratch ?? []).join(" "),
     write: trial.write,
