@@ -46,7 +46,7 @@ arm64: ## add emulated arm64 devices (cross compiler, QEMU, about 10 minutes for
 	@lab/setup.sh arm64
 	@$(AS_USER) wqlab-lab arm64
 
-rehearse: setup ## start a lab of its own with machines of docs/hardware, emulated behind their protocols: M="xeon ryzen ssh-only chromebook"
+rehearse: setup ## start a lab of its own with machines of docs/hardware, emulated behind their protocols: M="xeon ryzen ssh-only dual-boot chromebook"
 	@lab/setup.sh rehearsal
 	@$(if $(findstring chromebook,$(M)),lab/setup.sh arm64,true)
 	@$(AS_USER) wqlab-lab rehearse $(or $(M),xeon)

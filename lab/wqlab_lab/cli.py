@@ -45,7 +45,7 @@ def main() -> None:
             added.add_argument("file", type=Path, help="the backup")
         if name == "rehearse":
             added.add_argument(
-                "machine", nargs="+", help="name of a rehearsal machine: xeon, ryzen, ssh-only, chromebook"
+                "machine", nargs="+", help="name of a rehearsal machine: xeon, ryzen, ssh-only, dual-boot, chromebook"
             )
         if name in ("doctor", "storage"):
             added.add_argument("--json", action="store_true", help="print JSON")
