@@ -173,6 +173,7 @@ def test_find_hunk_returns_hunk_at_line() -> None:
     assert find_hunk(diff, "two", 3) == "@@ -3,2 +3 @@ f()\n c\n-d"
     assert find_hunk(diff, "one", 3) == "@@ -3 +3 @@\n-a\n+b"
     assert find_hunk(diff, "two", 4) == ""
+    assert find_hunk(diff.replace("--- a/", "--- linux-7.0.orig/"), "two", 3) == "@@ -3,2 +3 @@ f()\n c\n-d"
 
 
 def encoded(text: str) -> str:

@@ -248,18 +248,22 @@ def _conflict_error(output: str, folder: Path, patches: Sequence[mbox.Mail], adv
 
 
 def find_hunk(diff: str, file: str, line: int) -> str:
-    """Return the text of the hunk of `file` whose old side starts at `line`; empty if there is none."""
-    current = ""
+    """Return the text of the hunk of `file` whose old side starts at `line`; empty if there is none.
+
+    `git apply` strips the first folder of a diff's paths, whatever its name.
+    """
+    names: tuple[str, ...] = ()
     hunk: list[str] = []
     for text in diff.splitlines():
         if text.startswith("--- "):
             if hunk:
                 break
-            current = text[4:].split("\t")[0].removeprefix("a/")
+            path = text[4:].split("\t")[0]
+            names = (path, path.partition("/")[2])
         elif text.startswith("@@ "):
             if hunk:
                 break
-            if current == file and text.startswith((f"@@ -{line},", f"@@ -{line} ")):
+            if file in names and text.startswith((f"@@ -{line},", f"@@ -{line} ")):
                 hunk.append(text)
         elif text.startswith("diff --git ") and hunk:
             break
