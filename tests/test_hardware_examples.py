@@ -31,8 +31,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
 
 def test_each_machine_has_an_example() -> None:
     assert [path.stem for path in TYPES] == [
-        "chromebook-mt8183", "chromebook-rk3399", "chromebook-sc7180", "ryzen-3900x-box", "ssh-only-server",
-        "xeon-8380-2s",
+        "chromebook-mt8183", "chromebook-rk3399", "chromebook-sc7180", "dual-boot-server", "ryzen-3900x-box",
+        "ssh-only-server", "xeon-8380-2s",
     ]  # fmt: skip
     assert not {path.stem for path in TYPES} & load_data(ROOT).device_types.keys(), (
         "no example belongs to the default lab"
@@ -50,6 +50,7 @@ def test_device_type_is_valid_and_never_ran_on_hardware(data: DataFolder, name: 
         "xeon-8380-2s": (160, 2),
         "chromebook-rk3399": (6, 2),
         "ssh-only-server": (32, 4),
+        "dual-boot-server": (32, 4),
     }
     domains = 1 if name == "chromebook-sc7180" else 2
     assert (device_type.topology.cpus, device_type.topology.l3_domains) == cores.get(name, (8, domains))

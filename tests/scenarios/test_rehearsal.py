@@ -30,6 +30,7 @@ DEVICES = {
     "xeon": ("xeon-8380-1", "xeon-8380-2s"),
     "ryzen": ("ryzen-box-1", "ryzen-3900x-box"),
     "ssh-only": ("ssh-only-1", "ssh-only-server"),
+    "dual-boot": ("dual-boot-1", "dual-boot-server"),
     "chromebook": ("chromebook-mt8183-1", "chromebook-mt8183"),
 }
 """Machine -> device and device type."""
@@ -38,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(
     scope="module",
-    params=["xeon", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("ryzen", "ssh-only", "chromebook"))],
+    params=["xeon", *(pytest.param(each, marks=pytest.mark.nightly) for each in DEVICES if each != "xeon")],
 )
 def machine(request: pytest.FixtureRequest) -> Iterator[tuple[str, Lab]]:
     """Start a lab with one rehearsal machine; yield the machine's name and the lab."""
@@ -258,14 +259,18 @@ def cells_of_xeon(known: Mapping[str, str]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def cells_of_ssh_only(known: Mapping[str, str]) -> dict[str, str]:
-    own = {key.removeprefix("SSH_ONLY_1_"): value for key, value in known.items()}
+def cells_of_ssh_only(known: Mapping[str, str], prefix: str = "SSH_ONLY_1") -> dict[str, str]:
+    own = {key.removeprefix(f"{prefix}_"): value for key, value in known.items()}
     host, _, port = own["BMC"].removeprefix("https://").partition(":")
-    return common_cells(known, "SSH_ONLY_1") | {
+    return common_cells(known, prefix) | {
         "power": "redfish", "bmc": host, "bmc_port": port, "bmc_user": own["BMC_USER"],
         "bmc_password_file": own["BMC_PASSWORD_FILE"], "bmc_certificate": own["BMC_CERTIFICATE"],
         "netconsole": f"+6665@{own['ADDRESS']}/eth0,6666@{own['NETCONSOLE_HOST']}/",
     }  # fmt: skip
+
+
+def cells_of_dual_boot(known: Mapping[str, str]) -> dict[str, str]:
+    return cells_of_ssh_only(known, "DUAL_BOOT_1") | {"choose_golden": "grub-reboot wqlab"}
 
 
 def cells_of_ryzen(known: Mapping[str, str]) -> dict[str, str]:
@@ -287,6 +292,7 @@ def cells_of_chromebook(known: Mapping[str, str]) -> dict[str, str]:
 CELLS: Mapping[str, Callable[[Mapping[str, str]], dict[str, str]]] = {
     "xeon": cells_of_xeon,
     "ssh-only": cells_of_ssh_only,
+    "dual-boot": cells_of_dual_boot,
     "ryzen": cells_of_ryzen,
     "chromebook": cells_of_chromebook,
 }
@@ -309,4 +315,5 @@ def test_the_wizard_tries_each_step(machine: tuple[str, Lab], tmp_path: Path) ->
         "device", "add", "--from", str(file), "--only-try", "--data", str(lab.data), "--state", str(state)
     )
     assert "tried-1 passed every step" in tried
-    assert tried.count("ok      ") == len(TrialStep) - (name == "ssh-only"), "nothing can be typed on netconsole"
+    netconsole = name in {"ssh-only", "dual-boot"}
+    assert tried.count("ok      ") == len(TrialStep) - netconsole, "nothing can be typed on netconsole"

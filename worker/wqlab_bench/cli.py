@@ -18,7 +18,7 @@ from wqlab_contracts.specs import CpuArch
 
 from . import accelerator, bench, capacity, devicetree, exporter, firmware, ports, qemu, rootfs
 from .device_types import load_device_types
-from .rehearsal import faults, machine_faults, netboot, prepare, qemu_command, redfish
+from .rehearsal import debian_system, faults, machine_faults, netboot, prepare, qemu_command, redfish
 from .rehearsal.machines import MACHINES
 from .topology import TopologyError
 
@@ -49,6 +49,7 @@ def main() -> None:
         exporter.ExporterError,
         prepare.RehearsalError,
         netboot.NetbootError,
+        debian_system.DebianError,
         qemu_command.QemuError,
         faults.FaultError,
         redfish.CertificateError,
@@ -155,6 +156,7 @@ def _rehearsal(arguments: argparse.Namespace) -> None:
         golden=golden,
         accelerator=accelerator.choose("auto", golden["x86_64"], cache),
         lab=_lab(),
+        cache=cache,
     )
     types = prepare.write_data(arguments.machines, settings)
     programs = [each for name in types for each in prepare.write_machine(name, types[name], settings)]

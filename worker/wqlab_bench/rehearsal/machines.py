@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from wqlab_contracts.specs import CpuArch
@@ -72,6 +72,8 @@ class RehearsalMachine:
     uefi: bool = True
     system_disk: Disk | None = None
     """Disk with the golden system as a boot entry. None: the machine starts from the network by its first card."""
+    own_system: bool = False
+    """True: a Debian on the system disk is the boot loader's default."""
     training_s: int = 0
     """Seconds between power on and the firmware's first instruction."""
 
@@ -139,6 +141,20 @@ SSH_ONLY = RehearsalMachine(
     },
 )
 
+DUAL_BOOT = replace(
+    SSH_ONLY,
+    name="dual-boot",
+    device_type="dual-boot-server",
+    exporter="dual-boot.yaml",
+    device="dual-boot-1",
+    prefix="DUAL_BOOT_1",
+    cards=(Card("e1000e", "52:54:00:55:48:02"),),
+    disks=(Disk("nvme", "SERIAL0008"),),
+    system_disk=Disk("sata", "SERIAL0009"),
+    own_system=True,
+    values={name.replace("SSH_ONLY", "DUAL_BOOT"): value for name, value in SSH_ONLY.values.items()},
+)
+
 CHROMEBOOK = RehearsalMachine(
     name="chromebook",
     device_type="chromebook-mt8183",
@@ -165,4 +181,6 @@ CHROMEBOOK = RehearsalMachine(
     uefi=False,
 )
 
-MACHINES: Mapping[str, RehearsalMachine] = {machine.name: machine for machine in (XEON, RYZEN, SSH_ONLY, CHROMEBOOK)}
+MACHINES: Mapping[str, RehearsalMachine] = {
+    machine.name: machine for machine in (XEON, RYZEN, SSH_ONLY, DUAL_BOOT, CHROMEBOOK)
+}

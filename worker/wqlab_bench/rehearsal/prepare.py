@@ -20,6 +20,7 @@ from . import (
     addresses,
     bmc,
     console_server,
+    debian_system,
     dut_control,
     faults,
     links,
@@ -66,6 +67,8 @@ class Settings:
     """Golden system of each architecture; the kernels have the recipe of the device types."""
     accelerator: Accelerator
     lab: str
+    cache: Path
+    """Folder for what takes long to make and does not change."""
 
     @property
     def data(self) -> Path:
@@ -113,7 +116,8 @@ def write_data(names: Sequence[str], settings: Settings) -> dict[str, DeviceType
 def write_machine(name: str, device_type: DeviceType, settings: Settings) -> list[Program]:
     """Write the configuration files of one machine; return the programs to start, in this order.
 
-    Raises RehearsalError, netboot.NetbootError, devicetree.DeviceTreeError and topology.TopologyError.
+    Raises RehearsalError, netboot.NetbootError, debian_system.DebianError, devicetree.DeviceTreeError and
+    topology.TopologyError.
     """
     machine, ports = _machine(name), _ports(_machine(name), settings)
     folder = _own(machine, settings)
@@ -190,7 +194,11 @@ def _write_boot_files(machine: RehearsalMachine, device_type: DeviceType, settin
     else:
         tftp.mkdir(exist_ok=True)
         disk = qemu_command.disk_file(folder / "guest", machine.system_disk)
-        system_disk.make(folder / "system", disk, served)
+        if machine.own_system:
+            debian = debian_system.build(settings.cache)
+            system_disk.make_with_own_system(folder / "system", disk, served, debian, golden.ssh_key)
+        else:
+            system_disk.make(folder / "system", disk, served)
     dnsmasq.write_text(netboot.dnsmasq_configuration(tftp, leases, machine.device, machine.cards, firmware))
     return dnsmasq
 

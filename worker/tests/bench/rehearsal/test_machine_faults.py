@@ -19,7 +19,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of the Xeon's rehearsal machine, with the files that `make rehearse` writes."""
     monkeypatch.setattr(prepare.netboot, "write_files", lambda *_: None)  # compresses an image for a minute
     golden = qemu.Golden(tmp_path / "kernel", tmp_path / "rootfs.cpio", "KEY")
-    settings = prepare.Settings(ROOT, tmp_path / "rehearsal", tmp_path / "state", {"x86_64": golden}, "tcg", "local")
+    folders = (tmp_path / "rehearsal", tmp_path / "state")
+    settings = prepare.Settings(ROOT, *folders, {"x86_64": golden}, "tcg", "local", tmp_path / "cache")
     settings.folder.mkdir()
     types = prepare.write_data([XEON.name], settings)
     prepare.write_machine(XEON.name, types[XEON.name], settings)

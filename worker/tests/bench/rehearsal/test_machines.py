@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from wqlab_bench import qemu
-from wqlab_bench.rehearsal import prepare, qemu_command
+from wqlab_bench.rehearsal import prepare, qemu_command, system_disk
 from wqlab_bench.rehearsal.machines import MACHINES, Card
 
 ROOT = Path(__file__).parents[4]
@@ -22,7 +22,13 @@ def settings(tmp_path: Path) -> prepare.Settings:
     golden.kernel.write_bytes(b"kernel")
     golden.rootfs.write_bytes(b"image")
     return prepare.Settings(
-        ROOT, tmp_path / "rehearsal", tmp_path / "state", {"x86_64": golden, "arm64": golden}, "tcg", "local"
+        ROOT,
+        tmp_path / "rehearsal",
+        tmp_path / "state",
+        {"x86_64": golden, "arm64": golden},
+        "tcg",
+        "local",
+        tmp_path / "cache",
     )
 
 
@@ -86,6 +92,39 @@ def test_a_machine_without_serial_port_starts_from_its_disk(settings: prepare.Se
     start = (folder / "power-on").read_text()
     assert "-serial" not in start
     assert start.count("bootindex=0") == 1
+
+
+def test_a_system_of_its_own_is_the_default_and_knows_the_lab(
+    settings: prepare.Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty file system stands for the Debian, which takes minutes to install; the nightly rehearsal starts that."""
+    system = tmp_path / "system.ext4"
+    tree = tmp_path / "tree"
+    (tree / "root/.ssh").mkdir(parents=True)
+    (tree / "boot/grub").mkdir(parents=True)
+    subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", tree, system, "16M"], check=True)
+    monkeypatch.setattr(prepare.debian_system, "build", lambda cache: system)
+    settings.folder.mkdir()
+    device_type = prepare.write_data(["dual-boot"], settings)["dual-boot"]
+    prepare.write_machine("dual-boot", device_type, settings)
+    disk = settings.folder / "dual-boot/guest" / f"{MACHINES['dual-boot'].system_disk.serial}.raw"
+    start = system_disk.FIRST_MIB + system_disk.ESP_MIB
+
+    def debugfs(request: str) -> str:
+        place = f"{disk}?offset={start << 20}"
+        return subprocess.run(
+            ["debugfs", "-R", request, place], check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ).stdout
+
+    assert debugfs("cat /root/.ssh/authorized_keys") == "ssh-ed25519 KEY lab\n"
+    owner = debugfs("stat /root/.ssh/authorized_keys")
+    assert "Mode:  0600" in owner and "User:     0   Group:     0" in owner, "or sshd refuses the file"
+    menu = debugfs("cat /boot/grub/grub.cfg")
+    assert "set default=debian\n" in menu and "--id debian {" in menu and "--id wqlab {" in menu
+    assert f"netconsole={device_type.units[0].netconsole}" in menu
+    own = device_type.units[0].own_system
+    assert own is not None
+    assert own.choose_golden == f"grub-reboot {system_disk.ENTRY}"
 
 
 @pytest.mark.parametrize(("model", "chosen"), [("no-such-card", "e1000"), ("e1000e", "e1000e")])

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     golden = qemu.Golden(own / "kernel", own / "rootfs.cpio", "KEY")
     golden.kernel.write_bytes(gzip.compress(b"kernel" * 1000))
     golden.rootfs.write_bytes(b"image" * 1000)
-    settings = prepare.Settings(ROOT, own, own / "state", {"arm64": golden}, "tcg", "local")
+    settings = prepare.Settings(ROOT, own, own / "state", {"arm64": golden}, "tcg", "local", own / "cache")
     device_type = prepare.write_data(["chromebook"], settings)["chromebook"]
     prepare.write_machine("chromebook", device_type, settings)
     return own
@@ -101,7 +101,7 @@ def test_a_fault_that_it_cannot_have_is_refused(folder: Path, name: str) -> None
 
 
 def test_a_chromebook_needs_a_golden_system_of_its_own(tmp_path: Path) -> None:
-    settings = prepare.Settings(ROOT, tmp_path, tmp_path / "state", {}, "tcg", "local")
+    settings = prepare.Settings(ROOT, tmp_path, tmp_path / "state", {}, "tcg", "local", tmp_path / "cache")
     device_type = prepare.write_data(["chromebook"], settings)["chromebook"]
     with pytest.raises(prepare.RehearsalError, match="needs a golden system for arm64; run `make arm64`"):
         prepare.write_machine("chromebook", device_type, settings)
