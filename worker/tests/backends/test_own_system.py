@@ -40,6 +40,8 @@ class DualBoot:
     forgets_choice: bool = False
     """The boot loader starts the own system although the golden one was chosen."""
     choose_status: int = 0
+    hangs: bool = False
+    """It is on and silent until its power is cut."""
     ready_line: bool = True
     up_s: float = 500.0
     shutdown_answers: int = 0
@@ -70,11 +72,12 @@ class DualBoot:
 
     def off(self) -> None:
         self.actions.append("off")
-        self.system = None
+        self.system, self.hangs = None, False
 
     def on(self) -> None:
         self.actions.append("on")
-        self._start(self.starts)
+        if not self.hangs:
+            self._start(self.starts)
 
     def _start(self, system: str | None) -> None:
         self.system, self.up_s = system, -1.0
@@ -186,7 +189,13 @@ def test_a_device_of_which_nothing_is_known_keeps_its_power_when_it_is_left() ->
 def test_a_silent_device_is_switched_on() -> None:
     machine = DualBoot(system=None, timeout_s=0)
     machine.strategy.transition(Status.golden, key=KEY)
-    assert machine.actions == ["off", "on", *RESTARTED]
+    assert machine.actions == ["on", *RESTARTED]
+
+
+def test_a_silent_device_that_is_on_gets_a_power_cycle() -> None:
+    machine = DualBoot(system=None, timeout_s=0, hangs=True)
+    machine.strategy.transition(Status.golden, key=KEY)
+    assert machine.actions == ["on", "off", "on", *RESTARTED]
 
 
 def test_a_system_of_the_lab_that_runs_at_the_beginning_is_restarted_first() -> None:
@@ -201,7 +210,7 @@ def test_a_device_that_stays_silent_is_reported() -> None:
     assert "own system does not answer by SSH" in failure.failure.summary
     assert "after a power cycle" in failure.failure.summary
     assert failure.stage is DeviceStep.GOLDEN
-    assert machine.actions == ["off", "on"]
+    assert machine.actions == ["on", "off", "on"]
 
 
 def test_a_system_that_refuses_the_key_keeps_its_power() -> None:

@@ -214,7 +214,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                 if ssh_said is None and (found := self._check_cold_boot(time.monotonic() - power_on_time)):
                     self.golden_boot_id = found
                     return
-            self._raise_if_interrupted()
+            self.raise_if_interrupted()
         raise diagnose_boot.golden_not_up(self.tap, timeout_s, ssh_said)
 
     def _check_cold_boot(self, since_power_on_s: float) -> str | None:
@@ -329,7 +329,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                     return
                 if time.monotonic() - self.tap.last_output >= QUIET_S and self._is_variant_up(min(5.0, left)):
                     return
-                self._raise_if_interrupted()
+                self.raise_if_interrupted()
         except DeviceFailure:
             self.ssh.close()
             raise
@@ -399,7 +399,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
 
         reason = self.ssh.connect(self.wakeup, stopped, CONNECT_TIMEOUT_S)
         if reason is not None:
-            self._raise_if_interrupted()
+            self.raise_if_interrupted()
             self._raise_if_fatal(system)
             raise diagnose_boot.no_ssh_answer(
                 self.tap, system, self.ssh.address, reason, of_variant=system == _VARIANT, stage=None
@@ -408,7 +408,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait for `condition`; return False after the timeout. Raises DeviceFailure if the run is interrupted."""
         result = self.wakeup.wait_for(lambda: self.interrupted() or condition(), timeout_s)
-        self._raise_if_interrupted()
+        self.raise_if_interrupted()
         return result
 
     def _raise_if_fatal(self, system: str) -> None:
@@ -433,7 +433,8 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         """Return True if the run has to end: canceled, or its place or console is lost."""
         return self.cancel.is_set() or self.place_lost() is not None or self.tap.read_error is not None
 
-    def _raise_if_interrupted(self) -> None:
+    def raise_if_interrupted(self) -> None:
+        """Raise DeviceFailure if the run has to end."""
         if self.cancel.failure:
             raise DeviceFailure(self.cancel.failure)
         if reason := self.place_lost():

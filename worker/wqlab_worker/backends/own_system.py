@@ -95,10 +95,15 @@ def restart_into_golden(strategy: KexecStrategy, key: BootKey) -> float:
 
 
 def await_own_system(strategy: KexecStrategy) -> None:
-    """Wait until the own system answers by SSH; cycle the power once if it does not. Raises DeviceFailure."""
+    """Wait until the own system answers by SSH: switch a silent device on, and cycle its power once if that is not
+    enough. Raises DeviceFailure."""
     own = _own(strategy)
-    reason = _await(strategy, own.timeout_s)
-    if reason is None:
+    if _await(strategy, 0) is None:
+        return
+    strategy.stage = DeviceStep.POWER
+    strategy.restore_power()
+    strategy.stage = DeviceStep.GOLDEN
+    if _await(strategy, own.timeout_s) is None:
         return
     strategy.stage = DeviceStep.POWER
     _cycle_power(strategy)
@@ -163,7 +168,8 @@ def _await(strategy: KexecStrategy, timeout_s: float) -> str | None:
     """
     deadline = time.monotonic() + timeout_s
     while True:
-        found = _ask(strategy, min(ANSWER_S, max(1.0, deadline - time.monotonic())), strategy.interrupted)
+        found = _ask(strategy, ANSWER_S, strategy.interrupted)
+        strategy.raise_if_interrupted()
         if isinstance(found, AnsweringSystem):
             if not found.of_lab:
                 return None
