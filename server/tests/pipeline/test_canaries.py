@@ -149,6 +149,26 @@ class TestWhenTheyRun:
             lab.tick()
             assert [run.wanted_device for run in canaries(lab)] == ["single-1"]
 
+    def test_a_machine_that_others_use_is_left_to_them(self, settings: Settings, engine: Engine) -> None:
+        """Neither the lab's setting nor an idle lab restarts it; its device type may ask for canaries."""
+        other = settings.data_dir / "device-types/device.yaml"
+        other.write_text(other.read_text() + "canary_minutes: 0\n")
+        path = settings.data_dir / "device-types/single.yaml"
+        path.write_text(path.read_text().replace("{name: single-1}", "{name: single-1, own_system: {}}"))
+        lab = LabUnderTest(settings.model_copy(update={"idle_check_after_s": 0.0}), engine)
+        with lab.client:
+            lab.worker.value = noise(1)
+            lab.until_idle()
+            assert lab.device("single-1").health is DeviceHealth.UNKNOWN, "checked when a run needs it"
+            lab.mark_all_good()
+            change(lab, canaries=120)
+            lab.tick()
+            assert canaries(lab) == []
+            path.write_text(path.read_text() + "canary_minutes: 10\n")
+            reload(lab)
+            lab.tick()
+            assert [run.wanted_device for run in canaries(lab)] == ["single-1"]
+
     def test_device_must_be_idle_for_a_while(self, idle: LabUnderTest) -> None:
         change(idle, idle_check_after_s=900.0)
         idle.tick()

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import DeviceHealth, JobState, Outcome, RunPurpose, SubmissionState
 from wqlab_contracts.loading import DataError, DataFolder
+from wqlab_contracts.messages import DeviceFacts
 
 from ..estimates.lab_snapshot import lab_capacities, published_pools
 from ..estimates.lava_pools import availability
@@ -129,14 +130,16 @@ def run_canaries(factory: SessionFactory, settings: Settings, data: LiveData) ->
             start_canary(session, current, name, settings)
 
 
-def _minutes(data: DataFolder, device_type: str, settings: Settings) -> int:
-    """Return the minutes a day that canaries may use each device of the type."""
-    if not data.has_device_type(device_type):
+def _minutes(data: DataFolder, device: DeviceFacts, settings: Settings) -> int:
+    """Return the minutes a day that canaries may use the device. One that others use has to name them in its type."""
+    if not data.has_device_type(device.device_type):
         return 0
-    spec = data.device_type(device_type)
+    spec = data.device_type(device.device_type)
     if spec.instrumented:  # equal kernels give equal counts there
         return 0
-    return settings.canaries if spec.canary_minutes is None else spec.canary_minutes
+    if spec.canary_minutes is not None:
+        return spec.canary_minutes
+    return settings.canaries if device.own_system is None else 0
 
 
 class _Usage(NamedTuple):
@@ -150,7 +153,7 @@ class _Usage(NamedTuple):
 
 def _devices_to_use(session: Session, data: DataFolder, settings: Settings) -> list[str]:
     rows = session.scalars(select(Device).where(Device.retired_at.is_(None)).order_by(Device.name)).all()
-    allowed = {row.name: _minutes(data, row.device_type, settings) for row in rows}
+    allowed = {row.name: _minutes(data, row.facts, settings) for row in rows}
     if not any(allowed.values()):
         return []
     now, published = clock(session), published_pools(session)
@@ -236,7 +239,7 @@ def _drop_if_stale(session: Session, data: DataFolder, run_id: int, settings: Se
         return
     if device.retired_at is not None or device.health is DeviceHealth.QUARANTINED:
         failure = lab_service.out_of_pool_failure(device)
-    elif not _minutes(data, device.device_type, settings):
+    elif not _minutes(data, device.facts, settings):
         failure = canceled_failure("canaries were switched off")
     elif clock(session) - run.created_at > LONGEST:
         failure = canceled_failure("the device was idle too rarely: the canary did not finish within a day")

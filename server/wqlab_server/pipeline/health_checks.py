@@ -55,7 +55,9 @@ def devices_to_check(session: Session, data: DataFolder, settings: Settings) -> 
     columns = (Device.name, Device.device_type, Device.lab, Device.health, Device.health_checked_at, Device.backend)
     published = published_pools(session)
     devices = session.execute(
-        select(*columns, Device.check_requested_at).where(Device.retired_at.is_(None)).order_by(Device.name)
+        select(*columns, Device.facts, Device.check_requested_at)
+        .where(Device.retired_at.is_(None))
+        .order_by(Device.name)
     )
     checkable = [
         health.CheckableDevice(
@@ -72,7 +74,7 @@ def devices_to_check(session: Session, data: DataFolder, settings: Settings) -> 
             check_failed_at=inconclusive.get(device.name),
             interval=timedelta(hours=data.device_type(device.device_type).health_check_interval_h),
             requested=device.check_requested_at is not None,
-            on_demand=GeneratedTopology.parse(device.device_type) is not None,
+            on_demand=GeneratedTopology.parse(device.device_type) is not None or device.facts.own_system is not None,
         )
         for device in devices
         if data.has_device_type(device.device_type)
