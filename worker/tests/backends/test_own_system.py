@@ -42,6 +42,7 @@ class DualBoot:
     choose_status: int = 0
     hangs: bool = False
     """It is on and silent until its power is cut."""
+    ignores_off: bool = False
     ready_line: bool = True
     up_s: float = 500.0
     shutdown_answers: int = 0
@@ -72,7 +73,8 @@ class DualBoot:
 
     def off(self) -> None:
         self.actions.append("off")
-        self.system, self.hangs = None, False
+        if not self.ignores_off:
+            self.system, self.hangs = None, False
 
     def on(self) -> None:
         self.actions.append("on")
@@ -95,7 +97,7 @@ class DualBoot:
                 self.shutdown_answers -= 1
             else:
                 started, self.next = self.next, None
-                self._start(started or None)
+                self._start(started or None)  # "" is a system that has ended
         return None if self.system is not None else self.refusal
 
     def start(self, command: str, *_: object) -> Any:
@@ -105,9 +107,9 @@ class DualBoot:
         elif command == "grub-reboot wqlab":
             self.actions.append("choose")
             status, self.chosen = self.choose_status, True
-        elif command == "poweroff":
-            self.actions.append("poweroff")
-            self.next = ""
+        elif command in {"poweroff", "halt"}:
+            self.actions.append(command)
+            self.next, self.hangs = "", command == "halt"
         else:
             assert command in {"reboot", own_system.RESTART_LAB_SYSTEM}, command
             self.actions.append("restart")
@@ -123,6 +125,7 @@ class DualBoot:
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kexec, "QUIET_S", 0.05)
     monkeypatch.setattr(own_system, "PAUSE_S", 0.01)
+    monkeypatch.setattr(own_system, "HALT_S", 0.01)
 
 
 def failure_of(machine: DualBoot) -> DeviceFailure:
@@ -257,3 +260,19 @@ def test_nothing_else_is_shut_down(system: str | None) -> None:
     machine = DualBoot(system=system)
     own_system.shut_down(machine.strategy)
     assert machine.actions == []
+
+
+def test_a_power_switch_that_works_brings_the_halted_system_back() -> None:
+    machine = DualBoot(shutdown_answers=1)
+    own_system.try_power_switch(machine.strategy)
+    machine.strategy.transition(Status.golden, key=KEY)
+    assert machine.actions == ["halt", "off", "on", *RESTARTED]
+
+
+def test_a_power_switch_that_does_nothing_is_found() -> None:
+    machine = DualBoot(timeout_s=0, ignores_off=True)
+    with pytest.raises(DeviceFailure) as caught:
+        own_system.try_power_switch(machine.strategy)
+    assert "did not come back in 0 s after its power was switched off and on" in caught.value.failure.summary
+    assert (caught.value.stage, caught.value.suspect) == (DeviceStep.POWER, True)
+    assert machine.actions == ["halt", "off", "on"]

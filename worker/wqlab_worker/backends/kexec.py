@@ -134,8 +134,8 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                 self.transition(Status.off)
             if self.device.own_system:
                 self.status = Status.unknown
-                restarted = own_system.restart_into_golden(self, key)
-                self._await_golden(restarted, self.device.boot.golden_timeout_s)
+                started = own_system.restart_into_golden(self, key)
+                self._await_golden(started, self.device.boot.golden_timeout_s)
             else:
                 self._switch_on(key)
             self.times.golden = time.monotonic() - started

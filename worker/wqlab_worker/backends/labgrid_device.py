@@ -15,8 +15,8 @@ from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
 from ..measure.device_interface import DeviceFailure, ScriptOutput, VerifiedBoot
-from ..measure.script_calls import observer
-from . import diagnose_boot, diagnose_console, probe
+from ..measure.script_calls import checks_health, observer
+from . import diagnose_boot, diagnose_console, own_system, probe
 from .device_conditions import DeviceConditions
 from .kexec import KexecStrategy, Status, VariantImage
 from .ssh import CommandResult
@@ -54,6 +54,8 @@ class LabgridDevice:
         started = time.monotonic()
         strategy = self._strategy
         try:
+            if self._job.device.own_system and checks_health(self._job):
+                own_system.try_power_switch(strategy)
             strategy.transition(Status.variant, key=key, image=self._images[kernel.image.sha256])
             probed = self._verify(key.arm, kernel)
             if unusable := diagnose_boot.unusable_console(strategy.tap, self._job.device.name):

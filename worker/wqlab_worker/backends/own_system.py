@@ -30,6 +30,8 @@ SHUTDOWN_S = 180.0
 READ_SYSTEM = "cat /proc/sys/kernel/random/boot_id /proc/uptime /proc/cmdline"
 RESTART_LAB_SYSTEM = "(sleep 1; reboot -f) > /dev/null 2>&1 < /dev/null &"
 """Golden system and variants have no services to stop, and their first process restarts nothing."""
+HALT_S = 20.0
+"""Time from SSH's silence until file systems are unmounted; the halted system says nothing."""
 PAUSE_S = 2.0
 
 
@@ -120,6 +122,30 @@ def await_own_system(strategy: KexecStrategy) -> None:
         )
 
 
+def try_power_switch(strategy: KexecStrategy) -> None:
+    """Halt the own system, cycle the power and wait until the system is back: only the switch leads there.
+
+    Restarts by SSH need no switch, and a switch that does not work would be noticed when a kernel hangs. Raises
+    DeviceFailure.
+    """
+    own = _own(strategy)
+    strategy.stage = DeviceStep.GOLDEN
+    await_own_system(strategy)
+    _end_own_system(strategy, "halt")
+    strategy.wait(lambda: False, HALT_S)
+    strategy.stage = DeviceStep.POWER
+    _cycle_power(strategy)
+    reason = _await(strategy, own.timeout_s)
+    if reason is not None:
+        raise infrastructure_failure(
+            f"the device did not come back in {own.timeout_s} s after its power was switched off and on: {reason}",
+            advice="Its own system was halted, and the power switch accepted both commands. Switch it by hand and look: "
+            "the switch may be another machine's, or the firmware may not start the machine when power returns.",
+            suspect=True,
+            stage=DeviceStep.POWER,
+        )
+
+
 def check_own_system(found: AnsweringSystem, since_restart_s: float) -> None:
     """Check the own system that answers after a restart: it may still be shutting down.
 
@@ -141,18 +167,23 @@ def shut_down(strategy: KexecStrategy) -> None:
     """Shut down whatever runs before its power is cut. Raises DeviceFailure if it goes on answering by SSH."""
     found = _ask(strategy, ANSWER_S, strategy.interrupted)
     if isinstance(found, AnsweringSystem) and not found.of_lab:
-        _tell(strategy, "poweroff")
-        deadline = time.monotonic() + SHUTDOWN_S
-        while isinstance(_ask(strategy, PAUSE_S, strategy.interrupted), AnsweringSystem):
-            strategy.wait(lambda: False, PAUSE_S)
-            if time.monotonic() > deadline:
-                raise infrastructure_failure(
-                    f"the device's own system has not shut down in {SHUTDOWN_S:.0f} s",
-                    advice="Shut it down by hand, and see what holds it up.",
-                    suspect=True,
-                    stage=DeviceStep.GOLDEN,
-                )
+        _end_own_system(strategy, "poweroff")
     strategy.ssh.close()
+
+
+def _end_own_system(strategy: KexecStrategy, command: str) -> None:
+    """Run `poweroff` or `halt` on the own system and wait until SSH is silent. Raises DeviceFailure."""
+    _tell(strategy, command)
+    deadline = time.monotonic() + SHUTDOWN_S
+    while isinstance(_ask(strategy, PAUSE_S, strategy.interrupted), AnsweringSystem):
+        strategy.wait(lambda: False, PAUSE_S)
+        if time.monotonic() > deadline:
+            raise infrastructure_failure(
+                f"the device's own system has not shut down in {SHUTDOWN_S:.0f} s",
+                advice="Shut it down by hand, and see what holds it up.",
+                suspect=True,
+                stage=DeviceStep.GOLDEN,
+            )
 
 
 def _own(strategy: KexecStrategy) -> OwnSystem:

@@ -88,7 +88,8 @@ class BootRunner:
         """
         boot = _Boot(key, self.clock())
         self.emit.event(BootStarted(at=self.now(), boot=key))
-        self.report_progress(f"{self._describe(key)}: cold boot")
+        start = "cold boot" if self.job.device.own_system is None else "restart"
+        self.report_progress(f"{self._describe(key)}: {start}")
         failed: DeviceFailure | None = None
         at_boot = True
         if self.health_check:

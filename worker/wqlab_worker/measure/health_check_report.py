@@ -98,9 +98,12 @@ class HealthCheckReport:
 
         The topology is as declared too; the script checks it in detail and reports that step.
         """
-        self._ok(DeviceStep.POWER, "switched off and on")
+        own_system = self.job.device.own_system is not None
+        power = "switched off and on" + (", and its own system came back" if own_system else "")
+        since = "the restart of its own system" if own_system else "the power"
+        self._ok(DeviceStep.POWER, power)
         self._ok(DeviceStep.CONSOLE, f"{booted.console_bytes} bytes read from power-on to the variant's first answer")
-        self._ok(DeviceStep.GOLDEN, f"up {booted.golden_s:.1f} s after the power")
+        self._ok(DeviceStep.GOLDEN, f"up {booted.golden_s:.1f} s after {since}")
         self._ok(
             DeviceStep.KEXEC,
             f"{booted.release} in {booted.kexec_s:.1f} s, verified by token, boot id and build id "
