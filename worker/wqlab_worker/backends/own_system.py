@@ -139,7 +139,7 @@ def try_power_switch(strategy: KexecStrategy) -> None:
     if reason is not None:
         raise infrastructure_failure(
             f"the device did not come back in {own.timeout_s} s after its power was switched off and on: {reason}",
-            advice="Its own system was halted, and the power switch accepted both commands. Switch it by hand and look: "
+            advice="Its own system was halted, and the power switch accepted both commands. Switch it by hand: "
             "the switch may be another machine's, or the firmware may not start the machine when power returns.",
             suspect=True,
             stage=DeviceStep.POWER,
