@@ -307,6 +307,20 @@ def test_a_golden_system_that_hangs_before_the_jump_is_not_the_variants_failure(
     assert caught.value.suspect is (kind is ErrorKind.INFRASTRUCTURE)
 
 
+def test_on_netconsole_silence_after_the_jump_is_the_variants(
+    image: VariantImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network is down before the jump, and a kernel that hangs early never brings it up."""
+    monkeypatch.setattr(kexec, "CONSOLE_ACTIVE_S", 0.0)
+    machine = HangingMachine(printed=MARKER)
+    device = machine.strategy.device
+    device.boot = device.boot.model_copy(update={"variant_timeout_s": 1})
+    device.netconsole = "+6665@192.0.2.11/eth0,6666@192.0.2.1/"
+    with pytest.raises(DeviceFailure, match="the variant did not come up in 1 s") as caught:
+        machine.strategy.transition(Status.variant, key=KEY, image=image)
+    assert caught.value.failure.kind is ErrorKind.KERNEL
+
+
 @dataclass
 class DyingMachine(ScriptedMachine):
     """The variant prints its ready line and then panics, before SSH answers."""
