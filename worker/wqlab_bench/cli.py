@@ -18,7 +18,7 @@ from wqlab_contracts.specs import CpuArch
 
 from . import accelerator, bench, capacity, devicetree, exporter, firmware, ports, qemu, rootfs
 from .device_types import load_device_types
-from .rehearsal import debian_system, faults, machine_faults, netboot, prepare, qemu_command, redfish
+from .rehearsal import debian_system, ext4, faults, machine_faults, netboot, prepare, qemu_command, redfish
 from .rehearsal.machines import MACHINES
 from .topology import TopologyError
 
@@ -50,6 +50,7 @@ def main() -> None:
         prepare.RehearsalError,
         netboot.NetbootError,
         debian_system.DebianError,
+        ext4.Ext4Error,
         qemu_command.QemuError,
         faults.FaultError,
         redfish.CertificateError,

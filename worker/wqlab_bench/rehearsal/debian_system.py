@@ -47,7 +47,6 @@ chroot "$root" update-initramfs -u
 chroot "$root" systemctl enable systemd-networkd.service
 chroot "$root" systemctl disable {_OFF}
 install -d "$root/boot/grub"
-chroot "$root" grub-editenv /boot/grub/grubenv create
 install -d -m 700 "$root/root/.ssh"
 """
 _RESULT = "system.ext4"
@@ -118,20 +117,3 @@ def _sources() -> list[str]:
     """Return the files with this host's package sources of Debian."""
     given = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("debian.*"))]
     return [str(path) for path in given if path.exists() and path.read_text().strip()]
-
-
-def allow_login(image: Path, public_key: str, scratch: Path) -> None:
-    """Let root of the system in `image` log in with an ed25519 key, given as base64. Raises DebianError."""
-    keys = scratch / "authorized_keys"
-    keys.write_text(f"ssh-ed25519 {public_key} lab\n")
-    put(image, keys, "/root/.ssh/authorized_keys", 0o100600)
-
-
-def put(image: Path, source: Path, target: str, mode: int) -> None:
-    """Write a file of root to the file system in `image`. Raises DebianError."""
-    commands = [f"write {source} {target}"]
-    commands += [f"sif {target} {name} {value}" for name, value in (("mode", f"0{mode:o}"), ("uid", 0), ("gid", 0))]
-    for command in commands:
-        said = tool.output(["debugfs", "-w", "-R", command, str(image)], DebianError)
-        if "File not found" in said or "not enough" in said:
-            raise DebianError(f"debugfs -R {command!r}: {said.strip()}")

@@ -116,8 +116,8 @@ def write_data(names: Sequence[str], settings: Settings) -> dict[str, DeviceType
 def write_machine(name: str, device_type: DeviceType, settings: Settings) -> list[Program]:
     """Write the configuration files of one machine; return the programs to start, in this order.
 
-    Raises RehearsalError, netboot.NetbootError, debian_system.DebianError, devicetree.DeviceTreeError and
-    topology.TopologyError.
+    Raises RehearsalError, netboot.NetbootError, debian_system.DebianError, ext4.Ext4Error,
+    devicetree.DeviceTreeError and topology.TopologyError.
     """
     machine, ports = _machine(name), _ports(_machine(name), settings)
     folder = _own(machine, settings)

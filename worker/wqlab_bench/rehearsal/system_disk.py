@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wqlab_host import tool
 
-from . import debian_system
+from . import debian_system, ext4
 from .netboot import UEFI, NetbootError, Served
 
 FIRST_MIB = 1
@@ -73,14 +73,21 @@ def make(folder: Path, disk: Path, served: Served) -> None:
 def make_with_own_system(folder: Path, disk: Path, served: Served, system: Path, key: str) -> None:
     """Write the disk image `disk` with a copy of the Debian in `system`, which is the default and lets `key` log in.
 
-    Raises NetbootError and debian_system.DebianError.
+    Raises NetbootError and ext4.Ext4Error.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    root, configuration = folder / "root.ext4", folder / "grub.cfg"
+    root, keys = folder / "root.ext4", folder / "authorized_keys"
+    environment, configuration = folder / "grubenv", folder / "grub.cfg"
     tool.output(["cp", "--sparse=always", str(system), str(root)], NetbootError)
-    debian_system.allow_login(root, key, folder)
+    keys.write_text(f"ssh-ed25519 {key} lab\n")
+    tool.output(["grub-editenv", str(environment), "create"], NetbootError)
     configuration.write_text(menu(served.command_line, "debian") + _own_entry())
-    debian_system.put(root, configuration, "/boot/grub/grub.cfg", 0o100644)
+    own_files = {
+        "/root/.ssh/authorized_keys": keys,
+        "/boot/grub/grubenv": environment,
+        "/boot/grub/grub.cfg": configuration,
+    }
+    ext4.write(root, own_files, folder)
     esp = _make_esp(folder, served, {}, "set prefix=($root)/boot/grub\n", debian_system.LABEL)
     _write_disk(disk, [esp, root])
     esp.unlink()
