@@ -26,15 +26,20 @@ _ESP_LABEL = "EFI"
 def menu(command_line: str, default: str = ENTRY) -> str:
     """Return the text of grub.cfg: the entry `default`, unless `grub-reboot` chose another one for this start.
 
-    The choice is read and cleared as by Debian's own grub.cfg (/etc/grub.d/00_header).
+    The choice is made in the words of Debian's own grub.cfg (/etc/grub.d/00_header).
     """
     return f"""\
-load_env
-set default={default}
-if [ "$next_entry" ]; then
-    set default="$next_entry"
-    set next_entry=
-    save_env next_entry
+if [ -s $prefix/grubenv ]; then
+  set have_grubenv=true
+  load_env
+fi
+if [ "${{next_entry}}" ] ; then
+   set default="${{next_entry}}"
+   set next_entry=
+   save_env next_entry
+   set boot_once=true
+else
+   set default="{default}"
 fi
 set timeout=0
 menuentry "golden system of wqlab" --id {ENTRY} {{

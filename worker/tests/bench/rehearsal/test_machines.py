@@ -120,11 +120,22 @@ def test_a_system_of_its_own_is_the_default_and_knows_the_lab(
     owner = debugfs("stat /root/.ssh/authorized_keys")
     assert "Mode:  0600" in owner and "User:     0   Group:     0" in owner, "or sshd refuses the file"
     menu = debugfs("cat /boot/grub/grub.cfg")
-    assert "set default=debian\n" in menu and "--id debian {" in menu and "--id wqlab {" in menu
+    assert 'set default="debian"\n' in menu and "--id debian {" in menu and "--id wqlab {" in menu
     assert f"netconsole={device_type.units[0].netconsole}" in menu
     own = device_type.units[0].own_system
     assert own is not None
     assert own.choose_golden == f"grub-reboot {system_disk.ENTRY}"
+
+
+def test_the_menu_chooses_as_debians_does() -> None:
+    """`grub-reboot` works with the lines that `update-grub` writes."""
+    given = {"GRUB_DEFAULT": "debian", "GRUB_TERMINAL_OUTPUT": "console", "pkgdatadir": "/usr/share/grub"}
+    header = subprocess.run(
+        ["sh", "/etc/grub.d/00_header"], check=True, capture_output=True, text=True, env={**os.environ, **given}
+    ).stdout
+    choice, end, _ = header.partition('set default="debian"\nfi\n')
+    assert end
+    assert system_disk.menu("quiet", "debian").startswith(choice + end)
 
 
 @pytest.mark.parametrize(("model", "chosen"), [("no-such-card", "e1000"), ("e1000e", "e1000e")])
