@@ -53,6 +53,17 @@ def test_unused_entries_are_deleted_by_age(workspace: Workspace) -> None:
     assert list((workspace.cache / "scratch").iterdir()) == [], "nothing is left of the deleted"
 
 
+def test_a_system_of_a_rehearsal_machine_is_deleted_by_age(workspace: Workspace) -> None:
+    folder = workspace.cache / "own-systems"
+    folder.mkdir(parents=True)
+    old, new = folder / "aaa.ext4", folder / "bbb.ext4"
+    for path, days in ((old, 31), (new, 29)):
+        path.write_bytes(b"system")
+        unused_for(path, days)
+    clean(workspace, PLENTY, NOW)
+    assert [path.exists() for path in (old, new)] == [False, True]
+
+
 def test_cache_over_its_size_loses_what_was_used_longest_ago(workspace: Workspace) -> None:
     oldest, older = entry(workspace, "sources/aaa", 3), entry(workspace, "builds/bbb", 2)
     newest = entry(workspace, "objects/ccc", 1)

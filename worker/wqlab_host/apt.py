@@ -71,6 +71,10 @@ class Apt:
         answer = _run(["apt-get", *self._options, *words])
         return {name: version.replace("%3a", ":") for name, version, _ in _URI.findall(answer)}
 
+    def source(self) -> str:
+        """Return the line of apt's sources for a foreign suite. Raises AptError."""
+        return f"deb [signed-by={_KEYRING}] {_debian_mirror(self._mirrors)} {self._suite} main"
+
     def unpack(self, versions: dict[str, str], scratch: Path) -> Path:
         """Download the packages (apt checks the hashes), unpack them into one tree below `scratch` and return it."""
         packages, tree = scratch / "packages", scratch / "tree"
@@ -101,7 +105,7 @@ class Apt:
             self._options += ["-o", f"Dir::State::status={status}"]
         if self._suite is not None:
             sources = self._private / "sources.list"
-            line = f"deb [signed-by={_KEYRING}] {_debian_mirror(self._mirrors)} {self._suite} main\n"
+            line = f"{self.source()}\n"
             if not sources.exists() or sources.read_text() != line:
                 sources.write_text(line)
             self._options += ["-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=/dev/null"]

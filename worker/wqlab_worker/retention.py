@@ -80,6 +80,7 @@ _AREAS = (
     _Area("objects", "object files of base kernels", "*[0-9a-f]"),
     _Area("fetched", "downloaded kernels, bundles and mboxes", "*"),
     _Area("rootfs", "root filesystems of emulated devices", "*.cpio"),
+    _Area("own-systems", "partitions of rehearsal machines", "*.ext4"),
     _Area("web", "built web pages and their packages", "pages-*"),
     _Area("docs", "built documentation", "site-*"),
     _Area("ccache", "compiler cache, which has its own limit of 5 GiB"),

@@ -1,74 +1,51 @@
-"""Install Debian as a file system image: the operating system that a dual-boot machine has of its own.
+"""Build the partition of the Debian on a machine that has a system of its own: `own-systems/<hash>.ext4` in the cache.
 
-It is the release of this host, with its kernel, systemd, an SSH server and GRUB's tools. Any user with subordinate ids
-can build it.
+mmdebstrap installs it from the machine's own mirror in a user namespace, without privileges. It is a real Debian:
+systemd, sshd, Debian's kernel, and `grub-reboot`. It has no secrets of a lab: the key that may log in goes into the
+copy on a machine's disk (`system_disk`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 import tempfile
 from pathlib import Path
 
 from wqlab_host import apt, tool
 
-LABEL = "own"
-"""Label of the file system, by which GRUB and the kernel find it."""
-SIZE_MIB = 1600
+SUITE = "bookworm"
 PACKAGES = (
-    "grub-common", "grub2-common", "initramfs-tools", "kmod", "linux-image-amd64", "openssh-server", "systemd-sysv",
-    "udev",
+    "systemd-sysv", "udev", "kmod", "dbus", "libpam-systemd", "openssh-server", "iproute2", "e2fsprogs",
+    "linux-image-amd64", "initramfs-tools", "grub2-common",
 )  # fmt: skip
-MODULES = ("ahci", "sd_mod", "ext4")
-"""Modules of the initramfs: with all of Debian's it takes an emulated machine a minute to unpack."""
-_NETWORK = """\
-[Match]
-Type=ether
-[Network]
-DHCP=ipv4
-[DHCPv4]
-ClientIdentifier=mac
+MODULES = (
+    "arch/*", "block/*", "crypto/*", "fs/*", "lib/*", "drivers/ata/*", "drivers/nvme/*", "drivers/scsi/s*",
+    "drivers/p[tp]*", "drivers/net/ethernet/intel/e1000e/*",
+)  # fmt: skip
+"""Kernel modules that are kept, of 400 MB: those of file systems and of the devices that QEMU has."""
+LABEL = "own"
+"""Label of the file system, by which GRUB and the kernel find it (debian_hooks/customize.sh)."""
+SIZE_MIB = 1024
+"""The image takes as much space as was written, a third of it."""
+
+_HOOKS = Path(__file__).parent / "debian_hooks"
+_MAKE_FILE_SYSTEM = """\
+mount -t tmpfs tree "$1"
+tar --extract --preserve-permissions --numeric-owner --exclude='./dev/*' --file "$2" --directory "$1"
+mke2fs -q -t ext4 -O ^metadata_csum_seed,^orphan_file -L "$4" -d "$1" "$3" "$5M"
 """
-_OFF = (
-    "apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer"
-)
-_INSTALL = f"""\
-set -eu
-root=$1
-printf '%s' {shlex.quote(_NETWORK)} > "$root/etc/systemd/network/dhcp.network"
-echo 'LABEL={LABEL} / ext4 defaults,errors=remount-ro 0 1' > "$root/etc/fstab"
-echo dual-boot > "$root/etc/hostname"
-sed -i 's/^MODULES=.*/MODULES=list/' "$root/etc/initramfs-tools/initramfs.conf"
-printf '%s\\n' {" ".join(MODULES)} >> "$root/etc/initramfs-tools/modules"
-echo RESUME=none > "$root/etc/initramfs-tools/conf.d/resume"
-chroot "$root" update-initramfs -u
-chroot "$root" systemctl enable systemd-networkd.service
-chroot "$root" systemctl disable {_OFF}
-install -d "$root/boot/grub"
-install -d -m 700 "$root/root/.ssh"
-"""
-_RESULT = "system.ext4"
-_PACK = f"""\
-set -eu
-# Another mount of the folder is without /proc, /sys and /dev, which are mounted in it now.
-mkdir "$1.tree"
-mount --bind "$1" "$1.tree"
-mke2fs -q -t ext4 -L {LABEL} -d "$1.tree" "$1.made" {SIZE_MIB}M
-umount "$1.tree"
-rmdir "$1.tree"
-mv "$1.made" "$1/{_RESULT}"
-"""
-_EXCLUDED = ("/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/man/*")
+"""The files' owners are those of a user namespace, whose file system vanishes with it, also if this is killed. Devices
+are left out, because only a real root may make them; the kernel mounts its own /dev. GRUB 2.06 cannot read the two
+features."""
 
 
 class DebianError(Exception):
-    """The system cannot be installed; the message has the failed command and its output."""
+    """The system cannot be installed; the message has the failed step and its output."""
 
 
 def build(cache: Path) -> Path:
-    """Return the image of the file system, and install it unless it is cached. Raises DebianError."""
+    """Return the path of the partition's image, and build it unless it is cached. Raises DebianError."""
     try:
         return _build(cache)
     except apt.AptError as error:
@@ -76,44 +53,51 @@ def build(cache: Path) -> Path:
 
 
 def _build(cache: Path) -> Path:
-    folder = cache / "rehearsal"
+    packages = apt.Apt(cache / "apt", suite=SUITE)
+    folder = cache / "own-systems"
+    for fresh in (False, True):  # a cached image needs no network
+        image = folder / f"{content_key(packages.versions(PACKAGES, fresh=fresh))}.ext4"
+        if image.exists():
+            image.touch()  # retention deletes what was not used
+            return image
     folder.mkdir(parents=True, exist_ok=True)
-    image = folder / f"debian-{_content_key(apt.Apt(cache / 'apt').versions(PACKAGES))}.ext4"
-    if image.exists():
-        return image
-    suite = tool.output(["sh", "-c", '. /etc/os-release; echo "$VERSION_CODENAME"'], DebianError).strip()
-    # The users of mmdebstrap's namespace cannot write to this user's folders, but can read them.
-    with tempfile.TemporaryDirectory(prefix="wqlab-debian-") as name:
+    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as name:
         scratch = Path(name)
-        scratch.chmod(0o755)
-        command = ["mmdebstrap", "--quiet", "--mode=unshare", "--variant=minbase", "--format=null"]
-        command += [f"--dpkgopt=path-exclude={pattern}" for pattern in _EXCLUDED]
-        command += [
-            f"--include={','.join(PACKAGES)}",
-            f'--customize-hook=sh {_script(scratch, "install", _INSTALL)} "$1"',
-            f'--customize-hook=sh {_script(scratch, "pack", _PACK)} "$1"',
-            f"--customize-hook=download /{_RESULT} {scratch / _RESULT}",
-        ]
-        tool.output([*command, suite, "/dev/null", *_sources()], DebianError)
-        partial = image.with_suffix(".partial")
-        tool.output(["cp", "--sparse=always", str(scratch / _RESULT), str(partial)], DebianError)
-        partial.rename(image)
+        archive, tree, made = scratch / "debian.tar", scratch / "tree", scratch / "debian.ext4"
+        tree.mkdir()
+        _run(_install(archive, packages.source()))
+        namespace = ["unshare", "--map-auto", "--map-root-user", "--mount", "sh", "-ec", _MAKE_FILE_SYSTEM, "sh"]
+        _run([*namespace, str(tree), str(archive), str(made), LABEL, str(SIZE_MIB)])
+        made.chmod(0o644)
+        # A rename is atomic, also if two builders race.
+        made.rename(image)
     return image
 
 
-def _script(folder: Path, name: str, text: str) -> Path:
-    file = folder / name
-    file.write_text(text)
-    return file
-
-
-def _content_key(versions: dict[str, str]) -> str:
-    """Return a hash of what the image is made of: the versions of the packages and this module's source."""
-    inputs = {"packages": versions, "builder": hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}
+def content_key(versions: dict[str, str]) -> str:
+    """Return a hash of the inputs of the image: package versions and the source of this builder."""
+    own = [Path(__file__), Path(apt.__file__), *sorted(_HOOKS.glob("*.sh"))]
+    inputs = {
+        "packages": versions,
+        "builder": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in own},
+    }
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _sources() -> list[str]:
-    """Return the files with this host's package sources of Debian."""
-    given = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("debian.*"))]
-    return [str(path) for path in given if path.exists() and path.read_text().strip()]
+def _install(archive: Path, source: str) -> list[str]:
+    """Return the command that installs the system into an archive. `source` is a line of apt's sources."""
+    modules = "/lib/modules/*/kernel"
+    left_out = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", f"{modules}/*"]
+    return [
+        "mmdebstrap", "--mode=unshare", "--variant=minbase", "--quiet",
+        "--aptopt=APT::Install-Recommends \"false\"", f"--include={','.join(PACKAGES)}",
+        *(f"--dpkgopt=path-exclude={path}" for path in left_out),
+        *(f"--dpkgopt=path-include={modules}/{path}" for path in MODULES),
+        # As text: in the namespace the caller's private folders cannot be read.
+        *(f"--{hook}-hook={(_HOOKS / f'{hook}.sh').read_text()}" for hook in ("essential", "customize")),
+        SUITE, str(archive), source,
+    ]  # fmt: skip
+
+
+def _run(command: list[str]) -> None:
+    tool.output(command, DebianError)
