@@ -98,7 +98,7 @@ class Equipment:
         target.activate(console)
         wakeup = Wakeup()
         self.stop.extend(time.monotonic() + 300)
-        strategy.device = type("Device", (), {"boot": boot, "name": "xeon"})()
+        strategy.device = type("Device", (), {"boot": boot, "name": "xeon", "own_system": None})()
         strategy.wakeup, strategy.cancel = wakeup, self.stop
         strategy.tap = ConsoleTap(console, Sink(), wakeup)
         strategy.tap.start()
