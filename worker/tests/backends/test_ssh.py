@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -75,3 +78,21 @@ def test_texts_are_printable() -> None:
     assert found.stderr_text == "\ufffd[0m\ufffd\n"
     output = ScriptOutput("fact\ta\t\0", "\x85", 0, 1.0)
     assert (output.stdout, output.stderr) == ("fact\ta\t\ufffd", "\ufffd")
+
+
+@pytest.mark.parametrize(("says", "greets"), [(b"SSH-2.0-OpenSSH_9.2\r\n", True), (b"", False), (None, False)])
+def test_only_an_ssh_server_greets(says: bytes | None, greets: bool) -> None:
+    """A forwarded port accepts, and closes at once, for a machine that is off."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        driver = SimpleNamespace(networkservice=SimpleNamespace(address="127.0.0.1", port=server.getsockname()[1]))
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            connection.sendall(says or b"")
+            connection.close()
+
+        if says is None:
+            server.close()
+        else:
+            threading.Thread(target=answer, daemon=True).start()
+        assert ssh.DeviceSSHDriver.greets(driver, 2.0) == greets

@@ -9,7 +9,6 @@ and no place. The end of standard input stops it: the machine is switched off fi
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import threading
 import time
@@ -46,7 +45,7 @@ from ..claims.server import sha256_of
 from ..linear_patterns import LinearPattern
 from ..measure.device_interface import DeviceFailure
 from ..measure.device_text import printable
-from . import declare_topology, own_system, probe, trial_advice
+from . import answering_system, declare_topology, own_system, probe, trial_advice
 from .console_tap import ConsoleTap, Wakeup
 from .kexec import CONNECT_TIMEOUT_S, KexecStrategy, Status, VariantImage
 from .power import POWER_TIMEOUT_S, time_limit
@@ -196,6 +195,8 @@ class Trial:
         self._doing("switching the power off")
         check_files(self._device, self._request.password_folders)
         if self._device.choose_golden is not None:
+            self._switched = True
+            self._doing("waiting for the machine's own system by SSH, to shut it down: minutes; then switching off")
             own_system.shut_down(self._strategy)
         started = time.monotonic()
         self._strategy.cut_power()
@@ -223,6 +224,7 @@ class Trial:
         limit = longest if self._device.netconsole is not None else min(FIRST_BYTE_S, longest)
         self._doing(f"waiting for text on the console, at most {limit:.0f} s")
         if not self._strategy.wait(lambda: self._tap.offset > 0, limit):
+            self._raise_if_own_system()
             raise StepFailed(
                 f"the switch answered, and the console stayed silent for {limit:.0f} s",
                 trial_advice.silence(self._device),
@@ -238,12 +240,22 @@ class Trial:
             title = f"the golden system failed: {self._tap.fatal.title}"
             raise StepFailed(title, trial_advice.no_golden(self._device, self._console.tail))
         if self._tap.ready is None:
+            self._raise_if_own_system()
             raise StepFailed(
                 f"no ready line in {limit} s, though {self._tap.offset} bytes came on the console",
                 trial_advice.no_golden(self._device, self._console.tail),
             )
         self._strategy.status = Status.golden
         return f"up {time.monotonic() - self._on_at:.1f} s after {self._since}"
+
+    def _raise_if_own_system(self) -> None:
+        """Raise DeviceFailure if the machine's own system came in place of the golden system."""
+        strategy = self._strategy
+        if self._device.choose_golden is None:
+            return
+        if strategy.ssh.connect(strategy.wakeup, strategy.interrupted, CONNECT_TIMEOUT_S) is None:
+            since = time.monotonic() - self._on_at
+            answering_system.still_runs(strategy.command(answering_system.READ_SYSTEM, SHORT_ANSWER_S), since)
 
     def _check_echo(self) -> str | None:
         if self._device.netconsole is not None:
@@ -357,13 +369,7 @@ class Trial:
         """Return what still answers of a machine whose power is off, or None."""
         if self._device.netconsole is None:
             return "console" if self._echoes(SILENT_S) and self._echoes(SILENT_S) else None
-        try:
-            with socket.create_connection((self._device.ssh.host, self._device.ssh.port), SILENT_S) as connection:
-                # A forwarded port accepts for a machine that is off; only a server sends its greeting.
-                connection.settimeout(SILENT_S)
-                return "machine's SSH" if connection.recv(4) == b"SSH-" else None
-        except OSError:
-            return None
+        return "machine's SSH" if self._strategy.ssh.greets(SILENT_S) else None
 
     # --- end ----------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from wqlab_contracts.specs import console_arguments
 
 from ..measure.detect import Report
 from ..measure.device_interface import DeviceFailure
-from . import diagnose_boot, own_system
+from . import answering_system, diagnose_boot, own_system
 from .console_tap import ConsoleTap, Wakeup
 from .interface import Cancel, kexec_options, upload_check
 from .power import power_errors, power_time_limit
@@ -111,8 +111,8 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.times = BootTimes()
         self.token = ""
         self.golden_boot_id = ""
-        self.restarted = False
-        """True from the restart of a device's own system until the lab leaves the device to it again."""
+        self.ended_own_at: float | None = None
+        """When (time.monotonic()) the lab ended the device's own system; None once the device is left to that again."""
         self.jumped = False
         """True once the golden system was told to start the kernel under test in this boot."""
         self.stage = DeviceStep.POWER
@@ -172,6 +172,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.target.activate(self.power)
         with power_time_limit("on"), power_errors("on"):
             self.power.on()
+        self.ended_own_at = None  # a device with an own system starts it now
 
     # --- golden system ------------------------------------------------------------------------------------------
 
@@ -208,8 +209,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                 self._connect(_GOLDEN)
                 self.golden_boot_id = self.tap.ready.boot_id
                 return
-            quiet = time.monotonic() - self.tap.last_output >= QUIET_S
-            if quiet:
+            if time.monotonic() - self.tap.last_output >= QUIET_S:
                 ssh_said = self.ssh.connect(self.wakeup, self.interrupted, min(5.0, left))
                 if ssh_said is None and (found := self._check_cold_boot(time.monotonic() - power_on_time)):
                     self.golden_boot_id = found
@@ -223,17 +223,16 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         Raises DeviceFailure if the system has been up for longer than the power: then the power switch does not act on
         this device.
         """
-        answer = self.command(own_system.READ_SYSTEM, 10)
-        found = own_system.read_system(answer)
+        answer = self.command(answering_system.READ_SYSTEM, 10)
+        if self.device.own_system and answering_system.still_runs(answer, since_power_on_s):
+            return None
+        found = answering_system.read_system(answer)
         if found is None:
             raise infrastructure_failure(
                 "the golden system answers by SSH, but its uptime is unreadable",
                 excerpt=(answer.text + answer.stderr_text)[-2000:],
                 suspect=True,
             )
-        if self.device.own_system and not found.of_lab:
-            own_system.check_own_system(found, since_power_on_s)
-            return None
         if found.up_s > since_power_on_s + UPTIME_SLACK_S or found.is_variant:
             raise diagnose_boot.never_off(found.up_s, since_power_on_s, found.command_line)
         return found.boot_id
@@ -361,6 +360,8 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         if f"wqlab.token={self.token}" in answer.text.split():
             return True
         self.ssh.close()
+        if self.device.own_system and answer.text.strip() and "wqlab.ssh=" not in answer.text:
+            self._check_ready("")
         return False
 
     def _report_excerpts(self) -> str:
@@ -395,10 +396,9 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         return answer
 
     def _connect(self, system: str) -> None:
-        def stopped() -> bool:
-            return self.interrupted() or self.tap.fatal is not None
-
-        reason = self.ssh.connect(self.wakeup, stopped, CONNECT_TIMEOUT_S)
+        reason = self.ssh.connect(
+            self.wakeup, lambda: self.interrupted() or self.tap.fatal is not None, CONNECT_TIMEOUT_S
+        )
         if reason is not None:
             self.raise_if_interrupted()
             self._raise_if_fatal(system)

@@ -32,7 +32,7 @@ from ..measure.device_interface import DeviceFailure
 from ..measure.health_check_report import HealthCheckReport
 from ..measure.measuring_loop import measure
 from ..measure.script_calls import checks_health
-from . import coordinator
+from . import coordinator, own_system
 from .console_tap import ConsoleTap, Wakeup
 from .kexec import KexecStrategy, VariantImage
 from .labgrid_device import LabgridDevice
@@ -151,13 +151,16 @@ def _with_device(
         with time_limit(POWER_TIMEOUT_S, "the console could not be opened"), _console_errors():
             target.activate(console)
         tap.start()
-        return measure(
+        result = measure(
             request.job,
             request.remaining,
             LabgridDevice(strategy, request.job, images, request.facts, request.modules),
             writer,
             stop,
         )
+        if request.job.device.own_system:
+            own_system.see_back(strategy)
+        return result
     finally:
         tap.stop()
         target.cleanup()

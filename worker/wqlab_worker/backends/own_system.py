@@ -7,75 +7,83 @@ is never cut off from its power: it restarts by its own command.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import structlog
 
 from wqlab_contracts.enums import DeviceStep
 from wqlab_contracts.messages import BootKey
 from wqlab_contracts.specs import OwnSystem
 
+from ..measure.device_interface import DeviceFailure
+from .answering_system import ANSWER_S, AnsweringSystem, Unusable, ask, run
 from .ssh import CommandResult
 from .verify_boot import infrastructure_failure
 
 if TYPE_CHECKING:
     from .kexec import KexecStrategy
 
-ANSWER_S = 10.0
-"""Longest time for an SSH connection, or the answer to a short command."""
+log = structlog.get_logger()
+
 COMMAND_S = 60.0
 """Longest time of the command that chooses the golden system, and of a shutdown command until it returns."""
 SHUTDOWN_S = 180.0
-"""Longest time from `poweroff` until SSH is silent; systemd gives a service 90 s to stop."""
-READ_SYSTEM = "cat /proc/sys/kernel/random/boot_id /proc/uptime /proc/cmdline"
+"""Longest time of a shutdown; systemd gives a service 90 s to stop."""
 RESTART_LAB_SYSTEM = "(sleep 1; reboot -f) > /dev/null 2>&1 < /dev/null &"
 """Golden system and variants have no services to stop, and their first process restarts nothing."""
-HALT_S = 20.0
-"""Time from SSH's silence until file systems are unmounted; the halted system says nothing."""
+HALT_S = 120.0
+"""Time from SSH's silence until file systems are unmounted. The SSH server stops first, other services may take 90 s,
+and nothing tells that the system has halted."""
+CHOSEN = " The golden system remains chosen: it starts at the next restart, and stays. Restart the machine twice."
+POWER_ON_TRIES = 3
+POWER_ON_PAUSE_S = 10.0
+"""A BMC may be busy for some seconds after it has cut the power."""
 PAUSE_S = 2.0
-
-
-@dataclass(frozen=True)
-class AnsweringSystem:
-    """The system that answers by SSH."""
-
-    boot_id: str
-    up_s: float
-    command_line: str
-
-    @property
-    def of_lab(self) -> bool:
-        """Return True for the golden system and variants."""
-        return " wqlab.ssh=" in f" {self.command_line}"
-
-    @property
-    def is_variant(self) -> bool:
-        return " wqlab.token=" in f" {self.command_line}"
-
-
-def read_system(answer: CommandResult) -> AnsweringSystem | None:
-    """Return the system that answered READ_SYSTEM; None if the answer is unreadable."""
-    try:
-        boot_id, uptime, command_line = answer.text.split("\n", 2)
-        return AnsweringSystem(boot_id, float(uptime.split()[0]), command_line.strip())
-    except (ValueError, IndexError):
-        return None
 
 
 def leave(strategy: KexecStrategy) -> None:
     """Let the device start its own system, without waiting for it. Call it also after a cancellation.
 
-    A device that the lab has restarted and that is silent now gets a power cycle. Raises DeviceFailure if its power
-    cannot be switched.
+    A device that the lab has restarted and that is silent now gets a power cycle. If its golden system has not come
+    yet, wait until it has come or the own system's shutdown must have ended. Raises DeviceFailure if its power cannot
+    be switched.
     """
-    found = _ask(strategy, ANSWER_S, lambda: False)
+    found = ask(strategy, ANSWER_S, lambda: False)
+    ended_at = strategy.ended_own_at
+    if ended_at is not None and not strategy.golden_boot_id:
+        while not _is_new(found, ended_at) and time.monotonic() < ended_at + SHUTDOWN_S:
+            strategy.wakeup.wait_for(lambda: False, PAUSE_S)
+            found = ask(strategy, ANSWER_S, lambda: False)
     if isinstance(found, AnsweringSystem):
         if found.of_lab:
-            _run(strategy, RESTART_LAB_SYSTEM, ANSWER_S)
-    elif strategy.restarted:
+            run(strategy, RESTART_LAB_SYSTEM, ANSWER_S)
+    elif ended_at is not None and (strategy.golden_boot_id or not isinstance(found, Unusable)):
         _cycle_power(strategy)
-    strategy.restarted = False
+    strategy.ended_own_at = None
     strategy.ssh.close()
+
+
+def see_back(strategy: KexecStrategy) -> None:
+    """Wait until the own system is back after a session's last boot, unless the run is interrupted; log a failure.
+
+    A kernel under test may hang in its restart, and no later boot would notice it: a silent device gets a power cycle.
+    """
+    if not strategy.golden_boot_id:
+        return
+    try:
+        reason = _await(strategy, _own(strategy).timeout_s)
+        if reason is not None and not isinstance(reason, Unusable):
+            log.warning("own system not back; switching the power off and on", reason=reason)
+            _cycle_power(strategy)
+    except DeviceFailure as error:
+        log.warning("own system not seen again", error=error.failure.summary)
+    finally:
+        strategy.ssh.close()
+
+
+def _is_new(found: AnsweringSystem | str, ended_at: float) -> bool:
+    """Return True if the system has started since the lab ended the own one."""
+    return isinstance(found, AnsweringSystem) and (found.of_lab or found.up_s < time.monotonic() - ended_at)
 
 
 def restart_into_golden(strategy: KexecStrategy, key: BootKey) -> float:
@@ -87,13 +95,12 @@ def restart_into_golden(strategy: KexecStrategy, key: BootKey) -> float:
     own = _own(strategy)
     strategy.stage = DeviceStep.GOLDEN
     await_own_system(strategy)
-    _tell(strategy, own.choose_golden)
+    _choose(strategy, own.choose_golden)
     strategy.tap.begin_boot(key)
-    started = time.monotonic()
-    strategy.restarted = True
-    _tell(strategy, "reboot")
+    _end(strategy, "reboot")
+    assert strategy.ended_own_at is not None  # noqa: S101 - `_end` has set it
     strategy.ssh.close()
-    return started
+    return strategy.ended_own_at
 
 
 def await_own_system(strategy: KexecStrategy) -> None:
@@ -105,21 +112,32 @@ def await_own_system(strategy: KexecStrategy) -> None:
     strategy.stage = DeviceStep.POWER
     strategy.restore_power()
     strategy.stage = DeviceStep.GOLDEN
-    if _await(strategy, own.timeout_s) is None:
+    reason = _await(strategy, own.timeout_s)
+    if reason is None:
         return
+    if isinstance(reason, Unusable):
+        raise _not_up(own, reason, NOT_CUT)
     strategy.stage = DeviceStep.POWER
     _cycle_power(strategy)
     strategy.stage = DeviceStep.GOLDEN
     reason = _await(strategy, own.timeout_s)
     if reason is not None:
-        raise infrastructure_failure(
-            f"the device's own system does not answer by SSH in {own.timeout_s} s, also after a power cycle: {reason}",
-            advice="Look at the BMC's screen: the own system may wait for a key, a password or a disk check, or have "
-            "another address. Start it, and see that its SSH server starts at boot. If it only takes longer, correct "
-            "`timeout_s` of the unit's `own_system:`.",
-            suspect=True,
-            stage=DeviceStep.GOLDEN,
-        )
+        raise _not_up(own, reason, "", ", also after a power cycle")
+
+
+NOT_CUT = "The lab has not cut its power, since its own system may be running. "
+
+
+def _not_up(own: OwnSystem, reason: str, power: str, after: str = "") -> DeviceFailure:
+    what = "cannot be used" if isinstance(reason, Unusable) else "does not answer"
+    return infrastructure_failure(
+        f"the device's own system {what} by SSH in {own.timeout_s} s{after}: {reason}",
+        advice=f"{power}Look at the BMC's screen: the own system may wait for a key, a password or a disk check, or "
+        "have another address. Start it, and see that its SSH server starts at boot and that root gets a shell. If it "
+        "only takes longer, correct `timeout_s` of the unit's `own_system:`.",
+        suspect=True,
+        stage=DeviceStep.GOLDEN,
+    )
 
 
 def try_power_switch(strategy: KexecStrategy) -> None:
@@ -131,8 +149,10 @@ def try_power_switch(strategy: KexecStrategy) -> None:
     own = _own(strategy)
     strategy.stage = DeviceStep.GOLDEN
     await_own_system(strategy)
-    _end_own_system(strategy, "halt")
-    strategy.wait(lambda: False, HALT_S)
+    strategy.stage = DeviceStep.POWER
+    strategy.restore_power()  # changes nothing, and shows that the switch obeys before the own system ends
+    strategy.stage = DeviceStep.GOLDEN
+    _shut_down(strategy, "halt")
     strategy.stage = DeviceStep.POWER
     _cycle_power(strategy)
     reason = _await(strategy, own.timeout_s)
@@ -146,44 +166,38 @@ def try_power_switch(strategy: KexecStrategy) -> None:
         )
 
 
-def check_own_system(found: AnsweringSystem, since_restart_s: float) -> None:
-    """Check the own system that answers after a restart: it may still be shutting down.
-
-    Raises DeviceFailure if it was started in place of the golden system.
-    """
-    if found.up_s < since_restart_s:
-        raise infrastructure_failure(
-            "the boot loader started the device's own system in place of the golden system",
-            advice="Run the unit's `choose_golden` on its own system, and `grub-editenv list`: next_entry must name "
-            "the golden system's entry (`menuentry … --id`). GRUB can read and clear next_entry on ext4, XFS and FAT, "
-            "but not on btrfs, LVM or RAID. See that the entry is in grub.cfg, and that no other boot loader starts.",
-            excerpt=found.command_line[-2000:],
-            suspect=True,
-            stage=DeviceStep.GOLDEN,
-        )
-
-
 def shut_down(strategy: KexecStrategy) -> None:
-    """Shut down whatever runs before its power is cut. Raises DeviceFailure if it goes on answering by SSH."""
-    found = _ask(strategy, ANSWER_S, strategy.interrupted)
-    if isinstance(found, AnsweringSystem) and not found.of_lab:
-        _end_own_system(strategy, "poweroff")
+    """Shut down whatever runs before its power is cut. Raises DeviceFailure if the own system cannot be shut down.
+
+    A silent device is switched on, since a wrong address must not cost a running system its power.
+    """
+    strategy.stage = DeviceStep.POWER
+    strategy.restore_power()  # shows that the switch obeys before the own system ends
+    strategy.stage = DeviceStep.GOLDEN
+    found = ask(strategy, ANSWER_S, strategy.interrupted)
+    if not (isinstance(found, AnsweringSystem) and found.of_lab):
+        own = _own(strategy)
+        reason = _await(strategy, own.timeout_s)
+        if reason is not None:
+            raise _not_up(own, reason, NOT_CUT)
+        _shut_down(strategy, "poweroff")
     strategy.ssh.close()
 
 
-def _end_own_system(strategy: KexecStrategy, command: str) -> None:
-    """Run `poweroff` or `halt` on the own system and wait until SSH is silent. Raises DeviceFailure."""
-    _tell(strategy, command)
+def _shut_down(strategy: KexecStrategy, command: str) -> None:
+    """Run `poweroff` or `halt` on the own system and wait until it has ended. Raises DeviceFailure."""
+    _end(strategy, command)
     deadline = time.monotonic() + SHUTDOWN_S
-    while isinstance(_ask(strategy, PAUSE_S, strategy.interrupted), AnsweringSystem):
+    while isinstance(ask(strategy, PAUSE_S, strategy.interrupted), AnsweringSystem | Unusable):
         strategy.wait(lambda: False, PAUSE_S)
         if time.monotonic() > deadline:
             raise infrastructure_failure(
-                f"the device's own system has not shut down in {SHUTDOWN_S:.0f} s",
-                advice="Shut it down by hand, and see what holds it up.",
+                f"the device's own system still answers by SSH {SHUTDOWN_S:.0f} s after `{command}`",
+                advice="See what holds its shutdown up. Once it has ended, switch the machine off and on by hand.",
                 suspect=True,
                 stage=DeviceStep.GOLDEN,
             )
+    strategy.wait(lambda: False, HALT_S)
 
 
 def _own(strategy: KexecStrategy) -> OwnSystem:
@@ -199,7 +213,7 @@ def _await(strategy: KexecStrategy, timeout_s: float) -> str | None:
     """
     deadline = time.monotonic() + timeout_s
     while True:
-        found = _ask(strategy, ANSWER_S, strategy.interrupted)
+        found = ask(strategy, ANSWER_S, strategy.interrupted)
         strategy.raise_if_interrupted()
         if isinstance(found, AnsweringSystem):
             if not found.of_lab:
@@ -227,41 +241,50 @@ def _raise_if_refused(reason: str) -> None:
 
 
 def _cycle_power(strategy: KexecStrategy) -> None:
+    """Switch the power off and on. Raises DeviceFailure if it cannot be switched."""
     strategy.cut_power()
     strategy.wakeup.wait_for(lambda: False, strategy.device.boot.power_off_s)
-    strategy.restore_power()
+    for left in reversed(range(POWER_ON_TRIES)):
+        try:
+            return strategy.restore_power()
+        except DeviceFailure:
+            if not left:
+                raise
+            strategy.wakeup.wait_for(lambda: False, POWER_ON_PAUSE_S)
+    return None
 
 
-def _ask(strategy: KexecStrategy, timeout_s: float, stopped: Callable[[], bool]) -> AnsweringSystem | str:
-    """Connect anew, and return the system that answers or the reason why none does."""
-    strategy.ssh.close()
-    reason = strategy.ssh.connect(strategy.wakeup, stopped, timeout_s)
-    if reason is not None:
-        return str(reason)
-    answer = _run(strategy, READ_SYSTEM, ANSWER_S)
+def _choose(strategy: KexecStrategy, command: str) -> None:
+    """Run the command that chooses the golden system. Raises DeviceFailure unless it succeeds."""
+    answer = run(strategy, command, COMMAND_S)
     if answer is None or answer.transport_lost:
-        return "the SSH connection broke"
-    return read_system(answer) or "its answer is unreadable: " + (answer.stderr_text or answer.text)[-200:]
-
-
-def _tell(strategy: KexecStrategy, command: str) -> None:
-    """Run a command on the own system. Raises DeviceFailure if it fails; it may break the connection."""
-    answer = _run(strategy, command, COMMAND_S)
-    if answer is not None and answer.status and not answer.transport_lost:
+        did = f"did not end in {COMMAND_S:.0f} s" if answer is None else "was interrupted: the SSH connection broke"
         raise infrastructure_failure(
-            f"`{command}` failed on the device's own system (exit status {answer.status})",
-            excerpt=(answer.stderr_text + answer.text)[-2000:],
-            advice=f"Log in to its own system as root by SSH and run `{command}`.",
+            f"`{command}` {did} on the device's own system",
+            advice=f"Log in to its own system as root by SSH and run `{command}`. It must not ask, and the system must "
+            "not restart by itself meanwhile.",
             suspect=True,
             stage=DeviceStep.GOLDEN,
         )
+    _raise_if_failed(command, answer, "")
 
 
-def _run(strategy: KexecStrategy, command: str, timeout_s: float) -> CommandResult | None:
-    """Run a command, also after a cancellation; return None if it does not end in time, as when it cuts SSH."""
-    running = strategy.ssh.start(command, strategy.wakeup)
-    strategy.wakeup.wait_for(lambda: running.done, timeout_s)
-    if not running.done:
-        running.kill()
-    answer: CommandResult | None = running.answer
-    return answer
+def _end(strategy: KexecStrategy, command: str) -> None:
+    """End the own system by `reboot`, `poweroff` or `halt`, which may break the connection. Raises DeviceFailure."""
+    strategy.golden_boot_id = ""
+    strategy.ended_own_at = time.monotonic()
+    answer = run(strategy, command, COMMAND_S)
+    if answer is not None and answer.status and not answer.transport_lost:
+        strategy.ended_own_at = None
+        _raise_if_failed(command, answer, CHOSEN if command == "reboot" else "")
+
+
+def _raise_if_failed(command: str, answer: CommandResult, advice: str) -> None:
+    if answer.status:
+        raise infrastructure_failure(
+            f"`{command}` failed on the device's own system (exit status {answer.status})",
+            excerpt=(answer.stderr_text + answer.text)[-2000:],
+            advice=f"Log in to its own system as root by SSH and run `{command}`.{advice}",
+            suspect=True,
+            stage=DeviceStep.GOLDEN,
+        )

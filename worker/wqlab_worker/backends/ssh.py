@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import selectors
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -220,6 +221,17 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
             return None
         self.close()
         return self._error.decode(errors="replace").strip()[-500:] or f"no SSH answer in {timeout_s:.0f} s"
+
+    def greets(self, timeout_s: float) -> bool:
+        """Return True if an SSH server answers at the device's address, whether it lets the lab in or not."""
+        service: Any = self.networkservice
+        try:
+            with socket.create_connection((service.address, service.port), timeout_s) as connection:
+                # A forwarded port accepts for a machine that is off; only a server sends its greeting.
+                connection.settimeout(timeout_s)
+                return connection.recv(4) == b"SSH-"
+        except OSError:
+            return False
 
     @property
     def connected(self) -> bool:

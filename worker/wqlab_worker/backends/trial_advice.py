@@ -115,8 +115,9 @@ def silence(device: NewDevice) -> str:
     else:
         switch = f"the outlet number, that {outlet}"
     if device.netconsole is not None:
+        starts = "is the boot loader's default" if device.choose_golden is None else "starts once it is chosen"
         return (
-            f"Check {switch}; that the golden system is the boot loader's default, with"
+            f"Check {switch}; that the golden system {starts}, with"
             f" `netconsole={device.netconsole}` on its command line; and that wqlab-netconsole receives there."
         )
     return (
