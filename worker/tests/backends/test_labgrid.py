@@ -1,10 +1,15 @@
-"""Facts about the emulator of a device."""
+"""Sessions on labgrid devices: facts about the emulator, time limits, and the end of a session."""
 
 from __future__ import annotations
 
 import re
 import stat
+import subprocess
+import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,7 +18,10 @@ from wqlab_contracts import bench_addresses
 from wqlab_contracts.bench_addresses import Accelerator, Published, PublishedDevice
 from wqlab_contracts.enums import RunPurpose
 from wqlab_contracts.messages import RunJob
+from wqlab_contracts.specs import OwnSystem
+from wqlab_worker.backends import labgrid
 from wqlab_worker.backends.labgrid import emulator_facts, hard_limit_s
+from wqlab_worker.claims.heartbeats import Stop, canceled
 
 
 @pytest.fixture
@@ -59,3 +67,32 @@ def test_time_limit_counts_the_repetitions_beside_the_monitor(job: RunJob) -> No
     hardware = emulated.model_copy(update={"device": job.device.model_copy(update={"emulated": False})})
     extra = hard_limit_s(hardware, job.blocks) - hard_limit_s(emulated, job.blocks)
     assert extra == 2 * 2 * 2 * job.profile.measure_timeout_s
+
+
+def test_time_limit_counts_the_starts_of_an_own_system(job: RunJob) -> None:
+    own = job.model_copy(update={"device": job.device.model_copy(update={"own_system": OwnSystem(timeout_s=1000)})})
+    boots = 2 * sum(len(plan.arms) for plan in job.blocks)
+    extra = hard_limit_s(own, job.blocks) - hard_limit_s(job, job.blocks)
+    assert extra >= boots * 5 * 1000
+
+
+@pytest.mark.parametrize(("own_system", "killed"), [(None, True), (OwnSystem(), False)])
+def test_a_session_that_leaves_an_own_system_has_more_time_to_stop(
+    job: RunJob, own_system: OwnSystem | None, killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between power off and power on, it would leave the machine without power."""
+    monkeypatch.setattr(labgrid, "STOP_GRACE_S", 0.1)
+    device = job.device.model_copy(update={"own_system": own_system})
+    request: Any = SimpleNamespace(
+        job=SimpleNamespace(device=device), holder="local/run-1-fence-1", model_dump_json=lambda: "{}"
+    )
+    stop = Stop()
+    stop.extend(time.monotonic() + 60)
+    stop.request(canceled("not needed any more"))
+    ended = threading.Event()
+    process = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, start_new_session=True)
+    threading.Timer(1.0, ended.set).start()
+    labgrid._supervise(process, request, stop, ended, 60.0)
+    assert (process.poll() is not None) == killed
+    process.kill()
+    process.wait()

@@ -39,6 +39,12 @@ log = structlog.get_logger()
 
 STOP_GRACE_S = 40.0
 """Time between the stop command and the kill; powering off and releasing the place take a few seconds."""
+OWN_SYSTEM_GRACE_S = 360.0
+"""The same for a device with an operating system of its own, which may have to end its shutdown and get a power cycle:
+killed between off and on, the session would leave the machine without power."""
+OWN_SYSTEM_WAITS = 7
+"""Most waits for the own system in a boot: two before the power switch is tried, one after, two before the restart, one
+for the diagnosis, and one at the end."""
 CLEAR_TIMEOUT_S = 90.0
 
 
@@ -155,7 +161,7 @@ def _read_messages(process: subprocess.Popen[bytes], emit: EventSink) -> RunResu
 def _supervise(
     process: subprocess.Popen[bytes], request: SessionRequest, cancel: Cancel, ended: threading.Event, limit_s: float
 ) -> None:
-    """Send the request, then each extension of the lease. Send a stop once, and kill the session after STOP_GRACE_S."""
+    """Send the request, then each extension of the lease. Send a stop once, and kill the session after its grace."""
     deadline = time.monotonic() + limit_s
     known = cancel.holds_until
     stop: Failure | None = None
@@ -173,7 +179,8 @@ def _supervise(
             _send(process, SessionCommand(stop=stop).model_dump_json())
     except (BrokenPipeError, ValueError):
         return  # the session has ended; the reader of its output notices
-    if not ended.wait(STOP_GRACE_S):
+    grace_s = OWN_SYSTEM_GRACE_S if request.job.device.own_system else STOP_GRACE_S
+    if not ended.wait(grace_s):
         log.error("session does not stop; killing it", holder=request.holder)
         _kill_group(process)
 
@@ -201,7 +208,9 @@ def hard_limit_s(job: RunJob, remaining: Sequence[BlockPlan]) -> float:
         * len(job.profile.settings)
         * job.profile.measure_timeout_s
     )
-    boot = job.device.boot.golden_timeout_s + job.device.boot.variant_timeout_s + 600 + measuring
+    boot: float = job.device.boot.golden_timeout_s + job.device.boot.variant_timeout_s + 600 + measuring
+    if job.device.own_system:
+        boot += OWN_SYSTEM_WAITS * job.device.own_system.timeout_s + OWN_SYSTEM_GRACE_S
     return 600.0 + 2 * sum(len(plan.arms) for plan in remaining) * boot
 
 
