@@ -16,7 +16,8 @@ from pexpect import TIMEOUT
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, DeviceFacts, Finding, RunJob
-from wqlab_worker.backends import kexec
+from wqlab_contracts.specs import OwnSystem
+from wqlab_worker.backends import kexec, own_system
 from wqlab_worker.backends import labgrid_device as devices
 from wqlab_worker.backends.console_tap import ConsoleTap, Wakeup
 from wqlab_worker.backends.kexec import KexecStrategy
@@ -126,6 +127,7 @@ class Scene:
 
     golden_timeout_s: float = 0.25
     netconsole: str | None = None
+    own_system: OwnSystem | None = None
     sink: RecordingSink = field(default_factory=RecordingSink)
     ssh: ScriptedSsh = field(default_factory=lambda: ScriptedSsh([]))
 
@@ -145,6 +147,7 @@ class Scene:
             boot=boot,
             emulated=True,
             netconsole=self.netconsole,
+            own_system=self.own_system,
         )
         job = RunJob.model_construct(device=device, plan=trivial_plan(0))
         strategy: Any = self.strategy
@@ -255,6 +258,25 @@ def test_silence_on_a_console_without_input_is_not_blamed_on_the_kernel_alone() 
     assert scene.strategy.console.bytes.empty(), "nothing was typed"
 
 
+OWN_SYSTEM = "BOOT_IMAGE=/vmlinuz root=/dev/sda2 ro quiet\n"
+
+
+@pytest.mark.parametrize("netconsole", [None, "+6665@192.0.2.11/eth0,6666@192.0.2.1/"])
+def test_a_restart_into_the_own_system_is_the_kernels_though_it_starts_slowly(
+    netconsole: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither firmware nor own system say anything on netconsole; on a serial port the firmware does."""
+    monkeypatch.setattr(own_system, "PAUSE_S", 0.01)
+    scene = Scene(netconsole=netconsole, own_system=OwnSystem(timeout_s=5))
+    scene.strategy.console.echo = b"BIOS: memory test\r\n"
+    try:
+        kind, _ = scene.diagnose_boot(None, None, None, OWN_SYSTEM)
+        assert kind is ErrorKind.KERNEL
+        assert scene.restarted()
+    finally:
+        scene.strategy.tap.stop()
+
+
 # --- a variant that does not come up --------------------------------------------------------------------------------
 
 
@@ -266,6 +288,7 @@ def jumped(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> KexecStrategy:
     strategy = object.__new__(KexecStrategy)
     strategy.tap, strategy.wakeup, strategy.ssh = scene.strategy.tap, scene.strategy.wakeup, scene.ssh
     strategy.token, strategy.cancel, strategy.place_lost = TOKEN, Stop(), lambda: None
+    strategy.device, strategy.jumped = scene.device._job.device, True
     return strategy
 
 

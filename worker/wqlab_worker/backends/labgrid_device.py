@@ -176,7 +176,8 @@ class LabgridDevice:
         if failure := self._failure_by_ssh(action, timeout_s, disconnected):
             return failure
         if tap.offset == console_offset and self._job.device.netconsole is not None:
-            return self._kernel_gone_failure(action, None) or infrastructure_failure(
+            back = self._own_system_failure(action, timeout_s, disconnected)
+            return back or infrastructure_failure(
                 f"no answer by SSH and no console output during `{action}`: the kernel hangs, or the network of "
                 f"{self._job.device.name} is down",
                 advice="Netconsole and SSH need the same network, so the lab cannot tell which. If the baseline passes "
@@ -189,7 +190,10 @@ class LabgridDevice:
                 tap.add_finding(FindingKind.HANG, title, "")
             )
         # There is console output: from the kernel under test without a network, or from the firmware after a restart.
-        strategy.wait(self._kernel_ended, self._job.device.boot.golden_timeout_s)
+        if self._job.device.own_system is None:
+            strategy.wait(self._kernel_ended, self._job.device.boot.golden_timeout_s)
+        elif failure := self._own_system_failure(action, timeout_s, disconnected):
+            return failure
         return self._failure_by_ssh(action, timeout_s, disconnected) or infrastructure_failure(
             f"the network connection to {self._job.device.name} broke during `{action}`; its console still answers",
             of_variant=True,
@@ -201,6 +205,18 @@ class LabgridDevice:
         if failure := self._kernel_gone_failure(action, command_line):
             return failure
         return None if command_line is None else self._timeout_failure(action, timeout_s, disconnected)
+
+    def _own_system_failure(self, action: str, timeout_s: float, disconnected: bool) -> DeviceFailure | None:
+        """Wait until the device's own system, if it has one, answers by SSH after a restart; return the failure.
+
+        That system says nothing on the lab's console. None if nothing answers in its time.
+        """
+        own, started = self._job.device.own_system, time.monotonic()
+        while own and time.monotonic() - started < own.timeout_s:
+            if failure := self._failure_by_ssh(action, timeout_s, disconnected):
+                return failure
+            self._strategy.wait(self._kernel_ended, own_system.PAUSE_S)
+        return self._kernel_gone_failure(action, None)
 
     def _kernel_ended(self) -> bool:
         """Return True if the console shows that the kernel under test has ended."""
