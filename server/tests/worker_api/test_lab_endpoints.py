@@ -31,6 +31,19 @@ def test_lab_gets_how_its_devices_are_switched_off(lab: LabUnderTest, data_dir: 
     }
 
 
+def test_a_removed_device_keeps_the_power_of_its_own_system(lab: LabUnderTest, data_dir: Path) -> None:
+    """Its session may have died before its description was removed."""
+    path = data_dir / "device-types/single.yaml"
+    described = path.read_text()
+    path.write_text(described.replace("{name: single-1}", "{name: single-1, own_system: {}}"))
+    lab.app.state.data = LiveData(data_dir)
+    lab.tick()
+    path.write_text(described.replace("{name: single-1}", "{name: other-1}"))
+    lab.app.state.data = LiveData(data_dir)
+    lab.tick()
+    assert lab.worker.request("GET", "labs/local/power").json()["own_systems"] == ["single-1"]
+
+
 def test_published_capacity_limits_devices_in_use(lab: LabUnderTest) -> None:
     lab.mark_all_good()
     lab.worker.post("labs/local/capacity", {"capacity": 1}, 204)

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+from sqlalchemy import select
 
 from wqlab_contracts.enums import AuditAction
 from wqlab_contracts.messages import LabPower, LavaPool
@@ -17,6 +18,7 @@ from ..http.auth import Worker
 from ..http.deps import Data, Db
 from ..http.problems import ApiProblem
 from ..lab import service as lab_service
+from ..models import Device
 from ..retention import service as retention
 from .lab_scope import check_lab
 
@@ -69,12 +71,15 @@ def list_leases(lab: str, db: Db, principal: Worker) -> dict[str, Any]:
 
 
 @router.get("/labs/{lab}/power")
-def list_power(lab: str, data: Data, principal: Worker) -> LabPower:
+def list_power(lab: str, db: Db, data: Data, principal: Worker) -> LabPower:
     check_lab(principal, lab)
+    # A device whose description was removed during its last session may still run its own system.
+    known = db.execute(select(Device.name, Device.facts).where(Device.lab == lab))
+    own_systems = {device.name for device in known if device.facts.own_system}
     units = [unit for each in data.current().device_types.values() for unit in each.units if unit.lab == lab]
     return LabPower(
         power={unit.name: unit.power for unit in units if unit.power},
-        own_systems=[unit.name for unit in units if unit.own_system],
+        own_systems=sorted(own_systems | {unit.name for unit in units if unit.own_system}),
     )
 
 
