@@ -46,8 +46,9 @@ def reap(
 ) -> list[HeldPlace]:
     """Power off and free the places that dead sessions hold, and return these places.
 
-    Devices on which an operating system of their own may run keep their power. Holders are listed *before* leases: a
-    session acquires its place after its lease, so a holder that is listed and has no lease afterwards is dead.
+    Devices with an operating system of their own keep their power, because that may be running. Holders are listed
+    *before* leases: a session acquires its place after its lease, so a holder that is listed and has no lease then is
+    dead.
     """
     held = clearing(ClearRequest(coordinator=coordinator, lab=lab))
     if not held:

@@ -1,7 +1,7 @@
 """Find new machines that would share a name, a console, an address or a power switch with another machine.
 
-Machines are compared with each other and with those of the lab: a power switch that two units share would cut off a
-run of the other one.
+Machines are compared with each other and with those of the lab. If two machines shared a power switch, a run on one
+would cut the power of the other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Conflict:
 def find(devices: Sequence[NewDevice], data: Path) -> list[Conflict]:
     """Return the conflicts of new machines with each other and with the machines of a data folder.
 
-    A machine that the folder has already, of the same type, is none with itself.
+    A machine does not conflict with itself: the folder may already have a unit of this name and type.
     """
     return [*_names_in_use(devices, data), *_shared(devices, data / "device-types")]
 

@@ -262,7 +262,10 @@ class NewDevice(Strict):
 
     @property
     def own_system(self) -> OwnSystem | None:
-        """Return how the lab restarts the machine's own system, which takes as long to start as the golden one."""
+        """Return how the lab restarts the machine's own system; None if it has none.
+
+        One time limit is described for both systems: that of the golden system.
+        """
         if self.choose_golden is None:
             return None
         return OwnSystem(choose_golden=self.choose_golden, timeout_s=self.boot.golden_timeout_s)

@@ -196,7 +196,7 @@ def _header_problems(header: Sequence[str], line: int, text: str) -> list[RowPro
 
 
 def parse(cells: Mapping[str, str], line: int = 0) -> NewDevice | list[RowProblem]:
-    """Return the machine that the cells describe, by column, or every mistake. An empty cell is none."""
+    """Return the machine that the cells describe, by column, or every mistake. An empty cell counts as missing."""
     values = {name: text for name, cell in cells.items() if (text := cell.strip())}
     kind = values.get("power", "")
     if kind not in KINDS:

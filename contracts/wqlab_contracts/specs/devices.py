@@ -112,16 +112,17 @@ class ExternalPower(Strict):
 
 
 class OwnSystem(Strict):
-    """Operating system of its own that a machine starts by default. The lab restarts it by SSH.
+    """Operating system that a machine starts by default, in place of the golden system. The lab restarts it by SSH.
 
     The lab logs in with its key, as root, at the address of the golden system.
     """
 
     choose_golden: Command = "grub-reboot wqlab"
-    """Command that lets the boot loader start the golden system once, at the next start; wqlab is the entry's name
-    (grub-reboot(8), or `bootctl set-oneshot`)."""
+    """Command that lets the boot loader start the golden system at the next start only: grub-reboot(8) with the name of
+    the entry, or `bootctl set-oneshot`. It may not ask anything."""
     timeout_s: int = Field(default=300, ge=5, le=3600)
-    """Longest time from a restart or power on until it answers by SSH."""
+    """Longest time in seconds from a restart or power on until it answers by SSH. A machine that is silent for longer
+    gets a power cycle."""
 
 
 Backend = Literal["labgrid", "lava", "instrumented"]

@@ -14,7 +14,8 @@ class Ext4Error(Exception):
 def write(image: Path, files: Mapping[str, Path], folder: Path) -> None:
     """Write `files` (absolute path in the file system -> source) into the file system `image`, readable by root only.
 
-    Their folders must exist there, and the files must not. `folder` gets debugfs's commands. Raises Ext4Error.
+    The target folders must exist, and the target files must not. debugfs reads its commands from a file in `folder`.
+    Raises Ext4Error.
     """
     lines = []
     for target, source in files.items():

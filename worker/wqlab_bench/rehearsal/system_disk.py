@@ -1,6 +1,6 @@
 """Make the disk from which a machine starts: an EFI system partition with GRUB and the golden system.
 
-The golden system is GRUB's default; if the machine has an operating system of its own, that is.
+GRUB starts the golden system by default, or the machine's own operating system if it has one.
 """
 
 from __future__ import annotations
