@@ -19,6 +19,7 @@ from wqlab_contracts.messages import (
     BootStarted,
     BootVerified,
     Finding,
+    LabPower,
     RunEvent,
     RunJob,
     RunResult,
@@ -131,14 +132,14 @@ def test_reaper_frees_places_of_a_dead_worker(device_lab: DeviceLab) -> None:
     (held,) = clear(listing)
     assert held.place == COMMANDED
     live = [Lease(device=COMMANDED, run_id=108, fence=1, holder="w", expires_in_s=60)]
-    commands = {COMMANDED: power}
-    assert reap(device_lab.coordinator, "local", lambda: live, lambda: commands) == [], "its holder has a live lease"
+    known = LabPower(power={COMMANDED: power})
+    assert reap(device_lab.coordinator, "local", lambda: live, lambda: known) == [], "its holder has a live lease"
     assert device_lab.powered("tiny-1")
     os.killpg(_session_pid(), signal.SIGKILL)
     thread.join()
     assert device_lab.holder(COMMANDED) is not None
     assert device_lab.powered("tiny-1")
-    assert reap(device_lab.coordinator, "local", lambda: [], lambda: commands) == [held]
+    assert reap(device_lab.coordinator, "local", lambda: [], lambda: known) == [held]
     assert device_lab.holder(COMMANDED) is None
     assert not device_lab.powered("tiny-1")
 
