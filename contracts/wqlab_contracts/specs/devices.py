@@ -176,8 +176,8 @@ class Unit(Strict):
     """For a device without a serial port: where its kernels send their log. `wqlab-netconsole` makes a console of it,
     from which labgrid reads and on which nothing can be typed. None: the type's `console_device`."""
     own_system: OwnSystem | None = None
-    """For a device that others use too: its own operating system starts by default, and between boots of the lab. None:
-    the golden system starts by default."""
+    """For a device that people also use without the lab. Its own operating system starts by default and runs between
+    boots of the lab. None: the golden system starts by default."""
 
 
 class Rehearsed(Strict):

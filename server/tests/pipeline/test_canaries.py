@@ -150,7 +150,7 @@ class TestWhenTheyRun:
             assert [run.wanted_device for run in canaries(lab)] == ["single-1"]
 
     def test_a_machine_that_others_use_is_left_to_them(self, settings: Settings, engine: Engine) -> None:
-        """Neither the lab's setting nor an idle lab restarts it; its device type may ask for canaries."""
+        """An idle lab orders no check of it, and no canary unless its device type sets `canary_minutes`."""
         other = settings.data_dir / "device-types/device.yaml"
         other.write_text(other.read_text() + "canary_minutes: 0\n")
         path = settings.data_dir / "device-types/single.yaml"

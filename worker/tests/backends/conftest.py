@@ -355,3 +355,14 @@ def job(tmp_path: Path) -> RunJob:
     lava = LavaBoot(mapping=mapping, template=data.lava_templates["qemu"])
     device = made.device.model_copy(update={"lab": "far", "backend": "lava", "lava": lava})
     return made.model_copy(update={"device": device, "priority": 70})
+
+
+@pytest.fixture
+def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the waits for a machine with an operating system of its own."""
+    monkeypatch.setattr("wqlab_worker.backends.kexec.QUIET_S", 0.05)
+    monkeypatch.setattr("wqlab_worker.backends.own_system.PAUSE_S", 0.01)
+    monkeypatch.setattr("wqlab_worker.backends.own_system.HALT_S", 0.01)
+    monkeypatch.setattr("wqlab_worker.backends.own_system.SHUTDOWN_S", 0.3)
+    monkeypatch.setattr("wqlab_worker.backends.own_system.COMMAND_S", 0.05)
+    monkeypatch.setattr("wqlab_worker.backends.own_system.POWER_ON_PAUSE_S", 0.01)

@@ -248,7 +248,7 @@ def _conflict_error(output: str, folder: Path, patches: Sequence[mbox.Mail], adv
 
 
 def find_hunk(diff: str, file: str, line: int) -> str:
-    """Return the text of the hunk of `file` whose old side starts at `line`; empty if there is none.
+    """Return the hunk of `file` that starts at line `line` of the original file; empty if there is none.
 
     `git apply` strips the first folder of a diff's paths, whatever its name.
     """

@@ -41,7 +41,7 @@ class AnsweringSystem:
 
 
 class Unusable(str):
-    """Why the lab cannot use a system although an SSH server runs there: it may be working for somebody."""
+    """Reason why the lab cannot use a machine whose SSH server answers. Somebody may be working on that machine."""
 
     __slots__ = ()
 
@@ -62,7 +62,9 @@ def read_system(answer: CommandResult) -> AnsweringSystem | None:
 
 
 def still_runs(answer: CommandResult, since_restart_s: float) -> bool:
-    """Return True if the system that answered READ_SYSTEM after a restart is the own system, which still shuts down.
+    """Return True if the device's own system, which was told to restart, is still shutting down.
+
+    `answer` is the answer to READ_SYSTEM, `since_restart_s` the time since the restart in seconds.
 
     Raises DeviceFailure if it was started in place of the golden system.
     """

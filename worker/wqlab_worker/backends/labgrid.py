@@ -43,8 +43,8 @@ OWN_SYSTEM_GRACE_S = 360.0
 """The same for a device with an operating system of its own, which may have to end its shutdown and get a power cycle:
 killed between off and on, the session would leave the machine without power."""
 OWN_SYSTEM_WAITS = 7
-"""Most waits for the own system in a boot: two before the power switch is tried, one after, two before the restart, one
-for the diagnosis, and one at the end."""
+"""Largest number of times that one boot waits for the device's own system: twice before the power switch is tried, once
+after it, twice before the restart, once for a diagnosis, and once at the end."""
 CLEAR_TIMEOUT_S = 90.0
 
 

@@ -185,7 +185,8 @@ def shut_down(strategy: KexecStrategy) -> None:
 
 
 def _shut_down(strategy: KexecStrategy, command: str) -> None:
-    """Run `poweroff` or `halt` on the own system and wait until it has ended. Raises DeviceFailure."""
+    """Run `poweroff` or `halt` on the device's own system. Wait until SSH no longer answers, then for HALT_S, in which
+    the system unmounts its file systems. Raises DeviceFailure."""
     _end(strategy, command)
     deadline = time.monotonic() + SHUTDOWN_S
     while isinstance(ask(strategy, PAUSE_S, strategy.interrupted), AnsweringSystem | Unusable):

@@ -1,4 +1,4 @@
-"""Files are written into a file system that nobody mounts."""
+"""Files are written into an image of a file system without mounting it."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_a_machine_without_serial_port_starts_from_its_disk(settings: prepare.Se
 def test_a_system_of_its_own_is_the_default_and_knows_the_lab(
     settings: prepare.Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty file system stands for the Debian, which takes minutes to install; the nightly rehearsal starts that."""
+    """An empty file system replaces the Debian, whose installation takes minutes. A nightly test boots the real one."""
     system = tmp_path / "system.ext4"
     tree = tmp_path / "tree"
     (tree / "root/.ssh").mkdir(parents=True)
