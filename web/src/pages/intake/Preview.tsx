@@ -46,7 +46,11 @@ export function Preview({ view }: { view: RuleView }) {
         />
       }
     >
-      {days !== null && <PreviewOf view={view} days={days} />}
+      {days !== null && (
+        <div className={classes.preview}>
+          <PreviewOf view={view} days={days} />
+        </div>
+      )}
     </Section>
   );
 }
