@@ -60,3 +60,13 @@ def test_only_labgrid_reads_it() -> None:
                 "units": [{"name": "server-1", "backend": "lava", "netconsole": TARGET}],
             }
         )
+
+
+def test_a_crash_kernel_takes_memory_of_variants_on_labgrid_only() -> None:
+    with_memory = device_type().model_dump() | {"boot": {"crash_kernel_mib": 256}}
+    assert DeviceType.model_validate(with_memory).variant_arguments == "crashkernel=256M"
+    assert "crashkernel" not in DeviceType.model_validate(with_memory).kernel_arguments, "the golden system has none"
+    assert "crashkernel" not in device_type().variant_arguments
+    lava = {"lava": {"device_type": "server", "boot": "uboot"}, "units": [{"name": "server-1", "backend": "lava"}]}
+    with pytest.raises(ValidationError, match="`crash_kernel_mib:` needs labgrid"):
+        DeviceType.model_validate(with_memory | lava)

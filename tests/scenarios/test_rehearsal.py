@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from wqlab_contracts.addresses_file import read_addresses
-from wqlab_contracts.enums import BootState, DeviceHealth, ExitCode
+from wqlab_contracts.enums import Arm, BootState, DeviceHealth, ExitCode, Outcome
 from wqlab_contracts.messages.device_trials import TrialStep
 from wqlab_contracts.new_devices.inventory import cells_of
 from wqlab_lab.paths import LabPaths
 from wqlab_lab.rehearse import rehearsal_lab, start
 
-from .conftest import EXAMPLE, Lab, one_start_at_a_time
+from .conftest import EXAMPLE, SERIES, Lab, one_start_at_a_time
 from .processes import processes_of_lab
 
 pytestmark = [pytest.mark.scenario, pytest.mark.device, pytest.mark.timeout(7200)]
@@ -244,6 +244,28 @@ def test_a_series_is_judged_by_counts_only(machine: tuple[str, Lab]) -> None:
     # Kernels for arm64 inline the locks that the plan counts (docs/plans.md).
     expected = "unsupported" if name == "chromebook" else "improvement"
     assert report["targets"][0]["verdict"] == expected
+
+
+@pytest.mark.nightly
+def test_a_crash_that_netconsole_cannot_send_is_read_from_the_crash_kernel(machine: tuple[str, Lab]) -> None:
+    name, lab = machine
+    if name not in {"ssh-only", "dual-boot"}:
+        pytest.skip("its console is no netconsole")
+    series = str(SERIES / "panics-without-netconsole.mbox")
+    submission = lab.submit("--mbox", series, "--target", f"xfs-fsync@{DEVICES[name][1]}", "--blocks", "1")
+    report = lab.finish(submission, codes=(ExitCode.SERIES_FAILED,))
+    failure = report["submission"]["failure"]
+    assert "a crash that netconsole cannot send" in failure["summary"]
+    assert "flush_workqueue_prep_pwqs" in {frame["function"] for frame in failure["stack"]}
+    client, run = lab.client(), report["targets"][0]["run_id"]
+    candidates = [boot for boot in client.run(run).boots if boot.arm is Arm.CANDIDATE]
+    baselines = [boot for boot in client.run(run).boots if boot.arm is Arm.BASELINE]
+    assert candidates and any(boot.outcome is Outcome.PASSED for boot in baselines)
+    for boot in candidates:
+        console = lab.wqlab("console", str(run), "--boot", str(boot.id))
+        before, _, log = console.partition("wqlab-crash-log begins")
+        assert "a crash that netconsole cannot send" in log
+        assert "a crash that netconsole cannot send" not in before
 
 
 def common_cells(known: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -55,6 +55,7 @@ PROGRAMS = {
     "sbin/kexec": "usr/sbin/kexec",
     "sbin/mkfs.btrfs": "usr/sbin/mkfs.btrfs",
     "sbin/mkfs.xfs": "usr/sbin/mkfs.xfs",
+    "sbin/vmcore-dmesg": "usr/sbin/vmcore-dmesg",
 }
 """Path in the unpacked packages -> path in the image. All other commands are applets of busybox.
 
@@ -83,7 +84,7 @@ The image has stand-ins for them (`shared_libraries.stand_in_sources`).
 
 FOLDERS = (
     "dev", "etc", "etc/dropbear", "lab", "lab/plan", "mnt", "proc", "root", "root/.ssh", "run", "sys", "tmp", "usr",
-    "usr/bin", "usr/lib", "usr/lib64", "usr/sbin", "var", "var/log",
+    "usr/bin", "usr/lib", "usr/lib/wqlab", "usr/lib64", "usr/sbin", "var", "var/log",
 )  # fmt: skip
 LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64", "var/run": "/run"}
 FILES = {
@@ -97,7 +98,13 @@ TRIPLET: dict[CpuArch, str] = {"x86_64": "x86_64-linux-gnu", "arm64": "aarch64-l
 """Debian's name of an architecture in library folders and compilers."""
 
 _GUEST = Path(__file__).parent / "guest"
-OWN = {"init": "init", "network.sh": "usr/sbin/wqlab-network", "disks.sh": "usr/sbin/wqlab-disks"}
+OWN = {
+    "init": "init",
+    "network.sh": "usr/sbin/wqlab-network",
+    "disks.sh": "usr/sbin/wqlab-disks",
+    "crash_kernel.sh": "usr/sbin/wqlab-crash-kernel",
+    "crash_init": "usr/lib/wqlab/crash_init",
+}
 """Our script in `guest/` -> path in the image."""
 _MONITOR = _GUEST / "wqmon.c"
 _COUNTER = _GUEST / "wqcount.c"

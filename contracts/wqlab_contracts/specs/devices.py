@@ -55,6 +55,9 @@ class BootMethod(Strict):
     system itself booted from; `retain_initrd` on its command line keeps that in memory."""
     kernel_arguments: str = ""
     """Appended to the command line of each variant."""
+    crash_kernel_mib: int | None = Field(default=None, ge=64, le=4096)
+    """Memory in MiB that each variant reserves for a crash kernel (kdump). After a crash of the variant, the crash
+    kernel prints the variant's log on the console. None: no crash kernel."""
 
 
 _ADDRESS = r"[0-9]{1,3}(\.[0-9]{1,3}){3}"
@@ -240,6 +243,12 @@ class DeviceType(Strict):
         groups = (network, emulated, self.conditions.kernel_arguments, self.boot.kernel_arguments)
         return " ".join(words for words in groups if words)
 
+    @property
+    def variant_arguments(self) -> str:
+        """Return the kernel arguments of variants, without those of the console and of a single boot."""
+        crash = f"crashkernel={mib}M" if (mib := self.boot.crash_kernel_mib) else ""
+        return " ".join(words for words in (crash, self.kernel_arguments) if words)
+
     @model_validator(mode="after")
     def _check_rehearsal(self) -> Self:
         if (self.tested == "rehearsed") != (self.rehearsed is not None):
@@ -330,4 +339,6 @@ class DeviceType(Strict):
                 raise ValueError(f"unit {unit.name} has backend {unit.backend}: `netconsole:` needs labgrid")
             if unit.backend != "labgrid" and unit.own_system is not None:
                 raise ValueError(f"unit {unit.name} has backend {unit.backend}: `own_system:` needs labgrid")
+            if unit.backend != "labgrid" and self.boot.crash_kernel_mib is not None:
+                raise ValueError(f"unit {unit.name} has backend {unit.backend}: `crash_kernel_mib:` needs labgrid")
         return self

@@ -126,7 +126,7 @@ def device_facts(data: DataFolder, device_type: DeviceType, unit: Unit) -> Devic
         lab=unit.lab,
         arch=device_type.arch,
         topology=device_type.topology,
-        boot=device_type.boot.model_copy(update={"kernel_arguments": device_type.kernel_arguments}),
+        boot=device_type.boot.model_copy(update={"kernel_arguments": device_type.variant_arguments}),
         conditions=device_type.conditions,
         emulated=device_type.on_bench,
         scratch=unit.scratch,

@@ -18,7 +18,8 @@ from wqlab_contracts.messages import BootKey
 from wqlab_contracts.specs import BootMethod
 from wqlab_worker.backends import kexec
 from wqlab_worker.backends.console_tap import ConsoleTap, Wakeup
-from wqlab_worker.backends.kexec import BootTimes, KexecStrategy, Status, VariantImage
+from wqlab_worker.backends.kexec import BootTimes, KexecStrategy, Status
+from wqlab_worker.backends.send_image import VariantImage
 from wqlab_worker.backends.ssh import CommandResult
 from wqlab_worker.claims.heartbeats import Stop, canceled
 from wqlab_worker.measure.device_interface import DeviceFailure

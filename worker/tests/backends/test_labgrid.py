@@ -76,6 +76,13 @@ def test_time_limit_counts_the_starts_of_an_own_system(job: RunJob) -> None:
     assert extra >= boots * 5 * 1000
 
 
+def test_time_limit_counts_the_crash_kernel(job: RunJob) -> None:
+    boot = job.device.boot.model_copy(update={"crash_kernel_mib": 256, "variant_timeout_s": 1000})
+    with_it = job.model_copy(update={"device": job.device.model_copy(update={"boot": boot})})
+    boots = 2 * sum(len(plan.arms) for plan in job.blocks)
+    assert hard_limit_s(with_it, job.blocks) - hard_limit_s(job, job.blocks) >= boots * 2 * 1000
+
+
 @pytest.mark.parametrize(("own_system", "killed"), [(None, True), (OwnSystem(), False)])
 def test_a_session_that_leaves_an_own_system_has_more_time_to_stop(
     job: RunJob, own_system: OwnSystem | None, killed: bool, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wqlab_bench import cpio, rootfs
 from wqlab_bench.device_types import load_device_types
+from wqlab_worker.backends import crash_kernel
 
 GUEST = Path(rootfs.__file__).parent / "guest"
 ROOT = Path(__file__).resolve().parents[3]
@@ -182,5 +183,51 @@ def test_guest_scripts_are_in_the_image() -> None:
     assert set(rootfs.OWN) == {path.name for path in GUEST.iterdir() if path.suffix not in {".c", ".h"}}
     folders = {entry.name for entry in map(cpio.directory, rootfs.FOLDERS)} | {"."}
     assert {str(Path(target).parent) for target in rootfs.OWN.values()} <= folders
-    init = (GUEST / "init").read_text()
-    assert all(Path(target).name in init for target in rootfs.OWN.values() if target != "init")
+    callers = (GUEST / "init").read_text() + (GUEST / "crash_kernel.sh").read_text() + crash_kernel.LOADER
+    assert all(Path(target).name in callers for target in rootfs.OWN.values() if target != "init")
+
+
+KEXEC = """\
+#!/bin/sh
+for argument; do
+	echo "$argument"
+	case $argument in --initrd=*) cp "${argument#*=}" "$RECORD/rootfs.cpio" ;; esac
+done >"$RECORD/arguments"
+"""
+
+
+def load_crash_kernel(folder: Path, reserved: str) -> subprocess.CompletedProcess[str]:
+    """Run crash_kernel.sh with a kexec that records what it would load. `dash` stands for the reader of the log."""
+    write(folder / "sys/kernel", kexec_crash_size=reserved)
+    write(folder / "proc/sys/kernel", panic_on_oops="0")
+    (folder / "kexec").write_text(KEXEC)
+    (folder / "kexec").chmod(0o755)
+    environment = {
+        "PATH": f"{folder}:{os.environ['PATH']}", "RECORD": str(folder), "SYS": str(folder / "sys"),
+        "PROC": str(folder / "proc"),
+        "INIT": str(GUEST / "crash_init"), "LOG_READER": "/bin/dash", "TMPDIR": str(folder),
+    }  # fmt: skip
+    command = ["sh", str(GUEST / "crash_kernel.sh"), "/lab/variant", "console=ttynull nr_cpus=1"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=30)
+
+
+def test_a_crash_kernel_gets_a_root_filesystem_of_what_it_runs(tmp_path: Path) -> None:
+    done = load_crash_kernel(tmp_path, "268435456")
+    assert (done.returncode, done.stderr) == (0, "")
+    first, kernel, _, command_line = (tmp_path / "arguments").read_text().splitlines()
+    assert (first, kernel, command_line) == ("-p", "/lab/variant", "--command-line=console=ttynull nr_cpus=1")
+    with (tmp_path / "rootfs.cpio").open("rb") as archive:
+        listed = subprocess.run(["cpio", "-t"], stdin=archive, capture_output=True, text=True, check=True).stdout
+    names = set(listed.splitlines())
+    assert {"init", "proc", "dev", "bin/busybox", "usr/sbin/vmcore-dmesg"} <= names
+    assert {Path(name).name for name in names} >= {"libc.so.6", "ld-linux-x86-64.so.2"}
+    assert (tmp_path / "proc/sys/kernel/panic_on_oops").read_text() == "1\n"
+    assert not list(tmp_path.glob("tmp.*")), "nothing stays in the variant's memory"
+
+
+def test_a_kernel_without_reserved_memory_loads_no_crash_kernel(tmp_path: Path) -> None:
+    done = load_crash_kernel(tmp_path, "0")
+    assert done.returncode == 1
+    assert done.stderr == "the running kernel reserved no memory for a crash kernel\n"
+    assert not (tmp_path / "arguments").exists()
+    assert (tmp_path / "proc/sys/kernel/panic_on_oops").read_text() == "0\n"

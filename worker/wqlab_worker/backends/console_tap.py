@@ -127,6 +127,7 @@ class ConsoleTap:
         """Attribute the console to the variant from here on: the golden system has jumped."""
         with self._lock:
             self._handle(self._detector.flush())
+            self._detector.begin_kernel()
             self._variant = True
             self.ready = self.fatal = None
 
@@ -168,6 +169,21 @@ class ConsoleTap:
     def reporting(self) -> bool:
         """True while a kernel report is being printed."""
         return self._detector.reporting
+
+    @property
+    def crash_kernel_started(self) -> bool:
+        """True once the console shows that the variant's crash kernel runs: the variant has crashed."""
+        return self._detector.crash_kernel_started
+
+    @property
+    def crash_log_ended(self) -> bool:
+        """True once the crash kernel has printed the variant's log."""
+        return self._detector.crash_log_ended
+
+    @property
+    def fatal_has_stack(self) -> bool:
+        """True if there is a fatal report with a call trace."""
+        return self.fatal is not None and bool(self.fatal.stack)
 
     def add_finding(self, kind: FindingKind, title: str, excerpt: str) -> Report:
         """Add a fatal finding that the console does not show, such as a hang."""
@@ -223,7 +239,7 @@ class ConsoleTap:
     def _report(self, report: Report) -> None:
         if self._key is None:
             return
-        if report.fatal and self.fatal is None:
+        if report.fatal and (self.fatal is None or self._is_cut_off(self.fatal)):
             self.fatal = report
         if not self._variant:
             log.warning("golden system reported", kind=report.kind.value, title=report.title)
@@ -240,6 +256,10 @@ class ConsoleTap:
         if self._findings_left == 0 and not report.fatal:
             title = f"{FINDINGS_LIMIT} findings in this boot: later reports that are not fatal are on the console only"
             self._emit_finding(Report(report.kind, title, "", self._offset, fatal=False))
+
+    def _is_cut_off(self, fatal: Report) -> bool:
+        """Return True if the console showed only the first lines of the report, and a crash kernel has started."""
+        return self._detector.crash_kernel_started and not fatal.stack and not fatal.of_hardware
 
     def _emit_finding(self, report: Report) -> None:
         assert self._key  # noqa: S101 - `_report` checked it

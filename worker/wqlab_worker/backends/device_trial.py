@@ -47,8 +47,9 @@ from ..measure.device_interface import DeviceFailure
 from ..measure.device_text import printable
 from . import answering_system, declare_topology, own_system, probe, trial_advice
 from .console_tap import ConsoleTap, Wakeup
-from .kexec import CONNECT_TIMEOUT_S, KexecStrategy, Status, VariantImage
+from .kexec import CONNECT_TIMEOUT_S, KexecStrategy, Status
 from .power import POWER_TIMEOUT_S, time_limit
+from .send_image import VariantImage
 from .ssh import public_key_blob
 from .trial_target import StepFailed, check_files, make_resources
 

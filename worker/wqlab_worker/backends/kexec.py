@@ -9,13 +9,11 @@ timeout ends only a wait that no event ended.
 from __future__ import annotations
 
 import enum
-import hashlib
 import secrets
 import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import attr
 from labgrid import target_factory
@@ -30,8 +28,9 @@ from ..measure.detect import Report
 from ..measure.device_interface import DeviceFailure
 from . import answering_system, diagnose_boot, own_system
 from .console_tap import ConsoleTap, Wakeup
-from .interface import Cancel, kexec_options, upload_check
+from .interface import Cancel, kexec_options
 from .power import power_errors, power_time_limit
+from .send_image import IMAGE_ON_DEVICE, VariantImage, send_image
 from .ssh import CommandResult
 from .verify_boot import infrastructure_failure, kernel_failure
 
@@ -48,11 +47,9 @@ REOPEN_S = 120.0
 """Longest time to open a console again whose connection broke; a BMC restarts in a minute or two."""
 UPTIME_SLACK_S = 5.0
 """Largest difference between the device's clock and the worker's during a boot."""
-UPLOAD_TIMEOUT_S = 180.0
 LOAD_TIMEOUT_S = 120.0
 REPORT_GRACE_S = 5.0
 """Longest time for a kernel report to be printed to its end."""
-IMAGE_ON_DEVICE = "/lab/variant"
 PLACE_LOST_ADVICE = (
     "No fault of the device was found. If the labgrid coordinator is not running, start it. Otherwise run "
     "`labgrid-client who` to see who took the place. Quarantine a device before anyone works on it manually."
@@ -68,14 +65,6 @@ class Status(enum.Enum):
     """Without power; a device with an operating system of its own: left to that."""
     golden = 2
     variant = 3
-
-
-@dataclass(frozen=True)
-class VariantImage:
-    """A kernel image on this machine and its expected SHA-256."""
-
-    path: Path
-    sha256: str
 
 
 @dataclass
@@ -277,22 +266,9 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         return " ".join(word for word in words if word)
 
     def _upload(self, image: VariantImage) -> None:
-        """Copy the kernel image to the device. Raises DeviceFailure if it was changed on this worker or on the way."""
         self.stage = DeviceStep.KEXEC
         started = time.monotonic()
-        data = image.path.read_bytes()
-        if (digest := hashlib.sha256(data).hexdigest()) != image.sha256:
-            raise infrastructure_failure(
-                f"the kernel image on this worker was changed: sha256 {digest}, not {image.sha256}"
-            )
-        check, expected = upload_check(self.device, data)
-        answer = self.command(f"cat > {IMAGE_ON_DEVICE} && {check} {IMAGE_ON_DEVICE}", UPLOAD_TIMEOUT_S, data)
-        found = "".join(answer.text.split()[:1])
-        if answer.status or found != expected:
-            raise infrastructure_failure(
-                f"the kernel image did not arrive whole on the device: {check} is {found or 'unknown'}, not {expected}",
-                excerpt=answer.stderr_text[-2000:],
-            )
+        send_image(self, image)
         self.times.upload = time.monotonic() - started
 
     def _jump(self) -> None:
@@ -422,6 +398,10 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         raise infrastructure_failure(
             f"the golden system failed: {report.kind.value}: {report.title}", excerpt=report.excerpt, suspect=True
         )
+
+    def raise_if_crashed(self) -> None:
+        """Raise DeviceFailure if the variant reported a fatal error."""
+        self._raise_if_fatal(_VARIANT)
 
     def _complete_report(self) -> Report:
         """Return the fatal report once it is printed to its end."""

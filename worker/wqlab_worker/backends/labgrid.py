@@ -39,6 +39,8 @@ log = structlog.get_logger()
 
 STOP_GRACE_S = 40.0
 """Time between the stop command and the kill; powering off and releasing the place take a few seconds."""
+LOAD_CRASH_KERNEL_S = 300.0
+"""Longest time to send a crash kernel to a device and to load it: the sum of the session's limits."""
 OWN_SYSTEM_GRACE_S = 360.0
 """The same for a device with an operating system of its own, which may have to end its shutdown and get a power cycle:
 killed between off and on, the session would leave the machine without power."""
@@ -209,6 +211,9 @@ def hard_limit_s(job: RunJob, remaining: Sequence[BlockPlan]) -> float:
         * job.profile.measure_timeout_s
     )
     boot: float = job.device.boot.golden_timeout_s + job.device.boot.variant_timeout_s + 600 + measuring
+    if job.device.boot.crash_kernel_mib:
+        # After a crash the crash kernel has this time twice: until its first line, and until the end of its log.
+        boot += LOAD_CRASH_KERNEL_S + 2 * job.device.boot.variant_timeout_s
     if job.device.own_system:
         boot += OWN_SYSTEM_WAITS * job.device.own_system.timeout_s + OWN_SYSTEM_GRACE_S
     return 600.0 + 2 * sum(len(plan.arms) for plan in remaining) * boot

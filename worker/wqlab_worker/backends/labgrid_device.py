@@ -16,9 +16,10 @@ from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
 from ..measure.device_interface import DeviceFailure, ScriptOutput, VerifiedBoot
 from ..measure.script_calls import checks_health, observer
-from . import diagnose_boot, diagnose_console, own_system, probe
+from . import crash_kernel, diagnose_boot, diagnose_console, own_system, probe
 from .device_conditions import DeviceConditions
-from .kexec import KexecStrategy, Status, VariantImage
+from .kexec import KexecStrategy, Status
+from .send_image import VariantImage
 from .ssh import CommandResult
 from .verify_boot import infrastructure_failure, kernel_failure, verify_variant
 
@@ -49,6 +50,7 @@ class LabgridDevice:
         self._facts = facts
         self._modules = modules
         self._conditions = DeviceConditions(strategy, job.device)
+        self._has_crash_kernel = False
 
     def boot(self, key: BootKey, kernel: Kernel) -> VerifiedBoot:
         started = time.monotonic()
@@ -61,6 +63,7 @@ class LabgridDevice:
             if unusable := diagnose_boot.unusable_console(strategy.tap, self._job.device.name):
                 raise unusable
             strategy.stage = DeviceStep.FITNESS
+            facts = self._load_crash_kernel()
             conditions = self._conditions.apply()
         except DeviceFailure as error:
             error.stage = error.stage or strategy.stage
@@ -82,7 +85,7 @@ class LabgridDevice:
             release=probed.release,
             cmdline=probed.cmdline,
             topology=probed.topology,
-            environment={**probed.environment, **conditions, **self._facts},
+            environment={**probed.environment, **conditions, **facts, **self._facts},
             golden_s=times.golden,
             kexec_s=times.kexec,
             console_bytes=strategy.tap.offset,
@@ -122,6 +125,30 @@ class LabgridDevice:
             kernel=kernel,
             device=self._job.device,
         )
+
+    def _load_crash_kernel(self) -> dict[str, str]:
+        """Load the baseline's kernel as the crash kernel, if the device type has one; return the fact for the boot.
+
+        The candidate's kernel could crash again. A boot is measured if the crash kernel cannot be loaded; a health
+        check fails. Raises DeviceFailure.
+        """
+        self._has_crash_kernel = False
+        if (mib := self._job.device.boot.crash_kernel_mib) is None:
+            return {}
+        image = self._images[self._job.kernels_of(Arm.BASELINE)[0].image.sha256]
+        try:
+            reason = crash_kernel.load(self._strategy, image)
+        except DeviceFailure:
+            self._strategy.raise_if_crashed()
+            raise
+        if reason:
+            if checks_health(self._job):
+                raise infrastructure_failure(
+                    f"the crash kernel is not loaded: {reason}", advice=crash_kernel.ADVICE, suspect=True
+                )
+            return {"crash kernel": f"not loaded: {reason}"}
+        self._has_crash_kernel = True
+        return {"crash kernel": f"the baseline's, in {mib} MiB"}
 
     # --- scripts ------------------------------------------------------------------------------------------------
 
@@ -171,10 +198,18 @@ class LabgridDevice:
         # A crashing kernel drops the connection before its report is printed to the end.
         strategy.wait(lambda: tap.fatal is not None or not tap.reporting, 5.0)
         strategy.wait(lambda: tap.fatal is None or not tap.reporting, 5.0)
+        if self._has_crash_kernel and tap.fatal and not tap.fatal.stack:
+            # Only the first lines came; the crash kernel prints the whole report.
+            strategy.wait(lambda: tap.fatal_has_stack or tap.crash_log_ended, self._job.device.boot.variant_timeout_s)
         disconnected = answer is not None and answer.transport_lost
         console_offset = tap.offset
         if failure := self._failure_by_ssh(action, timeout_s, disconnected):
             return failure
+        if tap.offset == console_offset and self._has_crash_kernel and self._job.device.netconsole is not None:
+            # The crash kernel is silent until its network card has a link.
+            strategy.wait(lambda: tap.offset > console_offset, self._job.device.boot.variant_timeout_s)
+        if tap.crash_kernel_started:
+            return self._crash_kernel_failure(action)
         if tap.offset == console_offset and self._job.device.netconsole is not None:
             back = self._own_system_failure(action, timeout_s, disconnected)
             return back or infrastructure_failure(
@@ -205,6 +240,17 @@ class LabgridDevice:
         if failure := self._kernel_gone_failure(action, command_line):
             return failure
         return None if command_line is None else self._timeout_failure(action, timeout_s, disconnected)
+
+    def _crash_kernel_failure(self, action: str) -> DeviceFailure:
+        """Wait for the report in the crash log; return the failure. A crash kernel starts only after a crash."""
+        tap = self._strategy.tap
+        self._strategy.wait(
+            lambda: tap.fatal is not None or tap.crash_log_ended, self._job.device.boot.variant_timeout_s
+        )
+        if tap.fatal:
+            return kernel_failure(tap.fatal)
+        title = f"the kernel crashed during `{action}`; its crash kernel started, but printed no report of the crash"
+        return kernel_failure(tap.add_finding(FindingKind.PANIC, title, diagnose_console.last_lines(tap.tail)))
 
     def _own_system_failure(self, action: str, timeout_s: float, disconnected: bool) -> DeviceFailure | None:
         """Wait until the device's own system, if it has one, answers by SSH after a restart; return the failure.

@@ -34,9 +34,10 @@ from ..measure.measuring_loop import measure
 from ..measure.script_calls import checks_health
 from . import coordinator, own_system
 from .console_tap import ConsoleTap, Wakeup
-from .kexec import KexecStrategy, VariantImage
+from .kexec import KexecStrategy
 from .labgrid_device import LabgridDevice
 from .power import POWER_TIMEOUT_S, CommandPowerDriver, is_unreachable, power_time_limit, time_limit
+from .send_image import VariantImage
 from .session_messages import (
     HELD_PLACES,
     ArtifactMessage,

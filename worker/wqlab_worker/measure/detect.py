@@ -8,6 +8,7 @@ kernel/watchdog.c, kernel/workqueue.c, kernel/rcu/tree_stall.h, mm/kasan/report.
 
 from __future__ import annotations
 
+import enum
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -23,12 +24,20 @@ LINE_LIMIT = 8192
 REPORT_LINES = 3000
 """A report without an end marker ends after this many lines."""
 
+REPORTED_LIMIT = 1000
+"""Most reports of a kernel that are recognised when its crash log repeats them."""
+CRASH_KERNEL = "wqlab.crash_kernel"
+"""Word on the command line of a crash kernel, which prints that line when it starts."""
+
 _ANSI = LinearPattern(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
 _CONTROL = LinearPattern(r"[\x00-\x08\x0b-\x1f\x7f\x{fffd}]")
 _PREFIX = LinearPattern(r"(?:<\d{1,2}>)?(?:\[ *\d+\.\d{6}\] ?(?:\[ *[TC]\d+\] ?)?)?")
 """printk's level, time and caller id (CONFIG_PRINTK_CALLER)."""
 
 _READY = LinearPattern(r"wqlab-ready token=(\S+) boot_id=([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\s*$")
+_CRASH_LOG = LinearPattern(r"wqlab-crash-log (begins|ends)\s*$")
+"""Before and after the log of a kernel that crashed, which a crash kernel prints (wqlab_bench/guest/crash_init)."""
+_COMMAND_LINE = LinearPattern(r"(?:Kernel command line|Command line): .*(?: |^)wqlab\.crash_kernel(?: |$)")
 _CUT_HERE = LinearPattern(r"-{8,}\[ cut here \]-{8,}\s*$")
 _RULE = LinearPattern(r"={20,}\s*$")
 _END_TRACE = LinearPattern(r"---\[ end trace [0-9a-f]+ \]---\s*$")
@@ -178,6 +187,16 @@ class _OpenReport:
         return Report(self.kind, self.title[:300], self.excerpt, self.offset, self.fatal)
 
 
+class _CrashKernel(enum.Enum):
+    """What the console shows of a crash kernel."""
+
+    NOT_STARTED = enum.auto()
+    STARTS = enum.auto()
+    """It boots; its own reports are not those of the kernel under test."""
+    PRINTS_LOG = enum.auto()
+    DONE = enum.auto()
+
+
 class Detector:
     """Detector for one boot's console: `feed` it all bytes in order; `flush` ends a report without an end marker."""
 
@@ -185,6 +204,24 @@ class Detector:
         self._partial = b""
         self._offset = 0
         self._open: _OpenReport | None = None
+        self._crash_kernel = _CrashKernel.NOT_STARTED
+        self._reported: set[str] = set()
+        """Defects of the running kernel's first REPORTED_LIMIT reports."""
+
+    def begin_kernel(self) -> None:
+        """Expect reports of another kernel of the same boot, which repeat none of the last kernel."""
+        self._crash_kernel = _CrashKernel.NOT_STARTED
+        self._reported = set()
+
+    @property
+    def crash_kernel_started(self) -> bool:
+        """True once a crash kernel has started."""
+        return self._crash_kernel is not _CrashKernel.NOT_STARTED
+
+    @property
+    def crash_log_ended(self) -> bool:
+        """True once a crash kernel has printed the whole log of the kernel that crashed."""
+        return self._crash_kernel is _CrashKernel.DONE
 
     @property
     def fatal_open(self) -> bool:
@@ -221,6 +258,10 @@ class Detector:
             self._close(events)
             events.append(Ready(ready[1], ready[2]))
             return
+        if self._follows_crash_kernel(text, events):
+            return
+        if self._crash_kernel is _CrashKernel.PRINTS_LOG and (outer := _PREFIX.match(text)):
+            text = text[outer.end() :]  # the crash kernel's own time; that of the crashed kernel follows
         prefix = _PREFIX.match(text) if text.startswith(("[", "<")) else None
         message = text[prefix.end() :] if prefix else text
         if self._handle_separator(message, text, offset, events):
@@ -238,6 +279,20 @@ class Detector:
         self._open.add(text)
         if self._ends(self._open, message):
             self._close(events)
+
+    def _follows_crash_kernel(self, text: str, events: list[ConsoleEvent]) -> bool:
+        """Note what a crash kernel does; return True if the line is its own, and not of the kernel that crashed."""
+        state = self._crash_kernel
+        if state is not _CrashKernel.PRINTS_LOG and "Linux version " in text:
+            self._close(events)  # a panic that starts a crash kernel has no end marker
+        if state is _CrashKernel.NOT_STARTED and CRASH_KERNEL in text and _COMMAND_LINE.search(text):
+            self._close(events)
+            self._crash_kernel = _CrashKernel.STARTS
+        elif "wqlab-crash-log" in text and (mark := _CRASH_LOG.search(text)):
+            self._close(events)
+            self._crash_kernel = _CrashKernel.PRINTS_LOG if mark[1] == "begins" else _CrashKernel.DONE
+            return True
+        return self._crash_kernel in (_CrashKernel.STARTS, _CrashKernel.DONE)
 
     def _handle_separator(self, message: str, text: str, offset: int, events: list[ConsoleEvent]) -> bool:
         """Handle a separator (`cut here`, a line of = signs), which begins a report before the line with its kind."""
@@ -278,8 +333,12 @@ class Detector:
         return one_trace and bool(_END_TASK.search(message))
 
     def _close(self, events: list[ConsoleEvent]) -> None:
+        """End the open report. A crash log repeats reports that the console has shown; these have no second event."""
         if self._open and (report := self._open.report()):
-            events.append(report)
+            if self._crash_kernel is not _CrashKernel.PRINTS_LOG or report.defect not in self._reported:
+                events.append(report)
+            if len(self._reported) < REPORTED_LIMIT:
+                self._reported.add(report.defect)
         self._open = None
 
 
