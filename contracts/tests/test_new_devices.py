@@ -318,6 +318,7 @@ def test_redfish_netconsole_and_debug_cable(folders: files.Folders) -> None:
     assert first.netconsole == NETCONSOLE
     assert first.own_system is None
     assert second.own_system == OwnSystem(choose_golden="grub-reboot wqlab", timeout_s=300)
+    assert (loaded["quiet"].boot.crash_kernel_mib, loaded["book"].boot.crash_kernel_mib) == (256, None)
     (book,) = loaded["book"].units
     assert book.power is not None
     assert book.power.turn_off == "dut-control --port 9997 power_state:off"

@@ -14,6 +14,8 @@ HEADER = """\
 # Written by `wqlab device add` or `wqlab device import`, which add machines to this file as long as nobody edits it.
 # Values of ${NAME} are in device-types/addresses.env. Remove `tested: false` when `wqlab device check` passes.
 """
+CRASH_KERNEL_MIB = 256
+"""Memory for the crash kernel of a machine without a serial port."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -41,6 +43,8 @@ def type_content(device: NewDevice) -> dict[str, Any]:
     """Return a device type without units. The device must have a topology."""
     if device.topology is None:
         raise ValueError(f"{device.name} has no topology")
+    # Netconsole cannot send every crash. measure-hardware has crash kernels on this architecture only.
+    needs_crash_kernel = device.netconsole is not None and device.arch == "x86_64"
     return {
         "name": device.device_type,
         "summary": device.summary or f"{device.device_type}, added by `wqlab device add`",
@@ -48,7 +52,7 @@ def type_content(device: NewDevice) -> dict[str, Any]:
         "rehearsal": device.rehearsal,
         "arch": device.arch,
         "topology": device.topology.model_dump(exclude_defaults=True),
-        "boot": device.boot.model_dump(),
+        "boot": device.boot.model_dump() | ({"crash_kernel_mib": CRASH_KERNEL_MIB} if needs_crash_kernel else {}),
         "conditions": {
             "governor": "performance",
             "boost": False,
