@@ -20,7 +20,9 @@ from wqlab_contracts.enums import RunPurpose
 from wqlab_contracts.messages import RunJob
 from wqlab_contracts.specs import OwnSystem
 from wqlab_worker.backends import labgrid
-from wqlab_worker.backends.labgrid import emulator_facts, hard_limit_s
+from wqlab_worker.backends.kexec import LOAD_TIMEOUT_S
+from wqlab_worker.backends.labgrid import LOAD_CRASH_KERNEL_S, emulator_facts, hard_limit_s
+from wqlab_worker.backends.send_image import UPLOAD_TIMEOUT_S
 from wqlab_worker.claims.heartbeats import Stop, canceled
 
 
@@ -81,6 +83,7 @@ def test_time_limit_counts_the_crash_kernel(job: RunJob) -> None:
     with_it = job.model_copy(update={"device": job.device.model_copy(update={"boot": boot})})
     boots = 2 * sum(len(plan.arms) for plan in job.blocks)
     assert hard_limit_s(with_it, job.blocks) - hard_limit_s(job, job.blocks) >= boots * 2 * 1000
+    assert LOAD_CRASH_KERNEL_S == UPLOAD_TIMEOUT_S + LOAD_TIMEOUT_S
 
 
 @pytest.mark.parametrize(("own_system", "killed"), [(None, True), (OwnSystem(), False)])

@@ -313,7 +313,7 @@ def test_a_panic_in_the_log_of_a_crash_kernel_is_found_like_one_on_the_console()
 
 
 def test_a_panic_without_its_last_line_ends_with_the_crash_log() -> None:
-    """The kernel starts the crash kernel before it prints that line."""
+    """A panicking kernel that has a crash kernel starts it, and never prints `end Kernel panic`."""
     whole = PANIC.replace(b"\r", b"").splitlines(keepends=True)
     [found] = Detector().feed(crash_log(b"".join(whole[:-1])))
     assert isinstance(found, Report)

@@ -172,7 +172,7 @@ class ConsoleTap:
 
     @property
     def crash_kernel_started(self) -> bool:
-        """True once the console shows that the variant's crash kernel runs: the variant has crashed."""
+        """True once the console shows that a crash kernel has started. It starts only if the variant has crashed."""
         return self._detector.crash_kernel_started
 
     @property
@@ -258,7 +258,7 @@ class ConsoleTap:
             self._emit_finding(Report(report.kind, title, "", self._offset, fatal=False))
 
     def _is_cut_off(self, fatal: Report) -> bool:
-        """Return True if the console showed only the first lines of the report, and a crash kernel has started."""
+        """Return True if the report has no call trace and a crash log may contain the whole report."""
         return self._detector.crash_kernel_started and not fatal.stack and not fatal.of_hardware
 
     def _emit_finding(self, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""Load a crash kernel (kdump) on a running variant. After a crash of the variant, it prints the variant's log.
+"""Load a crash kernel (kdump) on a running variant. If the variant crashes, the crash kernel prints its log.
 
 Netconsole loses the log of a crash if the network card cannot send, as after a crash in its driver. The crash kernel
 starts the card anew. See admin-guide/kdump/kdump.rst in the kernel's documentation.
@@ -16,7 +16,7 @@ from .send_image import IMAGE_ON_DEVICE, VariantImage, send_image
 from .verify_boot import infrastructure_failure
 
 LOADER = "wqlab-crash-kernel"
-"""Program of the root filesystem image (wqlab_bench/guest/crash_kernel.sh)."""
+"""Program on the device that loads the crash kernel; its source is wqlab_bench/guest/crash_kernel.sh."""
 ADVICE = (
     "If the variant reserved no memory, its kernel lacks CONFIG_CRASH_DUMP, or the device has no free memory of this "
     "size at low addresses. If the memory is too small, raise `crash_kernel_mib`. If the device lacks the program "

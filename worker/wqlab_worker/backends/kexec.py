@@ -400,7 +400,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         )
 
     def raise_if_crashed(self) -> None:
-        """Raise DeviceFailure if the variant reported a fatal error."""
+        """Raise DeviceFailure if the console shows a panic, an oops or another fatal report of the variant."""
         self._raise_if_fatal(_VARIANT)
 
     def _complete_report(self) -> Report:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .kexec import KexecStrategy
 
 IMAGE_ON_DEVICE = "/lab/variant"
+"""Path of the sent kernel image on the device."""
 UPLOAD_TIMEOUT_S = 180.0
 
 
@@ -26,9 +27,9 @@ class VariantImage:
 
 
 def send_image(strategy: KexecStrategy, image: VariantImage) -> None:
-    """Copy the kernel image to IMAGE_ON_DEVICE, on the golden system or on a variant.
+    """Copy the kernel image to the device, whether its golden system or a variant runs.
 
-    Raises DeviceFailure if it was changed on this worker or on the way.
+    Raises DeviceFailure if the image was changed on this worker or on the way.
     """
     data = image.path.read_bytes()
     if (digest := hashlib.sha256(data).hexdigest()) != image.sha256:

@@ -25,7 +25,7 @@ REPORT_LINES = 3000
 """A report without an end marker ends after this many lines."""
 
 REPORTED_LIMIT = 1000
-"""Most reports of a kernel that are recognised when its crash log repeats them."""
+"""Number of reports of each kernel that the detector remembers, to recognise them in a crash log."""
 CRASH_KERNEL = "wqlab.crash_kernel"
 """Word on the command line of a crash kernel, which prints that line when it starts."""
 
@@ -36,7 +36,7 @@ _PREFIX = LinearPattern(r"(?:<\d{1,2}>)?(?:\[ *\d+\.\d{6}\] ?(?:\[ *[TC]\d+\] ?)
 
 _READY = LinearPattern(r"wqlab-ready token=(\S+) boot_id=([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\s*$")
 _CRASH_LOG = LinearPattern(r"wqlab-crash-log (begins|ends)\s*$")
-"""Before and after the log of a kernel that crashed, which a crash kernel prints (wqlab_bench/guest/crash_init)."""
+"""Marker line that a crash kernel prints before and after the log of the crashed kernel (guest/crash_init)."""
 _COMMAND_LINE = LinearPattern(r"(?:Kernel command line|Command line): .*(?: |^)wqlab\.crash_kernel(?: |$)")
 _CUT_HERE = LinearPattern(r"-{8,}\[ cut here \]-{8,}\s*$")
 _RULE = LinearPattern(r"={20,}\s*$")
@@ -188,11 +188,11 @@ class _OpenReport:
 
 
 class _CrashKernel(enum.Enum):
-    """What the console shows of a crash kernel."""
+    """State of a crash kernel, as far as the console shows it."""
 
     NOT_STARTED = enum.auto()
     STARTS = enum.auto()
-    """It boots; its own reports are not those of the kernel under test."""
+    """The crash kernel boots. Its own reports are ignored, since they do not concern the kernel under test."""
     PRINTS_LOG = enum.auto()
     DONE = enum.auto()
 
@@ -206,10 +206,10 @@ class Detector:
         self._open: _OpenReport | None = None
         self._crash_kernel = _CrashKernel.NOT_STARTED
         self._reported: set[str] = set()
-        """Defects of the running kernel's first REPORTED_LIMIT reports."""
+        """Descriptions of the defects that the kernel under test has reported, at most REPORTED_LIMIT."""
 
     def begin_kernel(self) -> None:
-        """Expect reports of another kernel of the same boot, which repeat none of the last kernel."""
+        """Forget the reports so far. Call it when another kernel of the same boot starts, as after kexec."""
         self._crash_kernel = _CrashKernel.NOT_STARTED
         self._reported = set()
 
@@ -281,7 +281,7 @@ class Detector:
             self._close(events)
 
     def _follows_crash_kernel(self, text: str, events: list[ConsoleEvent]) -> bool:
-        """Note what a crash kernel does; return True if the line is its own, and not of the kernel that crashed."""
+        """Update the state of the crash kernel; return True if the crash kernel itself printed the line."""
         state = self._crash_kernel
         if state is not _CrashKernel.PRINTS_LOG and "Linux version " in text:
             self._close(events)  # a panic that starts a crash kernel has no end marker
@@ -333,7 +333,7 @@ class Detector:
         return one_trace and bool(_END_TASK.search(message))
 
     def _close(self, events: list[ConsoleEvent]) -> None:
-        """End the open report. A crash log repeats reports that the console has shown; these have no second event."""
+        """End the open report, and add its event. A report that a crash log repeats gets no second event."""
         if self._open and (report := self._open.report()):
             if self._crash_kernel is not _CrashKernel.PRINTS_LOG or report.defect not in self._reported:
                 events.append(report)
