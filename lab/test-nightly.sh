@@ -5,6 +5,10 @@ set -eu
 cd "$(dirname "$0")/.."
 export WQLAB_ARCHITECTURES=arm64 WQLAB_EVERY_VIEW=1
 python -m wqlab_lab.prepare
+# Kernels of rehearsal machines, before labs wait for each other's start.
+for arch in x86_64 arm64; do
+    python -m wqlab_worker.build.prepare kernel --recipe measure-hardware --arch "$arch" > /dev/null
+done
 lab/lava/run.sh root > /dev/null
 echo "test: LAVA is installed"
 status=0

@@ -9,6 +9,4 @@ wait "$web"
 echo "test: web ok"
 export WQLAB_ARCHITECTURES=
 python -m wqlab_lab.prepare
-# The rehearsal's kernel, before labs wait for each other's start.
-python -m wqlab_worker.build.prepare kernel --recipe measure-hardware > /dev/null
 exec python -u -m pytest -p no:cacheprovider -n 3 --no-loadscope-reorder --durations 25 -m "not nightly" "$@"

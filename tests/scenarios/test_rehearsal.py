@@ -24,7 +24,7 @@ from wqlab_lab.rehearse import rehearsal_lab, start
 from .conftest import EXAMPLE, SERIES, Lab, one_start_at_a_time
 from .processes import processes_of_lab
 
-pytestmark = [pytest.mark.scenario, pytest.mark.device, pytest.mark.timeout(7200)]
+pytestmark = [pytest.mark.scenario, pytest.mark.device, pytest.mark.nightly, pytest.mark.timeout(7200)]
 
 DEVICES = {
     "xeon": ("xeon-8380-1", "xeon-8380-2s"),
@@ -37,10 +37,7 @@ DEVICES = {
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(
-    scope="module",
-    params=["xeon", *(pytest.param(each, marks=pytest.mark.nightly) for each in DEVICES if each != "xeon")],
-)
+@pytest.fixture(scope="module", params=list(DEVICES))
 def machine(request: pytest.FixtureRequest) -> Iterator[tuple[str, Lab]]:
     """Start a lab with one rehearsal machine; yield the machine's name and the lab."""
     state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
@@ -99,7 +96,6 @@ def test_a_machine_measures_the_real_kernel(machine: tuple[str, Lab]) -> None:
     assert "good" in shown
 
 
-@pytest.mark.nightly
 def test_a_device_check_is_green(machine: tuple[str, Lab]) -> None:
     name, lab = machine
     checked = lab.wqlab("device", "check", DEVICES[name][0])
@@ -128,7 +124,6 @@ CHECK_S = 1800.0
 """Longest time of a health check: two cold boots on a busy host."""
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named_and_the_device_comes_back(machine: tuple[str, Lab], fault: str) -> None:
     """The check of the release puts the device back; a device check would boot ten times more to measure noise."""
@@ -159,7 +154,6 @@ def test_a_fault_is_named_and_the_device_comes_back(machine: tuple[str, Lab], fa
     assert health is DeviceHealth.GOOD
 
 
-@pytest.mark.nightly
 def test_a_power_switch_that_ignores_commands_is_named(machine: tuple[str, Lab]) -> None:
     """The fault begins in a boot of a check, so the next power cycle leaves the old system running.
 
@@ -203,7 +197,6 @@ SURVIVED = {
 """Fault -> what the fact `hardware errors` of a boot says; these end no boot."""
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("fault", SURVIVED)
 def test_a_fault_that_ends_no_boot_is_recorded_at_most(machine: tuple[str, Lab], fault: str) -> None:
     name, lab = machine
@@ -235,7 +228,6 @@ def set_fault(folder: Path, *names: str) -> None:
     subprocess.run(["wqlab-bench", "fault", str(folder), *names], check=True)
 
 
-@pytest.mark.nightly
 def test_a_series_is_judged_by_counts_only(machine: tuple[str, Lab]) -> None:
     name, lab = machine
     target = f"xfs-fsync@{DEVICES[name][1]}"
@@ -246,7 +238,6 @@ def test_a_series_is_judged_by_counts_only(machine: tuple[str, Lab]) -> None:
     assert report["targets"][0]["verdict"] == expected
 
 
-@pytest.mark.nightly
 def test_a_crash_that_netconsole_cannot_send_is_read_from_the_crash_kernel(machine: tuple[str, Lab]) -> None:
     name, lab = machine
     if name not in {"ssh-only", "dual-boot"}:
@@ -321,7 +312,6 @@ CELLS: Mapping[str, Callable[[Mapping[str, str]], dict[str, str]]] = {
 """Machine -> what a person would type about it, from the rehearsal's addresses."""
 
 
-@pytest.mark.nightly
 def test_the_wizard_tries_each_step(machine: tuple[str, Lab], tmp_path: Path) -> None:
     """The machine is tried by its addresses alone, as if it were new; no run uses it meanwhile."""
     name, lab = machine
