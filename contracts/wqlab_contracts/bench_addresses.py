@@ -20,7 +20,7 @@ class PublishedDevice(BaseModel):
     console: str
     """host:port of the raw TCP console."""
     ssh_port: int
-    """Forwarded on 127.0.0.1 while the device runs."""
+    """Forwarded on the host of `console` while the device runs."""
     power_url: str
     log: str
     """The console log of the latest power-on; <log>.1 is the one before."""

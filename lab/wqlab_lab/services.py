@@ -58,7 +58,11 @@ def services(paths: LabPaths, capacity: int) -> list[Service]:
             summary="REST API",
         ),
         Service(
-            "bench", ["wqlab-bench", "serve", "--golden", str(paths.golden)], worker, state, summary="virtual bench"
+            "bench",
+            ["wqlab-bench", "serve", "--golden", str(paths.golden), "--host", "127.0.0.1"],
+            worker,
+            state,
+            summary="virtual bench",
         ),
         # A coordinator that is killed loses the places of its last 15 seconds, so each start registers them again.
         Service(

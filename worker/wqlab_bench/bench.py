@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ class Settings:
     lab: str
     accelerator: Accelerator
     capacity: int
+    host: str = "127.0.0.1"
+    """Name or IPv4 address of this machine on which the bench listens, and under which it publishes the devices."""
 
 
 class Bench:
@@ -48,11 +51,12 @@ class Bench:
 
     def __init__(self, device_types: Mapping[str, DeviceType], settings: Settings) -> None:
         self._settings = settings
+        self._address = _resolve(settings.host)
         self._ports = Ports(settings.state / "bench" / "ports.json")
         self._slots = Slots(settings.capacity)
         self._devices: dict[str, EmulatedDevice] = {}
         self._published = Published(
-            http=f"http://127.0.0.1:{self._ports.http()}",
+            http=f"http://{settings.host}:{self._ports.http()}",
             capacity=settings.capacity,
             accelerator=settings.accelerator,
             emulator=qemu.describe_emulator(settings.accelerator),
@@ -81,7 +85,7 @@ class Bench:
             self._devices[device.name] = EmulatedDevice(device.name, command, log_file, self._slots)
             self._published.devices[device.name] = PublishedDevice(
                 index=ports.index,
-                console=f"127.0.0.1:{ports.console}",
+                console=f"{self._settings.host}:{ports.console}",
                 ssh_port=ports.ssh,
                 power_url=f"{self._published.http}/power/{ports.index}",
                 log=str(log_file),
@@ -102,9 +106,8 @@ class Bench:
     def _command(self, device_type: DeviceType, ssh_port: int) -> list[str]:
         settings = self._settings
         golden = self._golden(device_type)
-        return qemu.command(
-            device_type, golden, ssh_port, settings.accelerator, qemu.Firmware(settings.cache / "firmware")
-        )
+        firmware = qemu.Firmware(settings.cache / "firmware")
+        return qemu.command(device_type, golden, ssh_port, settings.accelerator, firmware, self._address)
 
     def _golden(self, device_type: DeviceType) -> qemu.Golden:
         golden = self._settings.golden.get(device_type.arch)
@@ -128,11 +131,11 @@ class Bench:
 
     async def _listen(self) -> None:
         for name, device in self._devices.items():
-            await device.console.listen(self._ports.device(name).console)
+            await device.console.listen(self._ports.device(name).console, self._address)
         indices = {published.index: name for name, published in self._published.devices.items()}
         self._runner = web.AppRunner(ControlApi(self._devices, indices).application(), access_log=None)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._ports.http()).start()
+        await web.TCPSite(self._runner, self._address, self._ports.http()).start()
 
     async def stop(self) -> None:
         """Switch all devices off and stop listening."""
@@ -140,6 +143,14 @@ class Bench:
         if self._runner is not None:
             await self._runner.cleanup()
         await asyncio.gather(*(device.close() for device in self._devices.values()))
+
+
+def _resolve(host: str) -> str:
+    """Return the IPv4 address of `host`: QEMU's port forwarding takes no names. Raises BenchError."""
+    try:
+        return socket.gethostbyname(host)
+    except OSError as error:
+        raise BenchError(f"--host {host}: {error.strerror}; give a name or an IPv4 address of this machine") from error
 
 
 async def serve(bench: Bench) -> None:

@@ -82,6 +82,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--capacity", type=int, metavar="N", help="number of devices that may run at once; default: one per core"
     )
+    run.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="name or IPv4 address of this machine on which the devices are reached; default: %(default)s",
+    )
     run.add_argument("--accelerator", choices=("auto", "kvm", "tcg"), default="auto", help="default: %(default)s")
     run.set_defaults(run=_serve)
 
@@ -129,6 +134,7 @@ def _serve(arguments: argparse.Namespace) -> None:
         lab=_lab(),
         accelerator=accelerator.choose(arguments.accelerator, golden["x86_64"], cache),
         capacity=arguments.capacity or capacity.default_size(),
+        host=arguments.host,
     )
     asyncio.run(bench.serve(bench.Bench(device_types, settings)))
 

@@ -40,9 +40,9 @@ class Console:
         """Output was lost at the end of the log."""
         self._server: asyncio.Server | None = None
 
-    async def listen(self, port: int) -> None:
-        """Accept clients on 127.0.0.1. Raises OSError if the port is in use."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
+    async def listen(self, port: int, address: str = "127.0.0.1") -> None:
+        """Accept clients. Raises OSError if the port is in use."""
+        self._server = await asyncio.start_server(self._serve, address, port)
 
     @property
     def clients(self) -> int:
