@@ -1,4 +1,7 @@
-"""Prepare a lab's web pages, kernel tree, golden kernel and root filesystem; all are cached by content."""
+"""Prepare a lab's web pages, kernel tree, golden kernel and root filesystem; all are cached by content.
+
+`python -m wqlab_lab.prepare` prepares all but the pages, whose sources an installed package does not have.
+"""
 
 from __future__ import annotations
 
@@ -128,4 +131,5 @@ def prepare(paths: LabPaths, report: Callable[[str], None]) -> None:
 
 
 if __name__ == "__main__":
-    prepare(LabPaths.from_environment(), lambda text: print(f"prepare: {text}", flush=True))
+    with GoldenPreparation(LabPaths.from_environment(), lambda text: print(f"prepare: {text}", flush=True)) as prepared:
+        prepared.wait()
