@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
+import httpx
 import typer
+from kombu.exceptions import OperationalError
 
 from . import protection, reaper, retention
+from .backends.lava.lava_client import Lava, LavaError
 from .claims import jobs
 from .measure.detect import Detector, Report
 from .settings import settings
 from .workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, add_completion=False)
+
+_READY_TIMEOUT_S = 10.0
 
 
 @app.command()
@@ -45,6 +51,27 @@ def storage() -> None:
 def run(id: Annotated[int, typer.Argument(help="Id of a queued run.")]) -> None:
     """Claim and run one run in the foreground, without a broker."""
     jobs.run(id, settings())
+
+
+@app.command()
+def ready(queue: Annotated[str, typer.Argument(help="Queue of a worker on this machine, such as build.")]) -> None:
+    """Check that the worker answers through the broker, and that the server and its LAVA, if it has one, are ready.
+
+    The exit status is 1 if not, with the reason.
+    """
+    from .tasks import app as workers  # imports Celery
+
+    configured = settings()
+    try:
+        if not workers.control.ping([f"{queue}@{socket.gethostname()}"], timeout=_READY_TIMEOUT_S):
+            sys.exit(f"the worker of queue {queue} does not answer")
+        address = f"{configured.server_url.rstrip('/')}/readyz"
+        token = {"Authorization": f"Bearer {configured.worker_token.get_secret_value()}"}
+        httpx.get(address, headers=token, timeout=_READY_TIMEOUT_S).raise_for_status()
+        if configured.lava_url:
+            Lava(configured.lava_url, configured.lava_token.get_secret_value()).version()
+    except (OperationalError, httpx.HTTPError, LavaError) as error:
+        sys.exit(f"the worker of queue {queue} cannot work: {error}")
 
 
 @app.command()
