@@ -96,7 +96,7 @@ test-nightly: ## run the nightly suite: series that change what a plan counts, o
 	@lab/setup.sh rehearsal
 	@lab/setup.sh arm64
 	@$(AS_USER) lab/test-nightly.sh
-	@lab/test-images.sh
+	@lab/test-containers.sh
 
 chaos: ## disturb a lab at random while it measures: STRIKES=500 SEED=1 (one to two hours)
 	@lab/setup.sh tests

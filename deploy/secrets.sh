@@ -1,5 +1,6 @@
 #!/bin/sh
-# Create the missing secrets of docker-compose.yml, and store their folder in .env, which compose reads.
+# Create the missing secrets of docker-compose.yml, store their folder in .env, which compose reads, and check that this
+# machine can run the containers.
 # To replace a secret, remove its file and run this again, then `docker compose up --detach`.
 set -eu
 cd "$(dirname "$0")/.."
@@ -21,3 +22,5 @@ secret() {
 secret wqlab_worker_token "wql_$(random)"
 secret wqlab_lava_token "$(random)"
 grep -qs '^WQLAB_SECRETS=' .env || echo "WQLAB_SECRETS=$folder" >> .env
+
+exec deploy/check.sh

@@ -1,5 +1,5 @@
 #!/bin/bash
-# wqlab-lava PORT [DEVICE...]: run LAVA on 127.0.0.1:PORT with these QEMU devices; exit when one of its processes ends.
+# wqlab-lava PORT [DEVICE...]: run LAVA on PORT of every address with these QEMU devices; exit when one of its processes ends.
 # Its data is in /var/lib/lava. It uses the ports PORT to PORT+3.
 #
 # It starts as root, which LAVA's dispatcher needs; its web server and database run as other users.
@@ -41,7 +41,7 @@ DATABASES:
 EVENT_NOTIFICATION: true
 EVENT_SOCKET: "tcp://127.0.0.1:$events"
 INTERNAL_EVENT_SOCKET: "ipc:///run/lava.events"
-ALLOWED_HOSTS: ["127.0.0.1", "localhost"]
+ALLOWED_HOSTS: ["127.0.0.1", "localhost", "lava"]
 HTTPS_XML_RPC: false
 SESSION_COOKIE_SECURE: false
 CSRF_COOKIE_SECURE: false
@@ -91,7 +91,7 @@ rows "$@"
 worker_token=$(as_postgres psql -h /run/postgresql -Atc \
     "select token from lava_scheduler_app_worker where hostname = 'worker-01'" lavaserver)
 gunicorn3 lava_server.wsgi --log-level WARNING -u lavaserver -g lavaserver --worker-class gthread --workers 1 --threads 8 \
-    --bind "127.0.0.1:$port" &
+    --bind "0.0.0.0:$port" &
 lava-server manage lava-publisher --level WARN --log-file - --host 127.0.0.1 --port $publisher &
 lava-server manage lava-scheduler --level WARN --log-file - --event-url "tcp://127.0.0.1:$events" &
 until curl -sf "$api/system/version/" > /dev/null; do sleep 0.5; done

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +27,19 @@ DIFFERENT = {
     },
     # A container has its own loopback; the compose file chooses the published address.
     "api": {"127.0.0.1": "0.0.0.0"},
+    "bench": {"127.0.0.1": "bench"},
+    "coordinator": {
+        "wqlab-bench places & exec labgrid-coordinator -l 127.0.0.1:20408": "wqlab-bench places & "
+        "exec labgrid-coordinator -l 0.0.0.0:20408"
+    },
 }
 """Service -> words of its command in `make demo` -> words in a container. All other words are equal."""
 LAVA = {"lava": "lava-devices"}
 """Program that `make up` starts for a LAVA lab -> its service. `make up` does not start LAVA itself."""
-ISSUED = {"wqlab_kernelci_token"}
-"""Secrets that others issue; all others are made by deploy/secrets.sh."""
-ONCE = {"database", "schema", "prepare", "exporter-file", "places"}
+ONCE = {"database", "schema", "prepare"}
 """Services that do the one-time steps of `make up`, and then end."""
-NETWORK = "lab"
-"""Service that only holds the network namespace which the lab's processes share."""
+BUILDERS = {"wqlab-server": "database", "wqlab-worker": "prepare", "wqlab-lava": "lava"}
+"""Image -> the one service that builds it, which starts before the others that use it."""
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_file_follows_the_compose_specification(compose: dict[str, Any]) -> None
 
 def test_each_demo_program_has_a_service(compose: dict[str, Any], demo: dict[str, Service]) -> None:
     always = {name for name, service in compose["services"].items() if "profiles" not in service}
-    assert always == set(demo) - {*LAVA.values(), "kernelci"} | ONCE | {NETWORK}
+    assert always == set(demo) - {*LAVA.values(), "kernelci"} | ONCE
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,6 @@ def test_each_demo_program_has_a_service(compose: dict[str, Any], demo: dict[str
         "api",
         "bench",
         "coordinator",
-        "exporter",
         "server",
         "outbox",
         "beat",
@@ -127,6 +126,16 @@ def test_service_runs_the_command_of_the_demo(name: str, compose: dict[str, Any]
         assert service["working_dir"] == str(process.directory)
     assert service.get("stop_signal", "SIGTERM") == f"SIG{process.stop_signal}"
     assert service["stop_grace_period"] == f"{process.stop_wait_s}s"
+
+
+def test_exporter_writes_its_file_and_the_places_first(compose: dict[str, Any], demo: dict[str, Service]) -> None:
+    """`make up` does both before it starts the demo's exporter; the engine starts containers in any order."""
+    shell, option, text = compose["services"]["exporter"]["command"]
+    assert (shell, option) == ("sh", "-c")
+    *first, last = text.split(" && ")
+    assert first == ["wqlab-bench exporter", "wqlab-bench places"]
+    words = {"127.0.0.1:20408": "coordinator:20408", "127.0.0.1": "exporter"}
+    assert last.split() == ["exec", *(words.get(word, word) for word in demo["exporter"].command)]
 
 
 @pytest.mark.parametrize(
@@ -155,8 +164,18 @@ def test_service_has_the_environment_of_the_demo(name: str, compose: dict[str, A
     assert set(demo[name].environment) <= provided | secret
 
 
-def test_every_service_has_health_check_limits_and_build(compose: dict[str, Any]) -> None:
+def test_each_image_is_built_by_one_service(compose: dict[str, Any]) -> None:
+    """Several builds of one image run at the same time and install everything anew."""
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", (ROOT / "deploy/Dockerfile").read_text(), re.MULTILINE))
+    builds = {name: service["build"] for name, service in compose["services"].items() if "build" in service}
+    assert {compose["services"][name]["image"]: name for name in builds} == BUILDERS
+    assert {service["image"] for service in compose["services"].values()} == set(BUILDERS)
+    for name in ("database", "prepare"):
+        assert builds[name]["target"] in stages
+        assert builds[name]["args"]["WQLAB_UID"] == compose["services"][name]["user"].split(":")[0]
+
+
+def test_every_service_has_health_check_and_limits(compose: dict[str, Any]) -> None:
     for name, service in compose["services"].items():
         if name == "lava":  # its own test below
             continue
@@ -165,9 +184,6 @@ def test_every_service_has_health_check_limits_and_build(compose: dict[str, Any]
         assert "no-new-privileges:true" in service["security_opt"], name
         uid = service["user"].split(":")[0]
         assert uid.isdigit() and int(uid) > 0, name
-        assert service["build"]["dockerfile"] == "deploy/Dockerfile", name
-        assert service["build"]["target"] in stages, name
-        assert service["build"]["args"]["WQLAB_UID"] == uid, name
         if name in ONCE:
             assert service["restart"] == "no", name
             assert "healthcheck" not in service, name
@@ -227,6 +243,9 @@ def test_only_the_server_reaches_the_database(compose: dict[str, Any]) -> None:
     assert holders("postgres-socket") == {"postgres", "schema", "api", "server", "outbox", "beat", "kernelci"}
     for store in ("postgres", "redis"):
         assert compose["services"][store]["network_mode"] == "none"
+    assert compose["networks"]["lab"]["internal"], "labgrid and the consoles have no password"
+    reachable = {name for name, service in compose["services"].items() if "lab" in service.get("networks", ())}
+    assert reachable == {"bench", "coordinator", "exporter", "devices", "lava", "lava-devices"}
     published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
     assert published == {"api": ["127.0.0.1:8750:8750"]}, "only the API, and by default only on loopback"
 
@@ -239,7 +258,7 @@ def test_proxy_on_the_machine_may_name_the_client(compose: dict[str, Any]) -> No
     assert "*" not in trusted, "any client could choose its address"
     other = load({"WQLAB_SECRETS": "x", "WQLAB_NETWORK": "10.1.2", "WQLAB_PROXY": "10.9.9.9"})
     assert other["services"]["api"]["environment"]["FORWARDED_ALLOW_IPS"] == "10.1.2.1,10.9.9.9"
-    assert other["networks"]["default"]["ipam"]["config"] == [{"subnet": "10.1.2.0/24", "gateway": "10.1.2.1"}]
+    assert other["networks"]["default"]["ipam"]["config"] == [{"subnet": "10.1.2.0/25", "gateway": "10.1.2.1"}]
 
 
 def test_no_secret_is_in_the_file(compose: dict[str, Any]) -> None:
@@ -257,27 +276,6 @@ def test_no_secret_is_in_the_file(compose: dict[str, Any]) -> None:
 def test_missing_secret_error_names_the_script() -> None:
     with pytest.raises(MissingVariable, match=r"^WQLAB_SECRETS is not set\. Run deploy/secrets\.sh"):
         load({})
-
-
-def test_secrets_are_random_and_private(tmp_path: Path) -> None:
-    script = tmp_path / "deploy" / "secrets.sh"
-    script.parent.mkdir()
-    script.write_bytes((ROOT / "deploy/secrets.sh").read_bytes())
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("WQLAB_")}
-
-    def make() -> str:
-        subprocess.run(["sh", str(script)], check=True, capture_output=True, env=environment)
-        return (tmp_path / "deploy/secrets/wqlab_worker_token").read_text()
-
-    first = make()
-    folder = tmp_path / "deploy/secrets"
-    assert re.fullmatch(r"wql_[0-9a-f]{64}\n", first)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {path.name for path in folder.iterdir()} == set(load({"WQLAB_SECRETS": "x"})["secrets"]) - ISSUED
-    assert make() == first, "an existing secret is kept"
-    assert (tmp_path / ".env").read_text() == "WQLAB_SECRETS=./deploy/secrets\n"
-    (folder / "wqlab_worker_token").unlink()
-    assert make() != first
 
 
 def test_docker_context_is_an_allow_list() -> None:
