@@ -22,6 +22,7 @@ from .control_api import ControlApi
 from .emulated_device import EmulatedDevice
 from .instrument import support
 from .ports import Ports
+from .relay import LOOPBACK, relay
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class Settings:
     lab: str
     accelerator: Accelerator
     capacity: int
-    host: str = "127.0.0.1"
+    host: str = LOOPBACK
     """Name or IPv4 address of this machine on which the bench listens, and under which it publishes the devices."""
 
 
@@ -68,6 +69,7 @@ class Bench:
             elif device_type.on_bench:
                 self._add(device_type)
         self._runner: web.AppRunner | None = None
+        self._relays: list[asyncio.Server] = []
 
     def _add(self, device_type: DeviceType) -> None:
         consoles = self._settings.state / "bench" / "consoles"
@@ -106,8 +108,9 @@ class Bench:
     def _command(self, device_type: DeviceType, ssh_port: int) -> list[str]:
         settings = self._settings
         golden = self._golden(device_type)
-        firmware = qemu.Firmware(settings.cache / "firmware")
-        return qemu.command(device_type, golden, ssh_port, settings.accelerator, firmware, self._address)
+        return qemu.command(
+            device_type, golden, ssh_port, settings.accelerator, qemu.Firmware(settings.cache / "firmware")
+        )
 
     def _golden(self, device_type: DeviceType) -> qemu.Golden:
         golden = self._settings.golden.get(device_type.arch)
@@ -131,7 +134,10 @@ class Bench:
 
     async def _listen(self) -> None:
         for name, device in self._devices.items():
-            await device.console.listen(self._ports.device(name).console, self._address)
+            ports = self._ports.device(name)
+            await device.console.listen(ports.console, self._address)
+            if self._address != LOOPBACK:
+                self._relays.append(await relay(self._address, ports.ssh))
         indices = {published.index: name for name, published in self._published.devices.items()}
         self._runner = web.AppRunner(ControlApi(self._devices, indices).application(), access_log=None)
         await self._runner.setup()
@@ -142,11 +148,13 @@ class Bench:
         bench_addresses.path(self._settings.state).unlink(missing_ok=True)
         if self._runner is not None:
             await self._runner.cleanup()
+        for each in self._relays:
+            each.close()
         await asyncio.gather(*(device.close() for device in self._devices.values()))
 
 
 def _resolve(host: str) -> str:
-    """Return the IPv4 address of `host`: QEMU's port forwarding takes no names. Raises BenchError."""
+    """Return the IPv4 address of `host`. Raises BenchError."""
     try:
         return socket.gethostbyname(host)
     except OSError as error:

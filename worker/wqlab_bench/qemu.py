@@ -91,17 +91,12 @@ def describe_version(arch: CpuArch) -> str:
     return f"QEMU {version.group(1)}" if version else "QEMU"
 
 
-def command(  # noqa: PLR0917 - the inputs of an emulated device
-    device_type: DeviceType,
-    golden: Golden,
-    ssh_port: int,
-    accelerator: Accelerator,
-    firmware: Firmware,
-    address: str = "127.0.0.1",
+def command(
+    device_type: DeviceType, golden: Golden, ssh_port: int, accelerator: Accelerator, firmware: Firmware
 ) -> list[str]:
     """Return the command line without console and monitor, which `Machine` adds.
 
-    `ssh_port` on this machine's `address` is forwarded to port 22 of the guest. Raises UnsupportedTypeError.
+    `ssh_port` is the port on 127.0.0.1 that is forwarded to port 22 of the guest. Raises UnsupportedTypeError.
     """
     emulation = device_type.emulation
     if emulation is None:
@@ -121,7 +116,7 @@ def command(  # noqa: PLR0917 - the inputs of an emulated device
         *machine, *confinement.SECCOMP, *accelerator_arguments(chosen), *extra,
         "-kernel", str(golden.kernel), "-initrd", str(golden.rootfs), "-append", golden_arguments(device_type, golden),
         # restrict: the guest has no access to any network; only its forwarded port is reachable.
-        "-netdev", f"user,id=network,restrict=on,hostfwd=tcp:{address}:{ssh_port}-10.0.2.15:22",
+        "-netdev", f"user,id=network,restrict=on,hostfwd=tcp:127.0.0.1:{ssh_port}-10.0.2.15:22",
         "-device", "virtio-net-pci,id=net0,netdev=network,romfile=",
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
