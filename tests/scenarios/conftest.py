@@ -86,7 +86,7 @@ class Lab:
     def fault(self, device: str, *faults: dict[str, Any]) -> None:
         """Inject faults into an emulated device; without arguments, remove them."""
         bench = bench_addresses.read(Path(self.environment["WQLAB_STATE"]))
-        answer = httpx.put(f"{bench.http}/devices/{device}/faults", json={"faults": list(faults)})
+        answer = httpx.put(f"{bench.http}/devices/{device}/faults", json={"faults": list(faults)}, timeout=None)
         answer.raise_for_status()
 
     def wqlab(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
@@ -307,22 +307,6 @@ def each_plan(lab: Lab) -> tuple[int, int]:
 
 
 @pytest.fixture(scope="session")
-def subsystems(lab: Lab) -> int:
-    """Submit two settings of each plan whose kernel has the fragment `subsystems`; return the submission's id."""
-    return lab.submit(
-        *("--settings-only", "--blocks", "1"),
-        *("--target", "wireguard@tiny", "--scenario", "udp-1392"),
-        *("--setting", "unbound_cpus=default", "--setting", "unbound_cpus=half"),
-        *("--target", "nvme-tcp@tiny", "--scenario", "read-1"),
-        *("--setting", "wq_unbound=default", "--setting", "wq_unbound=Y"),
-        *("--target", "btrfs@tiny", "--scenario", "write", "--setting", "scope=system", "--setting", "scope=cpu"),
-        *("--target", "verity-erofs@tiny", "--scenario", "verity-one"),
-        *("--setting", "sync_decompress=default,verify=default"),
-        *("--setting", "sync_decompress=default,verify=tasklet"),
-    )
-
-
-@pytest.fixture(scope="session")
 def bound(lab: Lab) -> tuple[int, int]:
     """Submit plans that bind jobs and memory disks, for a device with two NUMA nodes; return the submissions' ids.
 
@@ -366,7 +350,6 @@ def submissions(
     broken: int,
     each_plan: tuple[int, int],
     counted: int,
-    subsystems: int,
 ) -> dict[str, int]:
     """Submit everything at once, as several users would; each test waits for its own submission."""
 
@@ -380,7 +363,6 @@ def submissions(
         "tripled": tripled,
         "each plan": each_plan[0],
         "counted": counted,
-        "subsystems": subsystems,
         "branch": branch,
         "conflict": tiny("does-not-apply.mbox"),
         "broken": broken,
@@ -392,7 +374,8 @@ def submissions(
 def passwords(lab: Lab) -> dict[str, str]:
     """Create a user of each role; return role -> password."""
     made = {}
-    with httpx.Client(base_url=lab.url, headers={"Authorization": f"Bearer {lab.environment['WQLAB_TOKEN']}"}) as api:
+    headers = {"Authorization": f"Bearer {lab.environment['WQLAB_TOKEN']}"}
+    with httpx.Client(base_url=lab.url, headers=headers, timeout=None) as api:
         for role in ("viewer", "submitter", "maintainer", "admin"):
             answer = api.post("/api/v1/users", json={"name": f"a-{role}", "role": role})
             answer.raise_for_status()

@@ -1,4 +1,7 @@
-"""Run the plans of other subsystems (WireGuard, NVMe over TCP, btrfs, dm-verity and erofs) on the smallest device."""
+"""Run the plans of other subsystems (WireGuard, NVMe over TCP, btrfs, dm-verity and erofs) on the smallest device.
+
+They need kernels of another recipe. By day, worker/tests/plans/ runs their scripts without a device.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,11 @@ import pytest
 from .conftest import NOOP, Lab, scenarios
 from .plan_reports import facts, samples, target, values
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 VERIFY = ("default", "tasklet")
 
-WORKS = {
-    "wireguard": "crypt_works_per_1000_packets",
-    "nvme-tcp": "works_per_1000_ios",
-    "btrfs": "works_per_mib",
-    "verity-erofs": "works_per_1000_reads",
-}
-"""Plan -> the metric that counts its works."""
 
-
-@pytest.mark.parametrize("plan", WORKS)
-def test_works_of_a_subsystem_are_counted_in_each_setting(lab: Lab, subsystems: int, plan: str) -> None:
-    """In one boot of the tree's kernel; the nightly tests below boot a series and check more."""
-    report = lab.finish(subsystems)
-    assert WORKS[plan] not in {each["metric"] for each in target(report, plan)["unsupported"]}
-    works = values(samples(lab, report, plan), WORKS[plan])
-    assert len({setting for _, _, _, setting, _ in works}) == 2
-    assert all(count > 0 for count in works.values())
-
-
-@pytest.mark.nightly
 def test_packets_pass_the_tunnel_and_none_is_lost(lab: Lab) -> None:
-    """In the nightly suite, because it builds kernels of another recipe."""
     report = lab.finish(
         lab.submit(
             *("--mbox", str(NOOP), "--blocks", "1"),
@@ -52,9 +35,7 @@ def test_packets_pass_the_tunnel_and_none_is_lost(lab: Lab) -> None:
     assert all(0 <= share <= 100 for share in values(rows, "local_cpu_share").values())
 
 
-@pytest.mark.nightly
 def test_pages_are_verified_and_decompressed(lab: Lab) -> None:
-    """In the nightly suite, because it builds kernels of another recipe."""
     settings = [f"sync_decompress={sync},verify={verify}" for sync in ("default", "off") for verify in VERIFY]
     report = lab.finish(
         lab.submit(
@@ -93,9 +74,8 @@ def test_pages_are_verified_and_decompressed(lab: Lab) -> None:
     assert checked.endswith("refused and reported (verify: default, tasklet)")
 
 
-@pytest.mark.nightly
 def test_works_of_both_ends_carry_io_over_nvme_tcp(lab: Lab) -> None:
-    """In the nightly suite, because it builds kernels of another recipe. The script verifies the data."""
+    """The script verifies the data."""
     settings = ("wq_unbound=default", "wq_unbound=N", "wq_unbound=Y")
     report = lab.finish(
         lab.submit(
@@ -120,12 +100,8 @@ def test_works_of_both_ends_carry_io_over_nvme_tcp(lab: Lab) -> None:
     assert all(0 <= share <= 100 for share in values(rows, "host_local_cpu_share").values())
 
 
-@pytest.mark.nightly
 def test_compressed_writes_start_works_of_btrfs_and_nothing_is_damaged(lab: Lab) -> None:
-    """In the nightly suite, because it builds kernels of another recipe.
-
-    The script fails if a scrub finds an error, or a block is read back with another content.
-    """
+    """The script fails if a scrub finds an error, or a block is read back with another content."""
     report = lab.finish(
         lab.submit(
             *("--mbox", str(NOOP), "--blocks", "1", "--target", "btrfs@tiny"),
