@@ -36,7 +36,7 @@ def waits() -> list[float]:
 
 @pytest.fixture
 def client(lab: FakeLab, waits: list[float]) -> Iterator[Client]:
-    with Client(lab.url, TOKEN, retry=Retry(attempts=4), timeout_s=5, sleep=waits.append) as client:
+    with Client(lab.url, TOKEN, retry=Retry(attempts=4), timeout_s=3600, sleep=waits.append) as client:
         yield client
 
 

@@ -43,10 +43,10 @@ def url(real_lab: LabUnderTest) -> Iterator[str]:
         server = Serving(uvicorn.Config(real_lab.app, log_level="warning", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        assert server.up.wait(20), "the server did not start"
+        server.up.wait()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         server.should_exit = True
-        thread.join(10)
+        thread.join()
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ class Wizard:
         while self._read():
             pass
         os.close(self._terminal)
-        return self.process.wait(60)
+        return self.process.wait()
 
     def _read(self) -> bool:
         try:

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,10 +62,10 @@ def server(plain_settings, engine, redis: str, certificates: Path) -> Iterator[t
         serving = Serving(uvicorn.Config(lab.app, log_level="warning", timeout_graceful_shutdown=1, **keys))
         thread = threading.Thread(target=serving.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        assert up.wait(20)
+        up.wait()
         yield url, lab
         serving.should_exit = True
-        thread.join(10)
+        thread.join()
     broker.sync_users(redis, {})
 
 
@@ -189,18 +190,16 @@ def test_written_configuration_starts_the_three_programs(admin: Wqlab, host: Wql
     programs = Path(sys.executable).parent
     daemon = subprocess.Popen([programs / "supervisord", "-n", "-c", configuration], stdout=subprocess.DEVNULL)
     try:
-        ready = threading.Event()
-        for _ in range(150):
+        status = ""
+        while status.count("RUNNING") < 3:
+            time.sleep(0.2)
             status = subprocess.run(
                 [programs / "supervisorctl", "-c", configuration, "status"], capture_output=True, text=True, check=False
             ).stdout
-            if status.count("RUNNING") == 3:
-                break
-            ready.wait(0.2)
         assert [line.split()[:2] for line in status.splitlines()] == [
             ["coordinator", "RUNNING"], ["exporter", "RUNNING"], ["worker", "RUNNING"]
         ], status  # fmt: skip
     finally:
         daemon.terminate()
-        daemon.wait(60)
+        daemon.wait()
         shutil.rmtree(folder)

@@ -59,7 +59,7 @@ class Terminal:
         while self._read():
             pass
         os.close(self._fd)
-        return self.process.wait(10)
+        return self.process.wait()
 
     def _read(self) -> bool:
         try:
@@ -130,7 +130,7 @@ def test_interrupted_watch_prints_how_to_resume(lab: FakeLab, tmp_path: Path) ->
     while b"1/3 blocks" not in watching.stdout.readline():
         pass
     watching.send_signal(signal.SIGINT)
-    out, err = watching.communicate(timeout=240)
+    out, err = watching.communicate()
     assert watching.returncode == 130
     assert b"detached; submission 12 continues" in err
     assert b"Traceback" not in out + err
@@ -144,7 +144,7 @@ def test_broken_pipe_is_no_error(lab: FakeLab, tmp_path: Path) -> None:
     assert process.stdout is not None and process.stderr is not None
     assert process.stdout.read(7) == b"a line\n"
     process.stdout.close()
-    assert process.wait(10) == 141
+    assert process.wait() == 141
     assert process.stderr.read() == b""
     process.stderr.close()
 

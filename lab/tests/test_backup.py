@@ -95,7 +95,7 @@ def rewritten(saved: Path, target: Path, change: Callable[[str, bytes], bytes | 
 
 
 def reports(lab: Lab) -> dict[str, bytes]:
-    with httpx.Client(base_url=lab.paths.url, trust_env=False, timeout=240) as api:
+    with httpx.Client(base_url=lab.paths.url, trust_env=False, timeout=None) as api:
         return {path: api.get(path).raise_for_status().content for path in REPORTS}
 
 
@@ -109,7 +109,7 @@ def test_restored_lab_renders_an_old_report_byte_for_byte(old: Lab, saved: Path,
     (lab.paths.run / "api.port").write_text(str(port))
     lab._start_server()
     assert reports(lab) == before
-    with httpx.Client(base_url=lab.paths.url, trust_env=False) as api:
+    with httpx.Client(base_url=lab.paths.url, trust_env=False, timeout=None) as api:
         headers = {"Authorization": f"Bearer {token}"}
         assert api.get("/api/v1/users", headers=headers).status_code == 200, "the administrator's token is valid"
     assert (lab.paths.state / "artifacts" / SHA256[:2] / SHA256).read_bytes() == CONTENT

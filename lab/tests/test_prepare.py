@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -40,12 +39,10 @@ def test_golden_systems_are_written_once_all_steps_have_ended(paths: LabPaths, p
 
 def test_failed_kernel_build_ends_the_download_beside_it(paths: LabPaths, programs: Path) -> None:
     write(programs / "python", '[ "$3" = tree ] || exit 3')
-    write(programs / "wqlab-bench", "exec sleep 60")
+    write(programs / "wqlab-bench", "exec sleep infinity")
     before = paths.golden.read_text()
-    started = time.monotonic()
     with pytest.raises(PrepareError, match=r"kernel .* failed with status 3"):
         prepare(paths)
-    assert time.monotonic() - started < 30
     assert paths.golden.read_text() == before
 
 
@@ -56,8 +53,6 @@ def test_failed_root_filesystem_shows_its_output(paths: LabPaths, programs: Path
 
 
 def test_error_of_the_caller_ends_the_preparation(paths: LabPaths, programs: Path) -> None:
-    write(programs / "python", "exec sleep 60")
-    started = time.monotonic()
+    write(programs / "python", "exec sleep infinity")
     with pytest.raises(RuntimeError, match="no pages"), GoldenPreparation(paths, lambda text: None):
         raise RuntimeError("no pages")
-    assert time.monotonic() - started < 30

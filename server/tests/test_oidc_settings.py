@@ -139,5 +139,5 @@ def test_api_does_not_start_with_wrong_settings(tmp_path: Path, variables: dict[
         "WQLAB_DATA_DIR": str(tmp_path), "WQLAB_ARTIFACT_DIR": str(tmp_path), **variables,
     }  # fmt: skip
     command = [Path(sys.executable).with_name("wqlab-server"), "api", "--uds", str(tmp_path / "api.sock")]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr.splitlines()) == (1, lines)

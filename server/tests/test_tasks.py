@@ -77,13 +77,11 @@ def test_celery_worker_advances_and_ticks(
         )  # fmt: skip
         try:
             for submission_id in (advanced, ticked):
-                notification = next(listening.notifies(timeout=120), None)
-                assert notification is not None, "the worker did nothing"
-                assert notification.payload == str(submission_id)
+                assert next(listening.notifies()).payload == str(submission_id)
                 assert lab.submission(submission_id).state is SubmissionState.BUILDING
         finally:
             worker.terminate()  # a warm shutdown: the worker finishes the tick it has received
-            worker.wait(60)
+            worker.wait()
     assert lab.device("device-2").retired_at is None
     (fault,) = (line for line in log.read_text().splitlines() if "tick_item_failed" in line)
     assert "Traceback (most recent call last)" in json.loads(fault[fault.index("{") :])["exception"]
@@ -102,10 +100,8 @@ def outbox_worker(settings: Settings, broker: str, host: str) -> subprocess.Pope
     )  # fmt: skip
 
 
-def until(done: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 120
+def until(done: Callable[[], object]) -> None:
     while not done():
-        assert time.monotonic() < deadline, what
         time.sleep(0.1)
 
 
@@ -116,7 +112,7 @@ def test_delivery_of_a_killed_worker_is_sent_by_the_next_one_under_the_same_id(
         with lab.transaction() as session:
             return session.scalars(select(Delivery.state)).one()
 
-    with receiver(Answer(after_s=30), Answer(200)) as target:
+    with receiver(Answer(after_s=3600), Answer(200)) as target:
         with lab.transaction() as session:
             webhook = Webhook(owner="dev", url=target.url, events=["x"], filter=WebhookFilter(), secret=new_secret())
             session.add(webhook)
@@ -129,23 +125,21 @@ def test_delivery_of_a_killed_worker_is_sent_by_the_next_one_under_the_same_id(
         first = outbox_worker(lab.settings, redis, target.host)
         try:
             sender(Message(DELIVER, number, OUTBOX_QUEUE))
-            until(lambda: target.requests, "the first worker sent nothing")
+            until(lambda: target.requests)
         finally:
             first.kill()
-            first.wait(60)
+            first.wait()
         second = outbox_worker(lab.settings, redis, target.host)
         try:
             lab.sql("UPDATE deliveries SET claimed_until = now()")
             sender(Message(DELIVER, number, OUTBOX_QUEUE))  # notes the lost attempt
-            until(
-                lambda: lab_value(lab, "SELECT count(*) FROM delivery_attempts WHERE outcome = 'unknown'"), "not noted"
-            )
+            until(lambda: lab_value(lab, "SELECT count(*) FROM delivery_attempts WHERE outcome = 'unknown'"))
             lab.sql("UPDATE deliveries SET next_at = now()")
             sender(Message(DELIVER, number, OUTBOX_QUEUE))
-            until(lambda: state() == DeliveryState.DELIVERED, "the second worker did not deliver")
+            until(lambda: state() == DeliveryState.DELIVERED)
         finally:
             second.terminate()
-            second.wait(60)
+            second.wait()
     assert [request.headers["webhook-id"] for request in target.requests] == ["msg_k", "msg_k"]
     assert queues.llen(OUTBOX_QUEUE) == 0
 
@@ -174,10 +168,10 @@ def test_start_sends_messages_of_waiting_jobs_again(
         cwd=lab.settings.data_dir,
     )  # fmt: skip
     try:
-        assert queues.blpop([SERVER_QUEUE], timeout=120), "beat sent no tick"
+        assert queues.blpop([SERVER_QUEUE])
     finally:
         beat.terminate()
-        beat.wait(60)
+        beat.wait()
     lab.tick()
     assert [message for message in lab.sent if message.task == APPLY]
 

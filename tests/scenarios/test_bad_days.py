@@ -18,7 +18,7 @@ from wqlab_lab.supervision import Supervisor
 from .chaos import AWAY_S, EQUAL, FLAKY, WORSE, Ending, missing_or_repeated, wait_for_free_devices
 from .conftest import NOOP, SERIES, Lab
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 
 def submit(lab: Lab, series: Path, blocks: int = 2) -> int:

@@ -12,7 +12,7 @@ import pytest
 
 from .conftest import SERIES, Lab
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(2700)]
+pytestmark = pytest.mark.scenario
 
 
 @pytest.fixture(scope="module")

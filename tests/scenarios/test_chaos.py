@@ -13,7 +13,7 @@ import pytest
 from .chaos import EQUAL, WORSE, Chaos, Ending, missing_or_repeated, wait_for_free_devices
 from .conftest import EXAMPLE, NOOP, SERIES, Lab
 
-pytestmark = [pytest.mark.scenario]
+pytestmark = pytest.mark.scenario
 
 DEVICES = ("fragile-1", "fragile-2")
 SEED = int(os.environ.get("WQLAB_CHAOS_SEED", "1"))
@@ -25,7 +25,6 @@ def submit(lab: Lab, series: str, plan: str = "xfs-fsync") -> int:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(2400)
 def test_short_disturbance_changes_no_verdict(lab: Lab) -> None:
     chaos = Chaos(lab, SEED, DEVICES, lasting=False)
     equal, worse = submit(lab, str(NOOP)), submit(lab, str(SERIES / "inverted.mbox"))

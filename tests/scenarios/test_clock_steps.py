@@ -25,7 +25,7 @@ from .conftest import NOOP, SERIES, Lab, make_data, running_lab, write_fragile_d
 from .mounts import Volume, mount_namespace
 from .processes import descendants
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 HOUR_S = 3600
 SOURCE = Path(__file__).with_name("stepped_clock.c")

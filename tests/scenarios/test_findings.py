@@ -14,7 +14,7 @@ import pytest
 from .conftest import EXAMPLE, NOOP, SERIES, Lab, comparisons, write_device_type
 from .user_git import Topic
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(2700)]
+pytestmark = pytest.mark.scenario
 
 OTHER_LOCKS = 2
 """Locks of a flush besides those of the CPUs' pools: the workqueue's default pwq, and the completion."""

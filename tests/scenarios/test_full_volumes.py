@@ -20,7 +20,7 @@ from .chaos import EQUAL, WORSE, Ending, missing_or_repeated, wait_for_free_devi
 from .conftest import NOOP, SERIES, Lab, make_data, running_lab, write_fragile_devices
 from .mounts import MountNamespace, Volume, mount_namespace
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 FULL_S = 20.0
 """Seconds for which a volume is full, each time."""

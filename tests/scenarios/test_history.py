@@ -37,7 +37,6 @@ pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(540
 TREE = "history-next"
 CULPRIT = "workqueue: Walk the pwqs of a flush one by one"
 EVENTS = ("--event", "regression.found", "--event", "culprit.found")
-HEAD_S = 2400.0
 """Time limit for one head: two kernels are built and booted."""
 
 
@@ -54,7 +53,7 @@ class World:
 
     def ask(self, path: str) -> Any:
         headers = {"Authorization": f"Bearer {self.lab.environment['WQLAB_TOKEN']}"}
-        return httpx.get(f"{self.lab.url}/api/v1/{path}", headers=headers, timeout=60).raise_for_status().json()
+        return httpx.get(f"{self.lab.url}/api/v1/{path}", headers=headers, timeout=None).raise_for_status().json()
 
     def line(self, metric: str = "locks_per_flush") -> dict[str, Any]:
         """Return the line of a metric with its points."""
@@ -103,13 +102,13 @@ class World:
             assert state not in {"failed", "skipped"}, listed
             return state == "measured"
 
-        wait_for(measured, HEAD_S, f"{name} is measured")
+        wait_for(measured, f"{name} is measured")
 
 
 def answers(lab: Lab) -> bool:
     """Return True if the API is ready: `up` starts it once more at its end."""
     try:
-        return httpx.get(f"{lab.url}/readyz").is_success
+        return httpx.get(f"{lab.url}/readyz", timeout=None).is_success
     except httpx.TransportError:
         return False
 
@@ -140,7 +139,7 @@ def world() -> Iterator[World]:
         known_to_lab(tree, TREE, f"{git_url}/next.git", data),
         running_lab(state, data, {"WQLAB_PRIVATE_WEBHOOK_HOSTS": hook.host}) as lab,
     ):
-        wait_for(lambda: answers(lab), 600, "the API answers")
+        wait_for(lambda: answers(lab), "the API answers")
         added = lab.wqlab("webhook", "add", hook.url, *EVENTS, "--json")
         world = World(lab, tree, hook, json.loads(added)["secret"])
         push_all(world)
@@ -149,7 +148,7 @@ def world() -> Iterator[World]:
 
 def push_all(world: World) -> None:
     tree = world.tree
-    wait_for(lambda: bool(world.listed()), 300, "the first head is seen")
+    wait_for(lambda: bool(world.listed()), "the first head is seen")
     tree.edit("workqueue: Explain a buffer", BUFFER, f"/* Kept for the next attributes. */\n{BUFFER}")
     world.measure("harmless")
     tree.edit("workqueue: Name the buffer", BUFFER, BUFFER.replace("buf for", "buffer of"))
@@ -162,12 +161,10 @@ def push_all(world: World) -> None:
     world.measure("same kernel again")
     wait_for(
         lambda: bool(world.shifts()) and all(shift["state"] != "new" for shift in world.shifts()),
-        HEAD_S,
         "every shift is measured again",
     )
     wait_for(
         lambda: bool(world.bisections()) and all(each["ended_at"] for each in world.bisections()),
-        HEAD_S,
         "every bisection has ended",
     )
 
@@ -205,7 +202,7 @@ def test_the_shift_is_confirmed_by_a_paired_run_of_both_sides(world: World) -> N
 def test_the_regression_and_then_its_commit_are_told(world: World) -> None:
     (shift,) = [each for each in world.shifts() if each["line"]["metric"] == "locks_per_flush"]
     (bisection,) = world.bisections()
-    wait_for(lambda: len(world.hook.requests) >= 2, 120, "the webhook is called")
+    wait_for(lambda: len(world.hook.requests) >= 2, "the webhook is called")
     (first, regression), (second, culprit) = world.told()
     assert (first, regression["submission"]) == ("regression.found", shift["submission_id"])
     assert (second, culprit["submission"], culprit["shift"]) == ("culprit.found", shift["submission_id"], shift["id"])

@@ -16,7 +16,7 @@ from wqlab_contracts.enums import ArtifactKind, MetricClass
 
 from .conftest import COUNTED_TARGET, EXAMPLE, INSTRUMENTED, NOOP, Lab, MakePerson, comparisons, scenarios
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(2700)]
+pytestmark = pytest.mark.scenario
 TOUCHED = "flush_workqueue_prep_pwqs"
 """A function that the patches of the example series change."""
 

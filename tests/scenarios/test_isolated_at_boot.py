@@ -12,7 +12,7 @@ import pytest
 
 from .conftest import NOOP, Lab, make_data, running_lab, scenarios, write_device_type
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 LIVE = {"write_mean_us", "works_before", "hold_mean_us", "hold_max_us"}
 """Metrics of a change while works run, which these scenarios do not make."""

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from .conftest import Lab, MakePerson
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.scenario
 
 
 def test_wrong_password_shows_a_message(person: MakePerson) -> None:

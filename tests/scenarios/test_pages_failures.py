@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from .conftest import Lab, MakePerson
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
+pytestmark = pytest.mark.scenario
 
 
 def test_failed_build_shows_the_compiler_error(lab: Lab, broken: int, person: MakePerson) -> None:

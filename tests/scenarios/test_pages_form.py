@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from .conftest import NOOP, MakePerson
 from .user_git import Topic
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.scenario
 
 _DROP = """([name, text]) => {
   const dropped = new DataTransfer();

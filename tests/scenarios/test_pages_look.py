@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from .browser import Person
 from .conftest import Lab, MakePerson
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
+pytestmark = pytest.mark.scenario
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,9 @@ from wqlab_lab.paths import free_port
 from .browser import Person
 from .conftest import Lab
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.scenario
 
 LABEL = "Sign in at Example"
-START_TIMEOUT_S = 60
-PROVIDER_RETRY_S = 40
-"""The server asks an unreachable provider again after 15 s."""
 PEOPLE = (
     User(sub="s-ada", claims={"preferred_username": "ada", "groups": ["kernel"]}),
     User(sub="s-grace", claims={"preferred_username": "a-viewer", "groups": ["kernel", "wqlab-admins"]}),
@@ -78,20 +75,18 @@ def api(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
         yield api
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait()
 
 
 def _await_api(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    until = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < until:
+    while True:
         assert process.poll() is None, log.read_text()
         try:
-            if httpx.get(f"{url}/healthz", trust_env=False).status_code == 200:
+            if httpx.get(f"{url}/healthz", trust_env=False, timeout=None).status_code == 200:
                 return
         except httpx.TransportError:
             pass
         time.sleep(0.2)
-    raise AssertionError(f"the API has not started within {START_TIMEOUT_S} s:\n{log.read_text()}")
 
 
 @pytest.fixture(scope="module")
@@ -111,11 +106,10 @@ def visitor(api: Api, chromium: Browser) -> Iterator[Person]:
 
 
 def sign_in(visitor: Person, subject: str) -> None:
-    """Sign in at the provider. The server may need some seconds to notice that it is there."""
+    """Sign in at the provider. The server asks an unreachable provider again after 15 s."""
     visitor.open("/sign-in")
     link = visitor.page.get_by_role("link", name=LABEL)
-    until = time.monotonic() + PROVIDER_RETRY_S
-    while link.count() == 0 and time.monotonic() < until:
+    while link.count() == 0:
         visitor.page.wait_for_timeout(1000)
         visitor.open("/sign-in")
     link.click()

@@ -22,7 +22,7 @@ from .conftest import (
 )
 from .plan_reports import facts, raw_output, samples, target, values
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.scenario
 TWO_SOCKETS = "two-sockets-smt-last"
 STREAM = re.compile(
     r"^command\tnetperf [^\n]*-t (?P<protocol>TCP|UDP)_STREAM [^\n]*-m (?P<message>\d+) .*?"

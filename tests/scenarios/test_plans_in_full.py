@@ -11,7 +11,7 @@ import pytest
 
 from .conftest import ROOT, Lab, comparisons
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 SAME_BYTES = ROOT / "tests/series/changes-a-comment.mbox"
 SCOPES = ROOT / "tests/series/default-scope-system.mbox"

@@ -12,7 +12,7 @@ import pytest
 
 from .conftest import SERIES, Lab, comparisons, scenarios
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 
 from .conftest import NOOP, Lab
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
+pytestmark = pytest.mark.scenario
 
 
 def test_conflict_names_file_and_hunk(lab: Lab, submissions: dict[str, int]) -> None:

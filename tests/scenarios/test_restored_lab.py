@@ -14,7 +14,7 @@ from wqlab_contracts.enums import EventKind
 from .chaos import EQUAL, WORSE, Ending, missing_or_repeated, wait_for_free_devices
 from .conftest import NOOP, SERIES, Lab, running_lab
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 
 def require_endings(lab: Lab, equal: int, worse: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import Lab
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 SUBMIT = (
     *("--settings-only", "--target", "dm-crypt-affinity@tiny", "--scenario", "LOW", "--blocks", "1"),

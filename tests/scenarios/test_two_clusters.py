@@ -8,7 +8,7 @@ import pytest
 
 from .conftest import BIG_LITTLE, NOOP, Lab, comparisons
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from wqlab_contracts.enums import ErrorKind, Outcome, TraceMode
 
 from .namespaces import enter
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 Seen = dict[str, Any]
 LABS = ("berlin", "boston")

@@ -7,7 +7,7 @@ import pytest
 
 from .conftest import SERIES, Lab
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 WALKED = SERIES / "breaks-and-repairs.mbox"
 """A comment, a function split in two, a variable that nobody declares, its removal, and fewer locks."""

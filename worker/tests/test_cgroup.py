@@ -12,7 +12,9 @@ import pytest
 from wqlab_worker import cgroup, watch
 from wqlab_worker.sandbox import MIB, Finished, Limits, Sandbox, Stop
 
-LIMITS = Limits(wall_s=60, disk_bytes=512 * MIB, memory_bytes=256 * MIB, processes=64, tmp_bytes=8 * MIB, log_bytes=MIB)
+LIMITS = Limits(
+    wall_s=3600, disk_bytes=512 * MIB, memory_bytes=256 * MIB, processes=64, tmp_bytes=8 * MIB, log_bytes=MIB
+)
 
 
 @pytest.fixture
@@ -33,9 +35,8 @@ def run(code: str) -> tuple[Finished, str]:
 
 
 def test_kernel_ends_command_that_uses_too_much_memory(group: Path) -> None:
-    finished, output = run("import os, time; os.fork(); os.fork(); b = b'x' * (100 << 20); time.sleep(50)")
+    finished, output = run("import os, time; os.fork(); os.fork(); b = b'x' * (100 << 20); time.sleep(600)")
     assert finished.stopped is Stop.MEMORY, output
-    assert finished.duration_s < 40
     assert not list(group.glob("wqlab-*/memory.max"))[1:]
 
 

@@ -19,7 +19,7 @@ from wqlab_worker.volume import file_limit, open_volume
 from wqlab_worker.watch import disk_usage
 
 LIMITS = Limits(
-    wall_s=20, disk_bytes=32 * MIB, file_bytes=4 * GIB, memory_bytes=512 * MIB, processes=64, tmp_bytes=8 * MIB
+    wall_s=3600, disk_bytes=32 * MIB, file_bytes=4 * GIB, memory_bytes=512 * MIB, processes=64, tmp_bytes=8 * MIB
 )
 FILL = """
 import os, sys, time
@@ -34,7 +34,7 @@ def fill(descriptor, limit=256):
             print(error, flush=True)
             break
         print("stored", written, flush=True)
-    time.sleep(5)
+    time.sleep(600)
 """
 
 
@@ -106,10 +106,9 @@ def test_memory_outside_processes_is_refused(out: Path, code: str) -> None:
 
 
 def test_memory_of_many_processes_is_bounded(out: Path) -> None:
-    code = "[os.fork() for n in range(4)]; b = bytearray(80 << 20); print('stored 80', flush=True); time.sleep(20)"
+    code = "[os.fork() for n in range(4)]; b = bytearray(80 << 20); print('stored 80', flush=True); time.sleep(600)"
     finished, output = attack(out, code)
     assert finished.stopped is Stop.MEMORY, output
-    assert finished.duration_s < 15
 
 
 def test_memory_of_one_process_is_refused_by_the_kernel(out: Path) -> None:
@@ -120,7 +119,8 @@ def test_memory_of_one_process_is_refused_by_the_kernel(out: Path) -> None:
 
 def test_written_files_count_as_memory(out: Path) -> None:
     limits = replace(LIMITS, memory_bytes=64 * MIB, disk_bytes=GIB)
-    finished, output = attack(out, "fill(os.open('/out/f', 65), 48)\nb = b'x' * (40 << 20); time.sleep(5)", limits)
+    code = "os.write(os.open('/out/f', 65), bytes(48 << 20)); b = b'x' * (40 << 20); time.sleep(600)"
+    finished, output = attack(out, code, limits)
     assert finished.stopped is Stop.MEMORY, output
 
 
@@ -129,13 +129,12 @@ def test_fork_bomb_ends_by_the_limit_of_processes(out: Path) -> None:
         out, "while True:\n    try:\n        os.fork()\n    except OSError:\n        time.sleep(0.01)\n"
     )
     assert finished.stopped is Stop.PROCESSES
-    assert finished.duration_s < 10
 
 
 def test_threads_count_as_processes(out: Path) -> None:
     code = (
         "import threading; threading.stack_size(65536)\n"
-        "for n in range(99): threading.Thread(target=time.sleep, args=(20,)).start()"
+        "for n in range(99): threading.Thread(target=time.sleep, args=(600,)).start()"
     )
     finished, output = attack(out, code)
     assert finished.stopped is Stop.PROCESSES, output
@@ -146,7 +145,7 @@ def test_number_of_files_is_bounded(out: Path, hide: str) -> None:
     code = (
         "os.mkdir('/out/d'); d = os.open('/out/d', os.O_DIRECTORY)\n" + hide + "\nn = 0\ntry:\n    while n < 50000:\n"
         "        os.close(os.open(str(n), 65, dir_fd=d)); n += 1\nexcept OSError as error: print(error)\n"
-        "print('stored', n, flush=True); time.sleep(5)"
+        "print('stored', n, flush=True); time.sleep(600)"
     )
     if hide:
         # Without search permission the folder is still reached through the working folder of the process.
@@ -210,7 +209,7 @@ def test_volume_ends_with_its_worker(tmp_path: Path) -> None:
         holder = int(worker.stdout.readline())
         descriptor = os.pidfd_open(holder)
         worker.kill()
-    assert select.select([descriptor], [], [], 10)[0]
+    assert select.select([descriptor], [], [])[0]
     os.close(descriptor)
 
 
@@ -221,7 +220,7 @@ def test_machine_without_memory_blames_only_who_holds_it(out: Path, monkeypatch:
         """Let the machine seem to run out of memory when the command says so."""
         ready = threading.Event()
         monkeypatch.setattr(watch, "memory_reserve", lambda: sys.maxsize if ready.is_set() else 0)
-        (out / "attack.py").write_text(code + "; print('ready', flush=True); import time; time.sleep(30)")
+        (out / "attack.py").write_text(code + "; print('ready', flush=True); import time; time.sleep(600)")
         sandbox = Sandbox(writable={"/out": out}, limits=limits)
         command = ["/usr/bin/python3", "/out/attack.py"]
         return sandbox.run(command, log=io.BytesIO(), on_line=lambda line: ready.set()).stopped

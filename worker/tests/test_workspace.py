@@ -48,7 +48,7 @@ def test_keep_replaces_damaged_file(workspace: Workspace, tmp_path: Path) -> Non
     assert [entry.name for entry in workspace.fetched.iterdir()] == [target.name]
 
 
-LIMITS = Limits(wall_s=30, disk_bytes=64 * MIB, file_bytes=256 * MIB, processes=64, log_bytes=MIB, tmp_bytes=8 * MIB)
+LIMITS = Limits(wall_s=3600, disk_bytes=64 * MIB, file_bytes=256 * MIB, processes=64, log_bytes=MIB, tmp_bytes=8 * MIB)
 
 
 class Box:

@@ -50,7 +50,7 @@ def url(lab: LabUnderTest, settings: Settings, engine: Engine) -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         server.should_exit = True
-        thread.join(10)
+        thread.join()
 
 
 @pytest.fixture
@@ -77,15 +77,13 @@ def workers(lab: LabUnderTest, settings: Settings, url: str, tmp_path: Path) -> 
                     stderr=log,
                 )
             )  # fmt: skip
-    deadline = time.monotonic() + 60
     while not all("ready." in (tmp_path / f"{name}.log").read_text() for name in ("one", "two")):
-        assert time.monotonic() < deadline
         time.sleep(0.1)
     yield built
     for process in processes:
         process.send_signal(signal.SIGTERM)
     for process in processes:
-        process.wait(30)
+        process.wait()
     for name in ("one", "two"):
         print((tmp_path / f"{name}.log").read_text())
 
@@ -104,9 +102,7 @@ def test_two_build_workers_build_equal_content_once(lab: LabUnderTest, workers: 
             waiting = session.scalars(select(Build.id).where(Build.state != JobState.FINISHED)).all()
         return len(parts) == 2 * SUBMISSIONS and not waiting
 
-    deadline = time.monotonic() + 120
     while not advance_all():
-        assert time.monotonic() < deadline
         time.sleep(0.2)
 
     with lab.transaction() as session:

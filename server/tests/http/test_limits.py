@@ -64,7 +64,7 @@ def status_before_body(live: Live, method: str, path: str, token: str | None) ->
     parts = urlsplit(live.url)
     lines = [f"{method} {path} HTTP/1.1", f"Host: {parts.netloc}", "Content-Type: application/json"]
     lines += ["Content-Length: 20000000", *([f"Authorization: Bearer {token}"] if token else [])]
-    with socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=240) as connection:
+    with socket.create_connection((str(parts.hostname), int(parts.port or 0))) as connection:
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
         return int(connection.recv(100).split()[1])
 

@@ -125,7 +125,7 @@ def test_two_servers_submit_a_series_once(wq: List) -> None:
     steps, started = steps_of(wq.lab.settings, wq.lab.data), threading.Barrier(2)
 
     def serve() -> None:
-        started.wait(20)
+        started.wait()
         with wq.lab.transaction() as session:
             take(session, number, steps)
 

@@ -16,7 +16,7 @@ from wqlab_server.pipeline.tick import tick
 from ..support.bisecting import Planted, begin, bisection, grow, steps, to_end
 from ..support.watching import Upstream, WatchingLab
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.integration
 
 COMMITS = 64
 EFFECT = 0.025

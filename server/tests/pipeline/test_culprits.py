@@ -19,7 +19,7 @@ from ..support.bisecting import Planted, begin, grow, steps, to_end
 from ..support.people import add_user
 from ..support.watching import Upstream, WatchingLab
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.integration
 
 
 def add_webhooks(watching: WatchingLab) -> None:

@@ -26,7 +26,7 @@ from ..support.lab import RunSession, failed, passing_run
 from ..support.scripted_worker import ScriptedWorker, passing_build
 from ..support.watching import Upstream, WatchingLab
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.integration
 
 
 class Levels:

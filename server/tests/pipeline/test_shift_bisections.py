@@ -12,7 +12,7 @@ from wqlab_server.models import PendingEvent, WatchedHead
 from ..support.bisecting import Planted, bisection, shifts, steps, to_end
 from ..support.watching import Upstream, WatchingLab
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.integration
 
 
 def with_shift(

@@ -15,7 +15,7 @@ from wqlab_server.pipeline.advance import advance
 from ..support.lab import RunSession, failed, infrastructure_result, passing_run
 from ..support.watching import FILE, Upstream, WatchingLab
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.integration
 
 
 @pytest.mark.nightly

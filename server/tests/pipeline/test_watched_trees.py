@@ -13,7 +13,7 @@ from wqlab_server.models import Run, Submission
 
 from ..support.watching import FILE, Upstream, WatchingLab
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.integration
 
 
 def test_first_head_is_the_starting_point_and_the_next_is_measured_against_it(

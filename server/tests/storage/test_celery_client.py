@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -49,11 +48,9 @@ def test_message_is_sent_only_after_the_commit(settings: Settings, redis: str, q
 def test_commit_succeeds_without_a_broker(settings: Settings, tmp_path: Path) -> None:
     engine = make_engine(settings.database_url)
     factory = make_factory(engine, Sender(celery_app(f"redis+socket://{tmp_path}/nobody.sock")))
-    started = time.monotonic()
     with transaction(factory) as session:
         session.execute(text("INSERT INTO labs (name, capacity) VALUES ('kept', 1)"))
         post(session, Message(APPLY, 1, APPLY_QUEUE))
-    assert time.monotonic() - started < 10
     with transaction(factory) as session:
         assert session.scalar(text("SELECT capacity FROM labs WHERE name = 'kept'")) == 1
     engine.dispose()

@@ -24,7 +24,7 @@ class _Claimed:
         self._http = httpx.Client(
             base_url=f"{os.environ['URL']}/api/worker/v1/",
             headers={"Authorization": f"Bearer {os.environ['TOKEN']}", **protocol.headers()},
-            timeout=240,
+            timeout=None,
         )
         self._job = f"{kind}/{id_}"
         answer = self._http.post(f"{self._job}/claim", json={"worker": f"{os.environ['NAME']}/{os.getpid()}"})

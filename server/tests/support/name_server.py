@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -45,7 +44,7 @@ def name_server(texts: Mapping[str, bytes], aliases: Mapping[str, str]) -> Itera
         yield resolver
     finally:
         started.terminate()
-        started.communicate(timeout=240)
+        started.communicate()
 
 
 def _strings(text: bytes) -> list[str]:
@@ -54,7 +53,6 @@ def _strings(text: bytes) -> list[str]:
 
 def _wait(started: subprocess.Popen[bytes], resolver: dns.resolver.Resolver) -> None:
     """Wait until the server answers at all, also that it does not know a name."""
-    ends = time.monotonic() + 20
     while True:
         assert started.poll() is None, f"dnsmasq ended: {started.communicate()[1].decode()}"
         try:
@@ -62,4 +60,4 @@ def _wait(started: subprocess.Popen[bytes], resolver: dns.resolver.Resolver) -> 
         except (dns.resolver.NXDOMAIN, dns.resolver.NoNameservers, dns.resolver.NoAnswer):
             return
         except dns.exception.Timeout:
-            assert time.monotonic() < ends, "dnsmasq does not answer"
+            continue

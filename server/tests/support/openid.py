@@ -88,17 +88,19 @@ class MockProvider:
 
     def person(self, subject: str, **claims: object) -> None:
         """Set the claims of a person."""
-        httpx.put(f"{self.issuer}/users/{subject}", json=claims, verify=empty_ssl_context()).raise_for_status()
+        httpx.put(
+            f"{self.issuer}/users/{subject}", json=claims, verify=empty_ssl_context(), timeout=None
+        ).raise_for_status()
 
     def approve(self, url: str, subject: str) -> str:
         """Sign a person in on the provider's page; return the URL that it redirects to."""
-        answer = httpx.post(url, data={"sub": subject}, verify=empty_ssl_context())
+        answer = httpx.post(url, data={"sub": subject}, verify=empty_ssl_context(), timeout=None)
         assert answer.status_code == 302, answer.text
         return answer.headers["location"]
 
     def deny(self, url: str) -> str:
         """Refuse a sign-in. The provider leaves `state` out, which RFC 6749, section 4.1.2.1, requires."""
-        answer = httpx.post(url, data={"action": "deny"}, verify=empty_ssl_context())
+        answer = httpx.post(url, data={"action": "deny"}, verify=empty_ssl_context(), timeout=None)
         assert answer.status_code == 302, answer.text
         return f"{answer.headers['location']}&state={dict(parse_qsl(urlsplit(url).query))['state']}"
 
@@ -113,7 +115,7 @@ def mock_provider(port: int = 0) -> Iterator[MockProvider]:
         yield MockProvider(f"http://localhost:{server.server_port}", pkce)
     finally:
         server.shutdown()
-        thread.join(5)
+        thread.join()
         server.server_close()
 
 
@@ -233,7 +235,7 @@ def faulty_provider() -> Iterator[FaultyProvider]:
         yield provider
     finally:
         server.shutdown()
-        thread.join(5)
+        thread.join()
         server.server_close()
 
 

@@ -36,10 +36,10 @@ def empty_ssl_context() -> ssl.SSLContext:
 
 def browser(url: str, name: str, password: str = PASSWORD) -> httpx.Client:
     """Return a client that is signed in: with the session cookie and its CSRF token."""
-    with httpx.Client(base_url=url, timeout=240, verify=empty_ssl_context()) as page:
+    with httpx.Client(base_url=url, timeout=None, verify=empty_ssl_context()) as page:
         answer = page.post("/api/v1/session", json={"name": name, "password": password})
         assert answer.status_code == 200, answer.text
         headers = {"X-CSRF-Token": answer.json()["csrf_token"]}
         return httpx.Client(
-            base_url=url, timeout=240, verify=empty_ssl_context(), cookies=page.cookies, headers=headers
+            base_url=url, timeout=None, verify=empty_ssl_context(), cookies=page.cookies, headers=headers
         )

@@ -358,9 +358,7 @@ def test_real_worker_and_build_host_exchange_a_boot(lab: LabUnderTest, shared: S
         make=make,
     )  # fmt: skip
     host.start()
-    deadline = time.monotonic() + 120
     while (made := sharing.share(offer).boots[0]).state is not JobState.FINISHED:
-        assert time.monotonic() < deadline, made
         time.sleep(0.1)  # the server sends no event to a run's worker
     host.close()
     for thread in threading.enumerate():

@@ -25,7 +25,7 @@ from wqlab_server.storage.db import SessionFactory, clock, transaction
 from .conftest import MakePerson
 from .test_history import write_heads, write_line, write_tree
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.scenario
 
 COMMITS, CULPRIT = 64, 37
 """Number of commits, and position of the culprit."""

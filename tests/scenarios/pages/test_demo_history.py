@@ -22,7 +22,7 @@ from wqlab_server.storage.db import SessionFactory
 from ..conftest import ROOT
 from .conftest import MakePerson
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 TYPE, METRIC = "ryzen-3900x", "locks_per_fsync"
 

@@ -25,7 +25,7 @@ from wqlab_server.storage.db import SessionFactory, clock, transaction
 
 from .conftest import MakePerson
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.scenario
 LONG = "workqueue: wake one idle worker of the pool whose CPU has the last-level cache of the queueing CPU, not any"
 
 

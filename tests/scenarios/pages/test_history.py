@@ -39,7 +39,7 @@ from wqlab_server.storage.db import SessionFactory, clock, transaction
 
 from .conftest import MakePerson
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.scenario
 
 
 HEADS = 120

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Error
 from .. import browser
 from ..browser import Person
 
-pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 HANGS = "<script>addEventListener('resize', () => { for (;;) {} })</script>"
 
 

@@ -26,7 +26,7 @@ from wqlab_server.storage.db import SessionFactory, transaction
 
 from .conftest import MakePerson
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.scenario
 
 TEXTS = {
     TrialStep.CONSOLE: "192.0.2.5:7002 is open",

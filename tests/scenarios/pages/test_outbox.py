@@ -26,7 +26,7 @@ from wqlab_server.storage.db import SessionFactory, clock, transaction
 from .conftest import MakePerson
 from .outgoing import REPORT, SUBJECT, outcome, write_mail
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.scenario
 
 
 @pytest.fixture

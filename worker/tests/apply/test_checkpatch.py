@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -71,7 +70,7 @@ def test_checkpatch_that_does_not_end_well_is_reported(
 @pytest.mark.parametrize(
     ("bound", "value", "script", "skipped"),
     [
-        ("TOTAL_S", 1.5, "sleep 1;", "checkpatch exceeded its limit of"),
+        ("TOTAL_S", 1.5, "sleep 600;", "checkpatch exceeded its limit of"),
         ("TOTAL_OUTPUT_BYTES", MIB, "print 'x' x 2000000;", "checkpatch printed too much"),
     ],
 )
@@ -80,7 +79,5 @@ def test_time_and_output_are_limited_for_all_patches_together(
 ) -> None:
     monkeypatch.setattr(f"wqlab_worker.apply.checkpatch.{bound}", value)
     tree, patches = tree_with(tmp_path, script)
-    started = time.monotonic()
-    checked = checkpatch(tree, patches * 20)
+    checked = checkpatch(tree, patches * 200)  # they would take longer than a test may
     assert checked.skipped.startswith(skipped)
-    assert time.monotonic() - started < 15, "the other patches are not checked"

@@ -19,8 +19,6 @@ from .submissions import passed, refused
 if TYPE_CHECKING:
     from conftest import Repository
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def resolve(
     tree: Tree, workspace: Workspace, baseline: str, candidate: str, ref: str = "for-next", seen: tuple[str, ...] = ()

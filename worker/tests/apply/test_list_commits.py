@@ -16,8 +16,6 @@ from wqlab_worker.workspace import Workspace
 if TYPE_CHECKING:
     from conftest import Repository
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def listed(tree: Tree, workspace: Workspace, good: str, bad: str, **more: object) -> CommitListResult:
     return list_commits(CommitListJob.model_validate({"tree": tree, "good": good, "bad": bad, **more}), workspace)

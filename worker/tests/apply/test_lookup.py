@@ -16,8 +16,6 @@ from wqlab_worker.workspace import Workspace
 
 from .gitservers import Handler, HttpsServer
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def listing(lab: Workspace, *hosts: str) -> Workspace:
     environment = {

@@ -20,8 +20,6 @@ from wqlab_worker.workspace import Workspace
 if TYPE_CHECKING:
     from conftest import Repository
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def read(tree: Tree, workspace: Workspace, url: str, ref: str, base: str | None = None) -> BranchReadingResult:
     return read_branch(BranchReadingJob(series=GitSeries(url=url, ref=ref, base=base), tree=tree), workspace)

@@ -18,7 +18,6 @@ from wqlab_worker.workspace import Workspace
 if TYPE_CHECKING:
     from conftest import Repository
 
-pytestmark = pytest.mark.timeout(120)
 CONFIG = "targets: [locks@single]\n"
 
 

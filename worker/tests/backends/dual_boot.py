@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -64,16 +63,15 @@ class DualBoot:
     cancel_after: str = ""
     """The run is canceled after this command."""
     actions: list[str] = field(default_factory=list)
-    timeout_s: int = 5
+    timeout_s: int = 3600
 
     def __post_init__(self) -> None:
         self.stop = Stop()
-        self.stop.extend(time.monotonic() + 60)
         strategy: Any = KexecStrategy.__new__(KexecStrategy)  # without labgrid's drivers
         strategy.status, strategy.stage, strategy.times = Status.unknown, None, BootTimes()
         strategy.token, strategy.golden_boot_id, strategy.ended_own_at, strategy.jumped = "", "", None, False
         strategy.device = SimpleNamespace(
-            boot=BootMethod(power_off_s=0, golden_timeout_s=5),
+            boot=BootMethod(power_off_s=0, golden_timeout_s=3600),
             own_system=OwnSystem.model_construct(timeout_s=self.timeout_s),
         )
         strategy.wakeup, strategy.cancel, strategy.place_lost = Wakeup(), self.stop, lambda: None

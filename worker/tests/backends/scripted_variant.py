@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,15 +35,25 @@ LOST = CommandResult(255, b"", b"connection reset by peer")
 class Serial:
     """Console driver: `_read` returns the text given to `say`; a write is answered by `echo`."""
 
-    def __init__(self) -> None:
+    def __init__(self, wakeup: Wakeup) -> None:
         self.bytes: queue.Queue[int] = queue.Queue()
         self.echo = b""
+        self.is_read = False
+        """True once the tap has processed everything and waits for more."""
+        self._lock = threading.Lock()
+        self._wakeup = wakeup
 
     def say(self, data: bytes) -> None:
-        for byte in data:
-            self.bytes.put(byte)
+        with self._lock:
+            self.is_read = False
+            for byte in data:
+                self.bytes.put(byte)
 
     def _read(self, size: int, timeout: float) -> bytes:
+        if timeout:
+            with self._lock:
+                self.is_read = self.bytes.empty()
+            self._wakeup.notify()
         try:
             data = [self.bytes.get(timeout=timeout) if timeout else self.bytes.get_nowait()]
         except queue.Empty:
@@ -99,7 +110,7 @@ class ScriptedStrategy:
 
     def __init__(self, sink: RecordingSink, ssh: ScriptedSsh) -> None:
         self.wakeup = Wakeup()
-        self.console = Serial()
+        self.console = Serial(self.wakeup)
         self.ssh = ssh
         self.tap = ConsoleTap(self.console, sink, self.wakeup)
         self.waited: list[float] = []
@@ -107,9 +118,11 @@ class ScriptedStrategy:
         """Actions at the start of a wait, by its timeout."""
 
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until `met` or until the console has nothing more to say: then the time is over."""
         self.waited.append(timeout_s)
         self.on_wait.pop(timeout_s, lambda: None)()
-        return self.wakeup.wait_for(met, timeout_s)
+        self.wakeup.wait_for(lambda: met() or (self.console.is_read and not self.tap.reporting), 3600)
+        return met()
 
     def raise_if_crashed(self) -> None:
         if self.tap.fatal:

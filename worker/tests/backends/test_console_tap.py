@@ -54,7 +54,7 @@ def sink() -> RecordingSink:
 def read(tap: ConsoleTap, console: Console, text: str, until: Any) -> None:
     wakeup = tap._wakeup
     console.waiting = text.encode()
-    assert wakeup.wait_for(until, 30)
+    assert wakeup.wait_for(until, 3600)
 
 
 def test_findings_of_a_boot_are_limited_except_fatal_ones(sink: RecordingSink) -> None:

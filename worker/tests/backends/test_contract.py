@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -25,10 +24,10 @@ from wqlab_contracts.messages import (
 from wqlab_worker.backends.interface import Backend
 from wqlab_worker.claims.heartbeats import Stop, canceled
 
-from .conftest import DeviceLab, RecordingSink
+from .conftest import DeviceLab, RecordingSink, lasting
 from .lavalab import LavaLab
 
-pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.device
 
 VARIANTS_ONLY = "wqlab.test="
 """Marker: arguments after it are for the variants and not for the golden system."""
@@ -45,10 +44,7 @@ class Target:
     """Facts that the lab adds to each boot's environment."""
 
     def execute(self, job: RunJob, sink: RecordingSink, stop: Stop | None = None) -> RunResult:
-        if stop is None:
-            stop = Stop()
-            stop.extend(time.monotonic() + 800)
-        result = self.backend().execute(job, job.blocks, sink, stop)
+        result = self.backend().execute(job, job.blocks, sink, stop or lasting())
         self.assert_released()
         return result
 
@@ -153,8 +149,7 @@ def test_unexpected_kernel_is_an_infrastructure_failure(target: Target) -> None:
 
 
 def test_cancel_ends_the_run_and_releases_the_device(target: Target) -> None:
-    stop = Stop()
-    stop.extend(time.monotonic() + 800)
+    stop = lasting()
 
     def soon(event: RunEvent) -> None:
         if isinstance(event, BootStarted):

@@ -16,7 +16,7 @@ from wqlab_worker.measure.health_check_report import STEPS
 from .conftest import ROOT, DeviceLab, RecordingSink
 from .test_devices import execute
 
-pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.device
 
 CONDITIONS = Conditions(
     governor="performance", boost=False, smt=False, idle_latency_us=2, irq_affinity="0", transparent_hugepages="never",

@@ -30,18 +30,15 @@ from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.claims.server import Lease
 from wqlab_worker.reaper import reap
 
-from .conftest import COMMANDED, DeviceLab, RecordingSink
+from .conftest import COMMANDED, DeviceLab, RecordingSink, lasting
 
-pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.device
 
 
 def execute(
     lab: DeviceLab, job: RunJob, sink: RecordingSink, stop: Stop | None = None, remaining: list[BlockPlan] | None = None
 ) -> RunResult:
-    if stop is None:
-        stop = Stop()
-        stop.extend(time.monotonic() + 800)
-    result = lab.backend().execute(job, job.blocks if remaining is None else remaining, sink, stop)
+    result = lab.backend().execute(job, job.blocks if remaining is None else remaining, sink, stop or lasting())
     assert lab.holder(job.device.name) is None, "the place is released"
     assert not lab.powered(job.device.name), "the device is off"
     return result
@@ -109,8 +106,7 @@ def test_reaper_frees_places_of_a_dead_worker(device_lab: DeviceLab) -> None:
     """A device with power commands; its place has no power port."""
     device_lab.faults("tiny-1")
     power = device_lab.power_commands("tiny-1")
-    stop = Stop()
-    stop.extend(time.monotonic() + 600)
+    stop = lasting()
     booted_or_ended = threading.Event()
     sink = RecordingSink(lambda event: booted_or_ended.set() if isinstance(event, BootVerified) else None)
     job = device_lab.job([[Arm.BASELINE]], run_id=108, device=COMMANDED, seconds=500)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,10 +52,9 @@ def short_quiet_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def boot_golden(output: str) -> KexecStrategy:
     """Return the strategy after a golden boot with a silent console, on which SSH commands print `output`."""
     wakeup, stop = Wakeup(), Stop()
-    stop.extend(time.monotonic() + 60)
     strategy: Any = KexecStrategy.__new__(KexecStrategy)  # without labgrid's drivers
     strategy.status, strategy.stage, strategy.times, strategy.token = Status.unknown, None, BootTimes(), ""
-    strategy.device = SimpleNamespace(boot=BootMethod(power_off_s=0, golden_timeout_s=10), own_system=None)
+    strategy.device = SimpleNamespace(boot=BootMethod(power_off_s=0, golden_timeout_s=3600), own_system=None)
     strategy.wakeup, strategy.cancel, strategy.place_lost = wakeup, stop, lambda: None
     strategy.tap = ConsoleTap(SimpleNamespace(), RecordingSink(), wakeup)
     strategy.ssh, strategy.target = AnsweringSsh(output), SimpleNamespace(activate=lambda driver: None)
@@ -115,11 +113,10 @@ class ScriptedMachine:
 
     def __post_init__(self) -> None:
         self.stop = Stop()
-        self.stop.extend(time.monotonic() + 60)
         strategy: Any = KexecStrategy.__new__(KexecStrategy)  # without labgrid's drivers
         strategy.status, strategy.stage, strategy.times = Status.unknown, None, BootTimes()
         strategy.token, strategy.golden_boot_id, strategy.public_key = "", "", "key"
-        boot = BootMethod(power_off_s=0, golden_timeout_s=10)
+        boot = BootMethod(power_off_s=0, golden_timeout_s=3600)
         strategy.device = SimpleNamespace(boot=boot, emulated=self.emulated, netconsole=None, own_system=None)
         strategy.wakeup, strategy.cancel, strategy.place_lost = Wakeup(), self.stop, lambda: None
         strategy.tap = ConsoleTap(SimpleNamespace(), RecordingSink(), strategy.wakeup)

@@ -6,7 +6,6 @@ import re
 import stat
 import subprocess
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -97,7 +96,6 @@ def test_a_session_that_leaves_an_own_system_has_more_time_to_stop(
         job=SimpleNamespace(device=device), holder="local/run-1-fence-1", model_dump_json=lambda: "{}"
     )
     stop = Stop()
-    stop.extend(time.monotonic() + 60)
     stop.request(canceled("not needed any more"))
     ended = threading.Event()
     process = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, start_new_session=True)

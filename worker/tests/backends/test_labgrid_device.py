@@ -13,7 +13,6 @@ from wqlab_contracts.enums import Arm, ErrorKind, FindingKind
 from wqlab_contracts.messages import Finding
 from wqlab_contracts.specs import OwnSystem
 from wqlab_worker.backends import kexec, own_system
-from wqlab_worker.backends import labgrid_device as devices
 from wqlab_worker.backends.kexec import KexecStrategy
 from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.measure.device_interface import DeviceFailure
@@ -22,8 +21,7 @@ from .scripted_variant import GOLDEN, GOLDEN_READY, LOST, MACHINE_CHECK, OURS, T
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    monkeypatch.setattr(devices, "ECHO_TIMEOUT_S", 0.75)
+def scene() -> Iterator[Scene]:
     scene = Scene()
     yield scene
     scene.strategy.tap.stop()
@@ -83,7 +81,7 @@ def test_restart_while_listing_blocked_tasks_is_detected(scene: Scene) -> None:
 
     def restart() -> None:
         scene.strategy.console.say(GOLDEN_READY)
-        assert scene.strategy.wakeup.wait_for(lambda: tap.ready is not None, 5)
+        assert scene.strategy.wait(lambda: tap.ready is not None, 0)
 
     scene.ssh.meanwhile = restart
     assert scene.diagnose_boot(OURS)[0] is ErrorKind.KERNEL
@@ -122,7 +120,7 @@ def test_a_restart_into_the_own_system_is_the_kernels_though_it_starts_slowly(
 ) -> None:
     """Neither firmware nor own system say anything on netconsole; on a serial port the firmware does."""
     monkeypatch.setattr(own_system, "PAUSE_S", 0.01)
-    scene = Scene(netconsole=netconsole, own_system=OwnSystem(timeout_s=5))
+    scene = Scene(netconsole=netconsole, own_system=OwnSystem(timeout_s=3600))
     scene.strategy.console.echo = b"BIOS: memory test\r\n"
     try:
         kind, _ = scene.diagnose_boot(None, None, None, OWN_SYSTEM)
@@ -176,22 +174,22 @@ def test_variant_with_console_output_but_no_ssh_is_a_hang(
 
 def test_golden_ready_line_instead_of_variant_is_a_restart(scene: Scene, jumped: KexecStrategy) -> None:
     scene.strategy.console.say(GOLDEN_READY)
-    assert scene.strategy.wakeup.wait_for(lambda: scene.strategy.tap.ready is not None, 10)
-    kind, summary = failure_of(jumped, 5)
+    assert scene.strategy.wait(lambda: scene.strategy.tap.ready is not None, 0)
+    kind, summary = failure_of(jumped, 3600)
     assert kind is ErrorKind.KERNEL
     assert "the variant rebooted by itself before its userland was ready" in summary
 
 
 def test_a_variant_whose_ready_line_was_garbled_is_found_by_ssh(scene: Scene, jumped: KexecStrategy) -> None:
     scene.ssh.systems = [OURS]
-    jumped._await_variant(5)
+    jumped._await_variant(3600)
     assert not scene.sink.of(Finding)
 
 
 def test_a_machine_check_is_the_devices_failure_and_no_finding_against_the_kernel(scene: Scene) -> None:
     scene.ssh.script = LOST
     scene.strategy.console.say(MACHINE_CHECK)
-    assert scene.strategy.wakeup.wait_for(lambda: scene.strategy.tap.fatal is not None, 10)
+    assert scene.strategy.wait(lambda: scene.strategy.tap.fatal is not None, 0)
     with pytest.raises(DeviceFailure) as caught:
         scene.device.script("measure", {}, 0.05)
     failure = caught.value.failure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,10 @@ from wqlab_client.new_plan import create
 from wqlab_contracts.enums import Arm, Outcome
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootFinished, Sample, Samples
-from wqlab_worker.claims.heartbeats import Stop
 
-from .conftest import ROOT, DeviceLab, RecordingSink
+from .conftest import ROOT, DeviceLab, RecordingSink, lasting
 
-pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.device
 NAME = "futex-wake"
 
 
@@ -38,9 +36,8 @@ def test_new_plan_measures_as_created(device_lab: DeviceLab, checkout: Path) -> 
     device_lab.faults("tiny-1")
     job = device_lab.job([[Arm.BASELINE]], run_id=120)
     job = job.model_copy(update={"plan": plan, "profile": plan.emulated, "files": data.plan_files(NAME)})
-    sink, stop = RecordingSink(), Stop()
-    stop.extend(time.monotonic() + 800)
-    result = device_lab.backend().execute(job, job.blocks, sink, stop)
+    sink = RecordingSink()
+    result = device_lab.backend().execute(job, job.blocks, sink, lasting())
     assert result.outcome is Outcome.PASSED, result.failure
     [finished] = sink.of(BootFinished)
     assert finished.outcome is Outcome.PASSED

@@ -208,6 +208,6 @@ def test_a_variant_that_restarted_into_the_own_system_is_named() -> None:
     machine.strategy.tap.begin_variant()
     machine.strategy.token, machine.strategy.jumped = "feed", True
     with pytest.raises(DeviceFailure) as caught:
-        machine.strategy._await_variant(5)
+        machine.strategy._await_variant(3600)
     assert caught.value.failure.kind is ErrorKind.KERNEL
     assert "rebooted by itself" in caught.value.failure.summary

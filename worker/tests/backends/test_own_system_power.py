@@ -78,6 +78,7 @@ def test_a_canceled_restart_after_another_boot_does_not_cut_the_power_either() -
     assert machine.actions == [*RESTARTED, "restart"]
 
 
+@pytest.mark.usefixtures("short_shutdown")
 def test_a_restart_whose_end_cannot_be_seen_does_not_cut_the_power() -> None:
     """The address or the key has changed: the own system may be running."""
     machine = DualBoot(cancel_after="reboot", stays_down=10_000)
@@ -88,6 +89,7 @@ def test_a_restart_whose_end_cannot_be_seen_does_not_cut_the_power() -> None:
     assert machine.actions == RESTARTED
 
 
+@pytest.mark.usefixtures("short_shutdown")
 def test_a_golden_system_that_does_not_come_gets_a_power_cycle_after_the_shutdown() -> None:
     machine = DualBoot(cancel_after="reboot", stays_down=10_000)
     with pytest.raises(DeviceFailure):
@@ -97,6 +99,7 @@ def test_a_golden_system_that_does_not_come_gets_a_power_cycle_after_the_shutdow
 
 
 @pytest.mark.parametrize("command", ["halt", "poweroff"])
+@pytest.mark.usefixtures("short_shutdown")
 def test_a_canceled_shutdown_does_not_leave_the_machine_off(command: str) -> None:
     machine = DualBoot(cancel_after=command)
     with pytest.raises(DeviceFailure) as caught:
@@ -178,6 +181,7 @@ def trial_of(machine: DualBoot) -> Trial:
     return trial  # type: ignore[no-any-return]
 
 
+@pytest.mark.usefixtures("short_shutdown")
 def test_a_trial_that_is_stopped_after_the_shutdown_brings_the_machine_back() -> None:
     machine = DualBoot(cancel_after="poweroff")
     trial = trial_of(machine)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import socket
-import time
 from pathlib import Path
 
 import pytest
@@ -69,7 +69,7 @@ def closed_port() -> int:
 
 def test_power_controller_that_does_not_answer_says_nothing_about_the_device(closed_port: int) -> None:
     with pytest.raises(DeviceFailure) as caught, power_errors("off"):
-        requests.get(f"http://127.0.0.1:{closed_port}/power/3", timeout=5)
+        requests.get(f"http://127.0.0.1:{closed_port}/power/3", timeout=None)
     assert caught.value.suspect and caught.value.unreachable
     with pytest.raises(DeviceFailure) as caught, power_errors("off"):
         driver("sh -c 'exit 3'").off()
@@ -90,16 +90,14 @@ def test_slow_power_command_is_killed_with_its_children(tmp_path: Path) -> None:
     alive = tmp_path / "alive"
     os.mkfifo(alive)
     reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
-    power = driver(shlex.join(["sh", "-c", f"(echo started; exec sleep 50) > {alive} & wait"]))
+    power = driver(shlex.join(["sh", "-c", f"(echo started; exec sleep infinity) > {alive} & wait"]))
     limited = time_limit(1.0, "it did not end")
     with pytest.raises(DeviceFailure, match="it did not end in 1 s") as caught, limited, power_errors("off"):
         power.off()
     assert caught.value.suspect and caught.value.unreachable, "nothing was seen of the device"
     os.set_blocking(reader, True)
-    began = time.monotonic()
     assert os.read(reader, 100) == b"started\n"
     assert os.read(reader, 100) == b"", "no process is left"
-    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize(("state", "asked"), [("on", ["status", "off"]), ("off", ["status"])])
@@ -121,10 +119,9 @@ def test_example_power_command_checks_the_state_first(
     assert (tmp_path / "asked").read_text().split() == asked
 
 
-def test_background_child_of_power_command_is_not_awaited() -> None:
-    began = time.monotonic()
-    driver("sh -c 'sleep 15 & exit 0'").off()
-    assert time.monotonic() - began < 10
+def test_background_child_of_power_command_is_not_awaited(tmp_path: Path) -> None:
+    driver(f"sh -c 'sleep 600 & echo $! > {tmp_path}/child'").off()
+    os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)  # raises if it has ended
 
 
 @pytest.mark.parametrize(

@@ -29,21 +29,23 @@ def receiver(tmp_path: Path, notified: threading.Event) -> Iterator[Receiver]:
 
 def send(url: str, boot: str, data: bytes) -> int:
     headers = {"X-Sha256": hashlib.sha256(data).hexdigest()}
-    return httpx.post(f"{url}/results/{boot}", content=base64.urlsafe_b64encode(data), headers=headers).status_code
+    return httpx.post(
+        f"{url}/results/{boot}", content=base64.urlsafe_b64encode(data), headers=headers, timeout=None
+    ).status_code
 
 
 def test_job_fetches_files_and_sends_results_of_each_boot_once(receiver: Receiver, notified: threading.Event) -> None:
     job = receiver.open_job(["first", "second"])
     results = job.results(receiver.url())
-    assert httpx.get(job.file("kernel")).content == b"image"
-    assert httpx.get(job.file("other")).status_code == 404
+    assert httpx.get(job.file("kernel"), timeout=None).content == b"image"
+    assert httpx.get(job.file("other"), timeout=None).status_code == 404
     assert send(results["first"], "first", b"archive") == 200
     assert notified.is_set()
     assert send(results["first"], "first", b"archive") == 200, "the device repeats a request whose response it lost"
     assert send(results["first"], "first", b"forged") == 409
     assert receiver.result("first") == b"archive"
     assert receiver.result("second") is None
-    assert httpx.post(job.callback).status_code == 200
+    assert httpx.post(job.callback, timeout=None).status_code == 200
 
 
 def test_secret_of_a_boot_takes_results_of_that_boot_only(receiver: Receiver) -> None:
@@ -52,7 +54,7 @@ def test_secret_of_a_boot_takes_results_of_that_boot_only(receiver: Receiver) ->
     assert send(results["first"], "second", b"forged") == 404
     assert send(results["first"], "third", b"forged") == 404
     assert send(f"{job.server}/{job.secret}", "second", b"forged") == 404
-    assert httpx.get(f"{results['first']}/files/kernel").status_code == 404
+    assert httpx.get(f"{results['first']}/files/kernel", timeout=None).status_code == 404
     assert receiver.result("second") is None
 
 
@@ -63,14 +65,14 @@ def test_secrets_of_a_job_are_invalid_after_its_end(receiver: Receiver, notified
 
     def uses() -> list[int]:
         return [
-            httpx.get(leaked.file("kernel")).status_code,
+            httpx.get(leaked.file("kernel"), timeout=None).status_code,
             send(results, "first", b"forged"),
-            httpx.post(leaked.callback).status_code,
+            httpx.post(leaked.callback, timeout=None).status_code,
         ]
 
     assert uses() == [404, 404, 404]
     again = receiver.open_job(["first"])
     assert uses() == [404, 404, 404], "the next job has other secrets, also for a boot of the same name"
-    assert httpx.get(again.file("kernel")).status_code == 200
+    assert httpx.get(again.file("kernel"), timeout=None).status_code == 200
     assert not notified.is_set()
     assert receiver.result("first") is None

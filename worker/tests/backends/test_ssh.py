@@ -28,7 +28,7 @@ def command(script: str, stdin: bytes | None = None) -> tuple[subprocess.Popen[b
 def answer(script: str, stdin: bytes | None = None) -> ssh.CommandResult:
     process, running, wakeup = command(script, stdin)
     try:
-        assert wakeup.wait_for(lambda: running.done, 30)
+        assert wakeup.wait_for(lambda: running.done, 3600)
         assert running.answer is not None
         return running.answer
     finally:

@@ -7,7 +7,6 @@ first boot; `test_image_swapped_between_two_boots_is_detected` has the same chec
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,9 +31,9 @@ from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.claims.jobs import run_claimed
 from wqlab_worker.claims.server import JobRef, Server, sha256_of
 
-from .conftest import DeviceLab, RecordingSink
+from .conftest import DeviceLab, RecordingSink, lasting
 
-pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.device
 
 PIECE = 1 << 20
 
@@ -87,9 +86,7 @@ class Swaps:
         )
 
     def execute(self, job: RunJob, sink: RecordingSink) -> RunResult:
-        stop = Stop()
-        stop.extend(time.monotonic() + 500)
-        result = self.backend().execute(job, job.blocks, sink, stop)
+        result = self.backend().execute(job, job.blocks, sink, lasting())
         assert self.lab.holder(job.device.name) is None
         assert not self.lab.powered(job.device.name)
         return result

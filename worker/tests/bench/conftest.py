@@ -37,14 +37,13 @@ class Client:
     async def connect(cls, port: int) -> Client:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
-    async def until(self, text: bytes, timeout_s: float = 10.0) -> None:
-        """Read until `text` appears after the match of the last call. Raises TimeoutError, EOFError."""
-        async with asyncio.timeout(timeout_s):
-            while (place := self.seen.find(text, self._searched)) < 0:
-                data = await self.reader.read(65536)
-                if not data:
-                    raise EOFError(self.seen[-200:])
-                self.seen += data
+    async def until(self, text: bytes) -> None:
+        """Read until `text` appears after the match of the last call. Raises EOFError."""
+        while (place := self.seen.find(text, self._searched)) < 0:
+            data = await self.reader.read(65536)
+            if not data:
+                raise EOFError(self.seen[-200:])
+            self.seen += data
         self._searched = place + len(text)
 
     async def drain(self) -> None:

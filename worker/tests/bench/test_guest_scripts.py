@@ -46,9 +46,7 @@ class Disks:
 
 def run(script: str, **environment: object) -> str:
     variables = {"PATH": os.environ["PATH"], **{name: str(value) for name, value in environment.items()}}
-    return subprocess.run(
-        ["sh", str(GUEST / script)], env=variables, capture_output=True, text=True, check=True, timeout=30
-    ).stdout
+    return subprocess.run(["sh", str(GUEST / script)], env=variables, capture_output=True, text=True, check=True).stdout
 
 
 def test_disks_get_the_names_of_udev(tmp_path: Path) -> None:
@@ -208,7 +206,7 @@ def load_crash_kernel(folder: Path, reserved: str) -> subprocess.CompletedProces
         "INIT": str(GUEST / "crash_init"), "LOG_READER": "/bin/dash", "TMPDIR": str(folder),
     }  # fmt: skip
     command = ["sh", str(GUEST / "crash_kernel.sh"), "/lab/variant", "console=ttynull nr_cpus=1"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_crash_kernel_gets_a_root_filesystem_of_what_it_runs(tmp_path: Path) -> None:

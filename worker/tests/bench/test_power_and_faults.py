@@ -84,16 +84,15 @@ def test_output_before_power_off_is_logged(make_device: MakeDevice, tmp_path: Pa
 
 
 def test_outlet_stays_on_after_guest_switches_itself_off(make_device: MakeDevice) -> None:
-    slots = Slots(1, wait_s=0.2)
+    slots = Slots(1)
     device, other = make_device("device", slots), make_device("other", slots)
 
     async def scenario(client: Client) -> None:
         await device.switch(True)
         await client.until(READY)
         client.send(b"exit")
-        async with asyncio.timeout(5):
-            while device.status()["running"]:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        while device.status()["running"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
         assert device.outlet
         assert "guest switched itself off" in device.status()["detail"]
         await other.switch(True)  # the slot is free again
@@ -125,7 +124,7 @@ def test_busy_error_names_running_devices(make_device: MakeDevice) -> None:
 
 
 def test_power_on_waits_for_a_free_slot(make_device: MakeDevice) -> None:
-    slots = Slots(1, wait_s=5)
+    slots = Slots(1)
     first, second = make_device("first", slots), make_device("second", slots)
 
     async def scenario() -> None:
@@ -286,9 +285,8 @@ def test_mute_and_garbled_console_faults_affect_the_log(make_device: MakeDevice,
         assert (tmp_path / "device.log").read_bytes() == b""
         await device.set_faults([Fault(kind=FaultKind.GARBLED_CONSOLE)])
         client.send(b"x" * 1000)
-        async with asyncio.timeout(5):
-            while len(client.seen) < 1000:
-                client.seen += await client.reader.read(4096)
+        while len(client.seen) < 1000:
+            client.seen += await client.reader.read(4096)
         assert 20 < 1000 - client.seen.count(b"x") < 300
         assert (tmp_path / "device.log").read_bytes() == client.seen
 
@@ -330,10 +328,6 @@ asyncio.run(run())
     os.kill(child, 0)
     bench.send_signal(signal.SIGKILL)
     bench.wait()
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        state = Path(f"/proc/{child}/stat")
-        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
-            return
+    state = Path(f"/proc/{child}/stat")
+    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
         time.sleep(0.01)
-    pytest.fail("the device outlived its bench")

@@ -113,7 +113,7 @@ def watching(program: Path, memory: Memory) -> Iterator[subprocess.Popen[str]]:
 def lines(memory: Memory, process: subprocess.Popen[str]) -> list[list[str]]:
     """Terminate wqmon and return the last line of each workqueue, without its time."""
     process.terminate()
-    assert process.wait(timeout=240) == 0
+    assert process.wait() == 0
     rows = [line.split("\t") for line in memory.series.read_text().splitlines()]
     assert rows[:2] == [
         ["source", "stats"],

@@ -87,13 +87,13 @@ def test_many_large_note_segments_cost_bounded_memory_and_time(tmp_path: Path) -
     with (tmp_path / "vmlinux").open("wb") as file:
         file.write(elf_file(*[(NOTE, 0, 1 << 20)] * count))
     tracemalloc.start()
-    started = time.monotonic()
+    started = time.thread_time()
     with pytest.raises(ValueError):
         read_build_id(tmp_path / "vmlinux")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 16 << 20
-    assert time.monotonic() - started < 30
+    assert time.thread_time() - started < 30
 
 
 def test_long_build_id_is_ignored() -> None:

@@ -199,28 +199,31 @@ def test_canceled_build_leaves_no_files(base: Source, workspace: Workspace, buil
     passed(build(build_job(base), workspace))
 
 
-SMALL = Limits(wall_s=30, disk_bytes=64 * MIB, memory_bytes=GIB, processes=64, tmp_bytes=8 * MIB)
+SMALL = Limits(wall_s=3600, disk_bytes=64 * MIB, memory_bytes=GIB, processes=64, tmp_bytes=8 * MIB)
 
 
 @pytest.mark.parametrize(
     ("hook", "summary"),
     [
-        ("exec 3> $(O)/f; rm $(O)/f; head -c 200M /dev/zero >&3; sleep 9", "the build wrote more than 67108864 bytes"),
         (
-            "mkdir $(O)/d; exec 3> $(O)/d/f; chmod 0 $(O)/d; head -c 200M /dev/zero >&3; sleep 9",
+            "exec 3> $(O)/f; rm $(O)/f; head -c 200M /dev/zero >&3; sleep 600",
             "the build wrote more than 67108864 bytes",
         ),
         (
-            "exec 3> /tmp/f; rm /tmp/f; head -c 200M /dev/zero >&3; sleep 9",
+            "mkdir $(O)/d; exec 3> $(O)/d/f; chmod 0 $(O)/d; head -c 200M /dev/zero >&3; sleep 600",
+            "the build wrote more than 67108864 bytes",
+        ),
+        (
+            "exec 3> /tmp/f; rm /tmp/f; head -c 200M /dev/zero >&3; sleep 600",
             "the build wrote more than 8388608 bytes to /tmp",
         ),
         (
-            "mkdir $(O)/d; cd $(O)/d; chmod 300 .; seq 50000 | xargs touch; sleep 9",
+            "mkdir $(O)/d; cd $(O)/d; chmod 300 .; seq 50000 | xargs touch; sleep 600",
             "the build made more than 4096 files",
         ),
-        ("for n in $$(seq 99); do sleep 9 & done; wait", "the build started more than 64 processes"),
+        ("for n in $$(seq 99); do sleep 600 & done; wait", "the build started more than 64 processes"),
         (
-            "for n in 1 2 3 4; do python3 -c 'import time; b = bytearray(400 << 20); time.sleep(9)' & done; wait",
+            "for n in 1 2 3 4; do python3 -c 'import time; b = bytearray(400 << 20); time.sleep(600)' & done; wait",
             "the build used more than 1073741824 bytes of memory",
         ),
         ("python3 -c 'import os; os.write(os.memfd_create(str()), bytes(1))'", "the kernel does not compile"),

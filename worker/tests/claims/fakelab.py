@@ -20,7 +20,7 @@ BOOT = BootKey(block=0, position=0, arm=Arm.BASELINE, attempt=0)
 CommandResult = Callable[[httpx.Request], httpx.Response]
 
 
-def server(answer: CommandResult, retry_s: float = 5.0) -> Server:
+def server(answer: CommandResult, retry_s: float = 3600.0) -> Server:
     return Server(
         "http://lab", "secret", worker="w/1", lab="local", retry_s=retry_s, transport=httpx.MockTransport(answer)
     )

@@ -86,7 +86,7 @@ class Lab:
 
     def wait(self, condition: Callable[[], bool]) -> None:
         with self.changed:
-            assert self.changed.wait_for(condition, 30)
+            assert self.changed.wait_for(condition)
 
 
 def guest(job: SharedBootJob, workspace: Workspace, folder: Path, stop: Stop) -> Ended:
@@ -147,12 +147,12 @@ def test_no_boot_is_asked_for_during_a_build_or_beyond_the_cores(start: Start) -
         return not building.is_set()
 
     def held(job: SharedBootJob, workspace: Workspace, folder: Path, stop: Stop) -> Ended:
-        let_end.wait(30)
+        let_end.wait()
         return guest(job, workspace, folder, stop)
 
     start(lab, held, cores=2, idle=idle)
     for _ in range(3):
-        assert checked.acquire(timeout=240)
+        assert checked.acquire()
     assert lab.questions == []
     building.clear()
     lab.wait(lambda: len(lab.questions) == 2)
@@ -166,12 +166,12 @@ def test_boot_that_is_not_needed_any_more_is_stopped(start: Start) -> None:
     lab.stale = {1}
 
     def endless(job: SharedBootJob, workspace: Workspace, folder: Path, stop: Stop) -> Ended:
-        assert stop.wait(30)
+        assert stop.wait()
         stopped.set()
         return guest(job, workspace, folder, stop)
 
     start(lab, endless)
-    assert stopped.wait(30)
+    assert stopped.wait()
     asked = len(lab.questions)
     lab.wait(lambda: len(lab.questions) > asked)
     assert (lab.uploads, lab.finished) == ({}, {})
@@ -220,11 +220,11 @@ def test_closing_stops_emulators(start: Start) -> None:
 
     def endless(job: SharedBootJob, workspace: Workspace, folder: Path, stop: Stop) -> Ended:
         started.set()
-        assert stop.wait(30)
+        assert stop.wait()
         stopped.set()
         return guest(job, workspace, folder, stop)
 
     host = start(lab, endless)
-    assert started.wait(30)
+    assert started.wait()
     host.close()
-    assert stopped.wait(30)
+    assert stopped.wait()

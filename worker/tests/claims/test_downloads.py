@@ -68,7 +68,7 @@ def test_download_is_resumed_by_another_process(tmp_path: Path) -> None:
 
 def test_slow_download_with_progress_continues(tmp_path: Path) -> None:
     lab = FlakyDownloads(DATA, *[10_000] * 5)
-    assert server(lab, retry_s=0.8).fetch(lab.artifact, tmp_path).read_bytes() == DATA
+    assert server(lab, retry_s=1.5).fetch(lab.artifact, tmp_path).read_bytes() == DATA
     assert len(lab.ranges_requested) == 6
 
 

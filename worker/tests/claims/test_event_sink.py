@@ -36,7 +36,7 @@ def test_outage_loses_and_reorders_nothing(status: int) -> None:
         sink.console(BOOT, number * 80, text[number * 80 : number * 80 + 80])
     assert not sink.flush(0.2)
     lab.broken.clear()
-    assert sink.flush(20)
+    assert sink.flush(3600)
     sink.close()
     assert lab.blocks == list(range(300))
     assert bytes(lab.console) == text[: 300 * 80]
@@ -49,7 +49,7 @@ def test_batch_with_lost_response_is_sent_again() -> None:
     for number in range(20):
         sink.event(event(number))
     sink.console(BOOT, 0, b"hello")
-    assert sink.flush(20)
+    assert sink.flush(3600)
     sink.close()
     assert lab.blocks == list(range(20))
     assert bytes(lab.console) == b"hello"
@@ -62,7 +62,7 @@ def test_events_are_sent_in_batches() -> None:
     for number in range(1000):
         sink.event(event(number))
     lab.broken.clear()
-    assert sink.flush(20)
+    assert sink.flush(3600)
     assert lab.blocks == list(range(1000))
     assert lab.requests < 30
     sink.close()
@@ -85,7 +85,7 @@ def test_large_events_are_sent_in_small_batches() -> None:
         failure = Failure(kind=ErrorKind.KERNEL, summary="oops", excerpt="\U0001f512" * 16_000, stack=trace)
         sink.event(BlockDiscarded(at=datetime.now(UTC), block=number, attempt=0, arm=Arm.CANDIDATE, failure=failure))
     lab.broken.clear()
-    assert sink.flush(60)
+    assert sink.flush(3600)
     sink.close()
     assert 1 << 20 < max(sizes) < 5 << 20
 
@@ -145,8 +145,8 @@ def test_full_queue_blocks() -> None:
     threading.Thread(target=fill, daemon=True).start()
     assert not done.wait(0.3)
     lab.broken.clear()
-    assert done.wait(20)
-    assert sink.flush(20)
+    done.wait()
+    assert sink.flush(3600)
     assert len(lab.console) == 40_000
     sink.close()
 
@@ -156,10 +156,10 @@ def test_truncated_console_is_not_sent_further() -> None:
     lab.truncated_after = 10
     sink = make_sink(lab)
     sink.console(BOOT, 0, b"x" * 20)
-    assert sink.flush(10)
+    assert sink.flush(3600)
     before = lab.requests
     sink.console(BOOT, 20, b"x" * 20)
-    assert sink.flush(10)
+    assert sink.flush(3600)
     assert lab.requests == before
     sink.close()
 

@@ -81,7 +81,7 @@ def test_refused_event_stops_the_run() -> None:
 
     def work(job: RunJob, remaining: object, emit: object, cancel: Stop) -> RunResult:
         emit.event(Progress(at=datetime.now(UTC), text="x"))  # type: ignore[attr-defined]
-        assert cancel.wait(10)
+        assert cancel.wait()
         assert cancel.failure
         return RunResult(outcome=Outcome.FAILED, failure=cancel.failure)
 

@@ -27,16 +27,14 @@ def program() -> Iterator[tuple[int, int]]:
         yield udp, tcp
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait() == 0
 
 
 def connect(port: int) -> socket.socket:
-    deadline = time.monotonic() + 30
     while True:
         try:
-            return socket.create_connection(("127.0.0.1", port), 10)
+            return socket.create_connection(("127.0.0.1", port))
         except ConnectionRefusedError:
-            assert time.monotonic() < deadline
             time.sleep(0.05)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,10 +67,8 @@ def test_web_page_is_not_taken_for_mails(server: HostileServer, lab: Workspace) 
 
 @pytest.mark.parametrize("answer", [hostile.silent, hostile.drip_header, hostile.drip_body])
 def test_slow_archive_is_given_up_in_time(server: HostileServer, lab: Workspace, answer: Answer) -> None:
-    started = time.monotonic()
     found = unavailable(server, lab, answer, Limits(answer_s=1.0, total_s=2.5, pauses_s=(0.01, 0.01)))
     assert "did not answer within" in found
-    assert time.monotonic() - started < 20  # the machine may be busy; without limits it would be minutes
 
 
 def test_archive_that_is_gone_is_asked_again(lab: Workspace) -> None:

@@ -166,7 +166,7 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
         "TRACING": str(folder / "tracing"),
     }
     command = ["dash", str(folder / "plan/monitor.sh"), str(folder / "plan/plan.sh"), "measure"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def program(folder: Path, text: str) -> None:

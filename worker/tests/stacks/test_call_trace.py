@@ -76,10 +76,10 @@ def test_places_are_written_behind_addresses() -> None:
 
 
 def test_hostile_reports_take_bounded_time() -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     many = "\n".join(f"[    1.000000]  f{n}+0x1/0x2" for n in range(3000))
     assert len(references(f"Call Trace:\n{many}")) == REFERENCES_LIMIT
     assert len(stack_frames(f"Call Trace:\n{many}")) == STACK_LIMIT
     for line in ("a" * 8000, "a+0x" * 2000, "[" * 8000, "? " * 4000, "a+0x1/0x1 [" * 700, "] " * 4000):
         call_trace("\n".join(["Call Trace:", *[line] * 500]))
-    assert time.monotonic() - started < 5
+    assert time.thread_time() - started < 5

@@ -245,7 +245,7 @@ def test_role_follows_groups_at_each_sign_in(
         expect(sign_in(provider, second, "s-1"), 303)
         assert name_and_role(second) == ("ada", UserRole.SUBMITTER)
     assert who(browser).user is None, "a lower role ends the other sessions"
-    with httpx.Client(base_url=live.url, headers={"Authorization": f"Bearer {secret}"}) as program:
+    with httpx.Client(base_url=live.url, headers={"Authorization": f"Bearer {secret}"}, timeout=None) as program:
         assert name_and_role(program) == ("ada", UserRole.SUBMITTER), "a token keeps what the role allows"
         expect(program.get("/api/v1/users"), 403)
     assert ("ada", "user.change", "user/ada") in entries(sessions)
@@ -265,7 +265,7 @@ def test_person_without_a_group_loses_access_until_the_next_sign_in_with_one(
         _, secret = create_token(session, "ci", [Scope.READ], user=user)
     with (
         live.client(None) as second,
-        httpx.Client(base_url=live.url, headers={"Authorization": f"Bearer {secret}"}) as program,
+        httpx.Client(base_url=live.url, headers={"Authorization": f"Bearer {secret}"}, timeout=None) as program,
     ):
         assert expect(program.get(SESSION)).json()["user"]["name"] == "ada"
         for groups, text in ((["choir"], "none of your groups has a role"), ([], "names no group of yours")):

@@ -100,9 +100,9 @@ def gitlab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the payloads."""
     folder = tmp_path_factory.mktemp("deb")
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
-    subprocess.run(["apt-get", "download", "-q", GITLAB], cwd=folder, env=environment, check=True, timeout=120)
+    subprocess.run(["apt-get", "download", "-q", GITLAB], cwd=folder, env=environment, check=True)
     (package,) = folder.glob("*.deb")
-    subprocess.run(["dpkg-deb", "-x", str(package), str(folder / "content")], check=True, timeout=240)
+    subprocess.run(["dpkg-deb", "-x", str(package), str(folder / "content")], check=True)
     (webhooks,) = folder.glob("content/usr/share/gocode/src/*/*/go-gitlab/testdata/webhooks")
     return webhooks
 

@@ -67,9 +67,8 @@ def test_command_takes_and_lists_jobs(
         loop = [sys.executable, "-m", "wqlab_server.cli", "kernelci", "poll", "--touch", str(polled)]
         with subprocess.Popen(loop) as process:  # as the lab's supervisor starts it
             try:
-                deadline = time.monotonic() + 60
                 while not polled.exists():
-                    assert process.poll() is None and time.monotonic() < deadline
+                    assert process.poll() is None
                     time.sleep(0.1)
             finally:
                 process.terminate()

@@ -350,7 +350,7 @@ def test_missing_settings_are_named(intake: Intake, missing: str, message: str) 
 
 
 def test_definitions_are_fetched_from_safe_places_only(api: KernelCiApi) -> None:
-    with KernelCi(api.url, TOKEN, limit_s=2) as connection:
+    with KernelCi(api.url, TOKEN) as connection:
         for url in (
             "http://10.0.0.1/a.json",
             "https://user:word@files.example.org/a",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import Artifact, BlockPlan, DeviceFacts, Kernel, RunJob
 from wqlab_contracts.specs import DeviceType, Profile, Repetitions, Scenario, TestPlan
 from wqlab_worker.backends.instrumented import InstrumentedBackend
-from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.claims.server import sha256_of
 
 from ..conftest import ROOT, Golden
@@ -116,9 +114,3 @@ def backend(
         )
 
     return make
-
-
-def lasting() -> Stop:
-    stop = Stop()
-    stop.extend(time.monotonic() + 800)
-    return stop

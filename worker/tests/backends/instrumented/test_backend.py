@@ -16,10 +16,10 @@ from wqlab_contracts.messages import BlockDiscarded, BootVerified, Finding, Kern
 from wqlab_worker.backends.instrumented import InstrumentedBackend
 from wqlab_worker.claims.heartbeats import canceled
 
-from ..conftest import RecordingSink
-from .conftest import job_of, lasting
+from ..conftest import RecordingSink, lasting
+from .conftest import job_of
 
-pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.device
 A, B = Arm.BASELINE, Arm.CANDIDATE
 Make = Callable[[], InstrumentedBackend]
 

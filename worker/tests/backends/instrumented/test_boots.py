@@ -51,7 +51,7 @@ class HeldEmulator:
 
     def wait_started(self, count: int) -> list[Seeded]:
         with self.changed:
-            assert self.changed.wait_for(lambda: len(self.started) >= count, 30)
+            assert self.changed.wait_for(lambda: len(self.started) >= count)
             return list(self.started)
 
 
@@ -72,7 +72,7 @@ def test_boots_are_made_once_in_the_planned_order(emulator: HeldEmulator, boots:
     boots.plan([(A, 0), (B, 0), (A, 9)])
     for boot in (*PLAN, (A, 9)):
         emulator.end(boot)
-    assert boots.boot((A, 9)).result(30) == ended("here")
+    assert boots.boot((A, 9)).result() == ended("here")
     assert emulator.wait_started(5) == [*PLAN, (A, 9)]
 
 
@@ -84,7 +84,7 @@ def test_boots_of_other_hosts_are_skipped(emulator: HeldEmulator, boots: Boots) 
     assert not boots.deliver((B, 0), ended("twice"))
     emulator.end((A, 0))
     emulator.end((A, 1))
-    assert boots.boot((A, 1)).result(30) == ended("here")
+    assert boots.boot((A, 1)).result() == ended("here")
     assert emulator.started == [(A, 0), (A, 1)]
     assert boots.boot((B, 0)).result(0) == boots.boot((B, 1)).result(0) == ended("there")
     assert boots.unfinished() == []
@@ -99,7 +99,7 @@ def test_faster_host_stops_the_emulator_of_this_one(emulator: HeldEmulator, boot
 
 def test_result_that_comes_after_this_hosts_is_ignored(emulator: HeldEmulator, boots: Boots) -> None:
     emulator.end((A, 0))
-    assert boots.boot((A, 0)).result(30) == ended("here")
+    assert boots.boot((A, 0)).result() == ended("here")
     assert not boots.deliver((A, 0), ended("there"))
     assert boots.boot((A, 0)).result(0) == ended("here")
 
@@ -108,7 +108,7 @@ def test_error_of_an_emulator_is_raised_where_its_boot_is_needed(emulator: HeldE
     for boot in (*PLAN, (B, 7)):
         emulator.end(boot)
     with pytest.raises(OSError, match="no space"):
-        boots.boot((B, 7)).result(30)
+        boots.boot((B, 7)).result()
 
 
 def test_closing_stops_what_runs_and_cancels_the_rest(emulator: HeldEmulator, boots: Boots) -> None:

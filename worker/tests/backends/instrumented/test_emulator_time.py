@@ -34,7 +34,6 @@ def running(program: str) -> Iterator[int]:
 def seconds_until_expired(watch: HangWatch) -> float:
     started = time.monotonic()
     while not watch.expired():
-        assert time.monotonic() - started < 60
         time.sleep(0.01)  # the watch has no event
     return time.monotonic() - started
 

@@ -25,7 +25,7 @@ from .conftest import job_of
 from .test_backend import ProfileSink
 from .test_backend import run as run_alone
 
-pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.device
 A, B = Arm.BASELINE, Arm.CANDIDATE
 Make = Callable[[], InstrumentedBackend]
 

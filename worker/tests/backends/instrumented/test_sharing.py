@@ -74,7 +74,7 @@ class Hosts:
         """Wait until `more` messages were answered."""
         with self.asked:
             target = self.messages + more
-            assert self.asked.wait_for(lambda: self.messages >= target, 30)
+            assert self.asked.wait_for(lambda: self.messages >= target)
 
 
 Start = Callable[[Hosts], Sharing]
@@ -124,7 +124,7 @@ def test_boots_that_are_not_begun_are_shared_and_results_used(start: Start, boot
         assert hosts.needed == [(B, 0), (A, 1), (B, 1)]
         assert hosts.uploads == ["initramfs-baseline"], "the other kernel's has the same content"
         hosts.made = {(B, 1)}
-        made = boots.boot((B, 1)).result(30)
+        made = boots.boot((B, 1)).result()
         hosts.wait_messages()
         assert hosts.needed == [(B, 0), (A, 1)]
     assert (made.status, made.timed_out, made.seconds) == (0, False, 3.0)
@@ -143,7 +143,7 @@ def test_boot_that_another_host_makes_stays_shared_when_this_host_begins_with_it
         hosts.wait_messages()
         assert hosts.needed == [(B, 0), (A, 1), (B, 1)]
         hosts.made = {(B, 0)}
-        assert boots.boot((B, 0)).result(30).seconds == 3.0
+        assert boots.boot((B, 0)).result().seconds == 3.0
         assert emulator.wait_started(3)[2] == (A, 1)
         hosts.wait_messages()
         assert hosts.needed == [(B, 1)], "the one that this host has begun with is withdrawn"
@@ -170,6 +170,6 @@ def test_run_continues_alone_when_the_server_fails(
         hosts.wait_messages()
         for boot in PLAN:
             emulator.end(boot)
-        assert [boots.boot(boot).result(30).status for boot in PLAN] == [0] * 4
+        assert [boots.boot(boot).result().status for boot in PLAN] == [0] * 4
         hosts.failure = None
         hosts.wait_messages()

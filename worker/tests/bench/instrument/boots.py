@@ -26,7 +26,6 @@ INSTALLED, NEWER = "installed", qemu_program.SUITE
 _TREE_OF_SESSION = os.environ.get(qemu_program.TREE)
 ROUNDS, FEW, MANY = 100, 3, 8
 """Rounds of each test program, and the two numbers of threads of its locks; sharing.c has the same values."""
-LIMIT_S = 300.0
 
 PLACES = "0:0:0/0:0:0/1:0:0/1:0:0/2:1:0/2:1:0/3:2:1/3:2:1"
 """Core, L3 domain and node of each CPU: sharing.c expects a machine that has all levels with eight CPUs."""
@@ -142,7 +141,7 @@ class Machine:
     def boot(self, name: str) -> Counts:
         """Boot until the guest powers off."""
         command, boot = self.command(name)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         console = boot.console.read_bytes() if boot.console.exists() else b""
         assert done.returncode == 0, done.stderr + console.decode(errors="replace")[-2000:]
         windows, phase, sent = {}, "", []

@@ -31,7 +31,7 @@ def port(tmp_path: Path, power_on: Path, run: Callable[[Sequence[str]], subproce
         with socket.socket() as probe:
             return probe.connect_ex((redfish.HOST, number)) == 0
 
-    until(answers, 60)
+    until(answers)
     yield number
 
 
