@@ -19,12 +19,13 @@ import httpx
 import pytest
 import yaml
 
+from wqlab_bench.ports import free_port
+
 from .composefile import ROOT
 from .engine import Engine, clone, unavailable_reason
 
-pytestmark = [pytest.mark.nightly, pytest.mark.images]
+pytestmark = [pytest.mark.nightly, pytest.mark.images, pytest.mark.timeout(3 * 3600)]
 
-URL = "http://127.0.0.1:8750"
 CHECKOUT = "wqlab"
 """Folder of the clone, below the engine's folder."""
 ROUND_S = 0.5
@@ -38,6 +39,8 @@ class ContainerLab:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.listen = f"127.0.0.1:{free_port(set())}"
+        self.url = f"http://{self.listen}"
         self.token = ""
 
     def shell(self, text: str) -> str:
@@ -78,7 +81,7 @@ class ContainerLab:
             time.sleep(ROUND_S)
 
     def wqlab(self, *arguments: str) -> str:
-        environment = {**os.environ, "WQLAB_URL": URL, "WQLAB_TOKEN": self.token}
+        environment = {**os.environ, "WQLAB_URL": self.url, "WQLAB_TOKEN": self.token}
         result = subprocess.run(["wqlab", *arguments], env=environment, text=True, capture_output=True, check=False)
         logs = self.compose("logs", "--tail=40", "build", "devices") if result.returncode else ""
         assert result.returncode == 0, f"{result.stdout}{result.stderr}\n{logs}"
@@ -92,7 +95,7 @@ class ContainerLab:
         """Wait for a submission; return scenario and metric -> verdict of what is judged on an emulated device."""
         self.wqlab("watch", str(submission))
         [target] = json.loads(self.wqlab("report", str(submission), "--format", "json"))["targets"]
-        judged = [each for each in target["comparisons"] if each["evidence"] == "mechanism"]
+        judged = [each for each in target["comparisons"] if each["verdict"]]
         return {(each["scenario"], each["metric"]): each["verdict"] for each in judged}
 
 
@@ -114,8 +117,11 @@ def lab(engine: Engine) -> Iterator[ContainerLab]:
     """Start the lab in a new clone with README's command. The volume with the kernels is kept for the next test run."""
     clone(engine.folder / CHECKOUT)
     lab = ContainerLab(engine)
+    (engine.folder / CHECKOUT / ".env").write_text(f"WQLAB_LISTEN={lab.listen}\n")
     lab.shell("deploy/secrets.sh")
     remove_data(lab)
+    if old := engine.run("docker", "images", "--quiet", "--filter", "reference=wqlab-*").split():
+        engine.run("docker", "image", "rm", "--force", *old)
     engine.run("docker", "image", "prune", "--force")
     lab.shell(START)
     try:
@@ -158,16 +164,15 @@ def test_readme_command_ends_with_every_service_healthy(lab: ContainerLab) -> No
 
 
 def test_api_is_ready_and_serves_the_pages(lab: ContainerLab) -> None:
-    page = httpx.get(URL, follow_redirects=True)
+    page = httpx.get(lab.url, follow_redirects=True)
     assert page.headers["content-type"].startswith("text/html")
     [script] = re.findall(r'<script[^>]+src="([^"]+)"', page.text)[:1]
-    assert httpx.get(f"{URL}{script}").headers["content-type"].startswith("text/javascript")
-    assert httpx.get(f"{URL}/api/v1/submissions").status_code == 401, "reading needs a sign-in"
+    assert httpx.get(f"{lab.url}{script}").headers["content-type"].startswith("text/javascript")
+    assert httpx.get(f"{lab.url}/api/v1/submissions").status_code == 401, "reading needs a sign-in"
 
 
 def test_series_is_judged(undisturbed: dict[tuple[str, str], str]) -> None:
-    assert undisturbed
-    assert set(undisturbed.values()) <= {"equivalent", "inconclusive"}
+    assert undisturbed["fsync", "locks_per_flush"] == "equivalent"
 
 
 def test_default_options_of_the_engine_forbid_the_sandbox(lab: ContainerLab) -> None:
