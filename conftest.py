@@ -41,7 +41,7 @@ COMPUTING_TESTS = tuple(
 class SharedLabScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Keep the tests of a file in one process for its fixtures; most end-to-end tests share two labs.
 
-    The third process, below the priority of emulated devices, runs tests that only compute until no end-to-end test is
+    The third process, with the priority of emulated devices, runs tests that only compute until no end-to-end test is
     left to begin.
     """
 
@@ -80,17 +80,17 @@ def outages_lab() -> bool | None:
 
 
 def pytest_configure() -> None:
-    """Configure logging as the lab's programs do: structlog's default takes a second to format an exception.
-
-    Set the priority of the third process.
-    """
+    """Configure logging as the lab's programs do: structlog's default takes a second to format an exception."""
     logs.configure()
-    if os.environ.get("PYTEST_XDIST_WORKER") == COMPUTING_PROCESS:
-        os.nice(12)  # emulated devices have 5
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests that share a lab first, then the other tests of a browser: they take longest."""
+    """Put the tests that share a lab first, then the other tests of a browser: they take longest.
+
+    Set the priority of the third process only now, because all processes wait for its collection.
+    """
+    if os.environ.get("PYTEST_XDIST_WORKER") == COMPUTING_PROCESS:
+        os.nice(5)
     items.sort(key=lambda item: (not item.nodeid.startswith("tests/scenarios/"), "/pages/" in item.nodeid))
 
 
