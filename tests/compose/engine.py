@@ -32,10 +32,11 @@ class Engine:
 
     def start(self) -> None:
         """Start the engine and wait until it answers. Raises EngineError."""
-        (self.folder / "pid").unlink(missing_ok=True)
+        started = self.folder / "started"
+        started.unlink(missing_ok=True)
         self._daemon = subprocess.Popen(["bash", str(Path(__file__).with_name("engine.sh")), str(self.folder)])
         deadline = time.monotonic() + _START_S
-        while not (self.folder / "pid").exists() or self._call(["docker", "version"]).returncode:
+        while not started.exists() or self._call(["docker", "version"]).returncode:
             if self._daemon.poll() is not None or time.monotonic() > deadline:
                 log = self.folder / "dockerd.log"
                 raise EngineError(f"the engine does not start:\n{log.read_text()[-3000:] if log.exists() else ''}")
@@ -44,7 +45,7 @@ class Engine:
     def stop(self) -> None:
         """Stop the engine, and with it every container, which it starts again at its next start."""
         if self._daemon is not None:
-            os.kill(self._pid(), signal.SIGTERM)
+            os.kill(self._first_process(), signal.SIGTERM)
             self._daemon.wait()
             self._daemon = None
 
@@ -95,15 +96,18 @@ class Engine:
         # The same words as a person types, so nothing but PATH and proxies.
         kept = {name: value for name, value in os.environ.items() if name.endswith("_proxy")}
         return subprocess.run(
-            ["nsenter", "--target", str(self._pid()), "--mount", "--wd=/", "--", *inside],
+            ["nsenter", "--target", str(self._first_process()), "--mount", "--pid", "--wd=/", "--", *inside],
             input=stdin,
             capture_output=True,
             check=False,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", **kept},
         )
 
-    def _pid(self) -> int:
-        return int((self.folder / "pid").read_text())
+    def _first_process(self) -> int:
+        """Return the process id of the engine, the first process of its namespace."""
+        assert self._daemon is not None, "the engine has not been started"
+        pid = self._daemon.pid
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
 def unavailable_reason() -> str:

@@ -1,7 +1,7 @@
 #!/bin/bash
-# engine.sh FOLDER: run a Docker Engine in the foreground, in a mount namespace of its own, for tests on a machine
-# without one. Debian 13's packages are installed in FOLDER/root the first time (a minute). Images and volumes are in
-# FOLDER/data, FOLDER is /run/host inside, and FOLDER/pid has the process whose namespace to enter. Needs root.
+# engine.sh FOLDER: run a Docker Engine in the foreground, for tests on a machine without one. Needs root. Debian 13's
+# packages are installed in FOLDER/root the first time (a minute). Images and volumes are in FOLDER/data. Its mount and
+# process namespaces, which end with this process, have FOLDER as /run/host; FOLDER/started says that they can be entered.
 set -eu
 folder=$1
 root=$folder/root
@@ -16,7 +16,7 @@ if [ ! -e "$root/usr/sbin/dockerd" ]; then
 fi
 mkdir -p "$folder/data"
 # Not chroot: the engine's `docker import` and `docker exec` need the root of its namespace.
-exec unshare --mount --propagation private bash -euc '
+exec unshare --mount --propagation private --pid --fork --kill-child bash -euc '
     folder=$1
     mount --bind "$folder/root" "$folder/root"
     cd "$folder/root"
@@ -31,6 +31,6 @@ exec unshare --mount --propagation private bash -euc '
     pivot_root . oldroot
     cd /
     umount -l /oldroot
-    echo $$ > /run/host/pid
+    touch /run/host/started
     exec dockerd > /run/host/dockerd.log 2>&1
 ' engine "$folder"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import time
 from collections.abc import Collection, Iterator
@@ -63,8 +62,8 @@ class ContainerLab:
     def kill(self, services: Collection[str]) -> None:
         """Kill the first process of each service's container at once, and wait until the engine has restarted them."""
         before = self.containers()
-        for name in services:
-            os.kill(before[name]["State"]["Pid"], signal.SIGKILL)
+        processes = [str(before[name]["State"]["Pid"]) for name in services]
+        self.engine.run("sh", "-c", 'kill -KILL "$@"', "kill", *processes)
         while any(
             self.containers()[name]["State"]["StartedAt"] == before[name]["State"]["StartedAt"] for name in services
         ):
