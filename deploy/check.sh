@@ -30,7 +30,7 @@ done
 listen=$(setting WQLAB_LISTEN 127.0.0.1:8750)
 port=$(printf ':%04X' "${listen##*:}")
 if cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v port="$port" '$4 == "0A" && substr($2, length($2) - 4) == port { found = 1 } END { exit !found }'; then
-    die "another program listens on port ${listen##*:}: stop it, or choose another port, for example WQLAB_LISTEN=127.0.0.1:8751 in .env"
+    die "another program listens on port ${listen##*:}: stop it, or choose another port in .env: WQLAB_LISTEN=127.0.0.1:8751 and WQLAB_PUBLIC_URL=http://127.0.0.1:8751"
 fi
 data=$(docker info --format '{{.DockerRootDir}}')
 needed=15
