@@ -249,7 +249,7 @@ def redirecting(handler: BaseHTTPRequestHandler) -> None:
 
 BAD_RESPONSES: list[tuple[Callable[[BaseHTTPRequestHandler], None], str]] = [
     (endless, "sends more than 256 KiB"),
-    (dripping, "has not answered within 1 s"),
+    (dripping, "has not answered within 3 s"),
     (compressed, "sends a compressed response"),
     (redirecting, "redirects elsewhere"),
 ]
