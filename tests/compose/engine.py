@@ -49,12 +49,12 @@ class Engine:
             self._daemon.wait()
             self._daemon = None
 
-    def run(self, *command: str, folder: str = ".", stdin: bytes = b"") -> str:
+    def run(self, *command: str, folder: str = ".") -> str:
         """Run a command where the engine is, in a folder below `self.folder`, and return its output.
 
         Raises EngineError if it fails.
         """
-        result = self._call(command, folder, stdin)
+        result = self._call(command, folder)
         if result.returncode:
             errors = result.stderr.decode(errors="replace")
             raise EngineError(f"{' '.join(command)} ended with {result.returncode}:\n{errors[-6000:]}")
@@ -65,13 +65,6 @@ class Engine:
         result = self._call(command, folder)
         assert result.returncode, f"{' '.join(command)} succeeded"
         return (result.stdout + result.stderr).decode(errors="replace")
-
-    def output(self, *command: str, folder: str = ".") -> bytes:
-        """Run a command and return the bytes that it prints. Raises EngineError if it fails."""
-        result = self._call(command, folder)
-        if result.returncode:
-            raise EngineError(f"{' '.join(command)} ended with {result.returncode}:\n{result.stderr.decode()[-6000:]}")
-        return result.stdout
 
     def make_base(self, image: str) -> None:
         """Have the base image: there already, from the registry, or made from Debian's packages."""
@@ -89,15 +82,13 @@ class Engine:
         self.run("docker", "import", "/run/host/base.tar", image)
         archive.unlink()
 
-    def _call(
-        self, command: Sequence[str], folder: str = ".", stdin: bytes = b""
-    ) -> subprocess.CompletedProcess[bytes]:
+    def _call(self, command: Sequence[str], folder: str = ".") -> subprocess.CompletedProcess[bytes]:
         inside = ["sh", "-c", 'cd "/run/host/$0" && exec "$@"', folder, *command]
         # The same words as a person types, so nothing but PATH and proxies.
         kept = {name: value for name, value in os.environ.items() if name.endswith("_proxy")}
         return subprocess.run(
             ["nsenter", "--target", str(self._first_process()), "--mount", "--pid", "--wd=/", "--", *inside],
-            input=stdin,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", **kept},
