@@ -154,16 +154,13 @@ class _OrphanedBackend:
 
 def _session_pid() -> int:
     """Return the process id of this test's session process, the leader of its process group."""
-    (pid,) = (
-        int(folder.name)
-        for folder in Path("/proc").glob("[0-9]*")
-        if _is_session(folder) and f"PPid:\t{os.getpid()}\n" in (folder / "status").read_text()
-    )
+    (pid,) = (int(folder.name) for folder in Path("/proc").glob("[0-9]*") if _is_own_session(folder))
     return pid
 
 
-def _is_session(folder: Path) -> bool:
+def _is_own_session(folder: Path) -> bool:
     try:
-        return b"wqlab_worker.backends.labgrid_session\0run\0" in (folder / "cmdline").read_bytes()
+        is_session = b"wqlab_worker.backends.labgrid_session\0run\0" in (folder / "cmdline").read_bytes()
+        return is_session and f"PPid:\t{os.getpid()}\n" in (folder / "status").read_text()
     except OSError:
         return False  # it ended meanwhile
