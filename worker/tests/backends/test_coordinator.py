@@ -15,7 +15,7 @@ from wqlab_worker.backends.coordinator import PlaceHold
 from wqlab_worker.backends.session_messages import holder_name
 from wqlab_worker.measure.device_interface import DeviceFailure
 
-from .conftest import DeviceLab, until
+from .conftest import COMMANDED, DeviceLab, until
 
 pytestmark = pytest.mark.integration
 PLACE = "tiny-2"
@@ -158,3 +158,6 @@ def _start_again(lab: DeviceLab) -> None:
     lab.start_coordinator()
     lab.start_exporter()
     lab.command("wqlab-bench", "places")
+    # A coordinator that is killed loses the places of its last 15 seconds.
+    if COMMANDED not in lab.command("labgrid-client", "-x", lab.coordinator, "places").split():
+        lab.place(COMMANDED)
