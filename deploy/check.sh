@@ -25,7 +25,7 @@ for secret in wqlab_worker_token wqlab_lava_token; do
     [ -s "$folder/$secret" ] || die "there is no secret $folder/$secret: run deploy/secrets.sh"
 done
 
-# What follows is true of this lab's own port and disk, if it runs already.
+# A lab that runs has its port and its disk space already.
 [ -z "$(docker compose ps --quiet api 2>/dev/null)" ] || exit 0
 listen=$(setting WQLAB_LISTEN 127.0.0.1:8750)
 port=$(printf ':%04X' "${listen##*:}")

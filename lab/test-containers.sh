@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run README's container commands under a real Docker Engine, as root. It takes an hour, the first time 15 minutes more.
+# Run README's container commands under a real Docker Engine, as root. It takes 50 minutes, the first time 15 more.
 # The engine is Debian 13's, beside whatever this machine has; images and kernels are kept in the cache.
 set -eu
 cd "$(dirname "$0")/.."

@@ -20,7 +20,7 @@ class PublishedDevice(BaseModel):
     console: str
     """host:port of the raw TCP console."""
     ssh_port: int
-    """Forwarded on the host of `console` while the device runs."""
+    """Port of the device's SSH server, on the host that `console` names. It answers while the device runs."""
     power_url: str
     log: str
     """The console log of the latest power-on; <log>.1 is the one before."""

@@ -1,4 +1,4 @@
-"""Give tests a Docker Engine: this machine's, or one from Debian 13's packages beside it."""
+"""Run a Docker Engine from Debian 13's packages for tests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from .composefile import ROOT
 
 BASES = {"debian:12": "bookworm", "debian:sid": "sid"}
-"""Image of the Dockerfiles -> Debian suite from which it is made where no registry is reached."""
+"""Base image -> Debian suite. The image is made from packages of the suite if no registry can be reached."""
 _CA = Path("/etc/ssl/certs/ca-certificates.crt")
 _START_S = 600.0
 """Longest start of an engine with containers on a busy machine."""
 
 
 class EngineError(AssertionError):
-    """A command failed; the text has its output."""
+    """A command ended with an error; the message has its output."""
 
 
 class Engine:
@@ -67,7 +67,7 @@ class Engine:
         return (result.stdout + result.stderr).decode(errors="replace")
 
     def make_base(self, image: str) -> None:
-        """Have the base image: there already, from the registry, or made from Debian's packages."""
+        """Provide a base image: keep an existing one, or pull it, or make it from Debian's packages."""
         if (
             self.run("docker", "images", "--quiet", image).strip()
             or not self._call(["docker", "pull", image]).returncode
@@ -95,14 +95,14 @@ class Engine:
         )
 
     def _first_process(self) -> int:
-        """Return the process id of the engine, the first process of its namespace."""
+        """Return the process id of the engine, as this machine sees it."""
         assert self._daemon is not None, "the engine has not been started"
         pid = self._daemon.pid
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
 def unavailable_reason() -> str:
-    """Return why this machine can run no engine from Debian's packages; empty if it can."""
+    """Return the reason why this machine cannot run the engine; an empty string if it can."""
     if os.geteuid():
         return "an engine needs root: run lab/test-containers.sh with sudo or as root"
     for program in ("mmdebstrap", "nsenter", "rsync"):
@@ -132,7 +132,7 @@ def _apt_sources(suite: str) -> list[str]:
 
 
 def clone(target: Path) -> None:
-    """Clone the checkout, with the files that git does not know yet, as a user would get it."""
+    """Copy the files of the checkout that a commit of everything would have, as a new clone has them."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     listed = subprocess.run(

@@ -22,7 +22,7 @@ PACKAGES = {image: words.split() for image, words in _ENVIRONMENT.findall((ROOT 
 
 
 def make_environment(image: str, folder: Path) -> None:
-    """Create the image's environment in `folder`: its packages as wheels, and links to what they depend on."""
+    """Create a Python environment in `folder` with what the image has: our packages from wheels, others as links."""
     venv.create(folder, symlinks=True)
     site, wheels = folder / _SITE, folder / "wheels"
     for package in PACKAGES[image]:

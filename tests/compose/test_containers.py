@@ -26,7 +26,7 @@ from .engine import Engine, clone, unavailable_reason
 pytestmark = [pytest.mark.nightly, pytest.mark.images, pytest.mark.timeout(3 * 3600)]
 
 CHECKOUT = "wqlab"
-"""Folder of the clone, below the engine's folder."""
+"""Name of the folder with the clone, in the engine's folder."""
 ROUND_S = 0.5
 """Pause between two looks at the containers, which have no event for "all are healthy"."""
 START = re.findall(r"`(deploy/secrets\.sh && docker compose up[^`]*)`", (ROOT / "README.md").read_text())[0]

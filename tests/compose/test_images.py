@@ -41,7 +41,7 @@ STARTED = {
     "coordinator": "Coordinator ready",
     "exporter": "no bench is running",
 }
-"""Service -> what it prints once everything is imported, and another service is needed."""
+"""Service -> text that it prints after all imports, when it needs another service."""
 FINISHED = ("database", "schema", "prepare")
 """Services that end with status 0."""
 WITHOUT_PYTHON = {"postgres", "redis", "lava"}
@@ -59,7 +59,7 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 class Container:
-    """What a service sees, with its volumes in `folder`."""
+    """Starts programs of a service in a view like its container's; the volumes are folders in `folder`."""
 
     def __init__(self, environments: dict[str, Path], folder: Path) -> None:
         self._environments = environments

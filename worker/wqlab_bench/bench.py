@@ -44,7 +44,7 @@ class Settings:
     accelerator: Accelerator
     capacity: int
     host: str = LOOPBACK
-    """Name or IPv4 address of this machine on which the bench listens, and under which it publishes the devices."""
+    """Name or IPv4 address of this machine. The bench listens on it, and publishes it as the devices' address."""
 
 
 class Bench:

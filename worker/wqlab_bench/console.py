@@ -41,7 +41,7 @@ class Console:
         self._server: asyncio.Server | None = None
 
     async def listen(self, port: int, address: str = "127.0.0.1") -> None:
-        """Accept clients. Raises OSError if the port is in use."""
+        """Listen for clients on `address` and `port`. Raises OSError if the port is in use."""
         self._server = await asyncio.start_server(self._serve, address, port)
 
     @property

@@ -259,7 +259,7 @@ def trivial_plan(seconds: float) -> TestPlan:
 
 
 def lasting() -> Stop:
-    """Return the stop of a run whose lease lasts longer than a test may take."""
+    """Return a Stop whose lease does not expire during a test."""
     stop = Stop()
     stop.extend(time.monotonic() + 3600)
     return stop
@@ -374,5 +374,5 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def short_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the wait for a shutdown whose end is not seen."""
+    """Shorten the longest wait for a shutdown, for devices that never end theirs."""
     monkeypatch.setattr("wqlab_worker.backends.own_system.SHUTDOWN_S", 0.3)
