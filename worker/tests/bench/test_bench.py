@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_bench.bench import Bench, Settings
+from wqlab_bench.bench import Bench, BenchError, Settings
 from wqlab_bench.device_types import load_device_types
 from wqlab_bench.qemu import Golden
 from wqlab_contracts.bench_addresses import Published
@@ -43,3 +43,30 @@ def test_instrumented_types_are_refused_without_plugins(tmp_path: Path, monkeypa
     found = published(tmp_path)
     assert "install package qemu-system-x86" in found.refused["instrumented-tiny"]
     assert "tiny" not in found.refused
+
+
+def test_devices_are_reached_on_the_published_host_only(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        golden = {"x86_64": Golden(Path("/kernel"), Path("/rootfs"), "key")}
+        settings = Settings(tmp_path, golden, tmp_path, "local", "tcg", 1, host="127.0.0.2")
+        bench = Bench({"tiny": TYPES["tiny"]}, settings)
+        device = (await bench.start()).devices["tiny-1"]
+        try:
+            host, port = device.console.split(":")
+            assert host == "127.0.0.2"
+            assert device.power_url.startswith("http://127.0.0.2:")
+            for each in (int(port), device.ssh_port):
+                _, writer = await asyncio.open_connection(host, each)
+                writer.close()
+                with pytest.raises(ConnectionRefusedError):
+                    await asyncio.open_connection("127.0.0.1", each)
+        finally:
+            await bench.stop()
+
+    (tmp_path / "bench").mkdir()
+    asyncio.run(scenario())
+
+
+def test_unknown_host_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=r"--host nowhere\.invalid: .*; give a name or an IPv4 address"):
+        Bench({}, Settings(tmp_path, {}, tmp_path, "local", "tcg", 1, host="nowhere.invalid"))
