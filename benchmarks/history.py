@@ -4,8 +4,7 @@
 
 Fills a separate database with rows, sends the requests of each page to the API in this process, and prints the median
 and the 95th percentile of the answers (aims: a list under 50 ms, a chart of 5,000 points and a stored report under
-100 ms), and the time to add one head to a line. Before that it takes the newest migrations back and makes them again on
-these rows. Times are of one machine at one moment.
+100 ms), and the time to add one head to a line. Times are of one machine at one moment.
 """
 
 import argparse
@@ -16,12 +15,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from alembic import command
 from fastapi.testclient import TestClient
 from list_submissions import database
 from sqlalchemy import Engine, select, text
 
-from wqlab_server import migrations
 from wqlab_server.app import create_app
 from wqlab_server.history.chunks import add_to_chunk
 from wqlab_server.history.shifts import open_shifts
@@ -50,8 +47,6 @@ PAGES = {
     f"stored report with {TARGETS} targets, HTML": "submissions/1/report?format=html",
 }
 """What is asked for, and the path of the request."""
-MIGRATIONS = 4
-"""Newest migrations that are taken back and made again."""
 
 FILL = [
     """INSERT INTO devices (name, device_type, lab, health, health_reason, facts, dirty)
@@ -118,24 +113,6 @@ def fill(engine: Engine, runs: int, samples: int) -> None:
         )
 
 
-def time_migrations(engine: Engine) -> None:
-    """Take the newest migrations back one after another, make them again, and print how long each takes."""
-    configuration = migrations.config()
-
-    def took(step: Callable[..., None], by: str) -> float:
-        start = time.perf_counter()
-        with engine.begin() as connection:
-            configuration.attributes["connection"] = connection
-            step(configuration, by)
-        return time.perf_counter() - start
-
-    newest = migrations.revisions()[:MIGRATIONS]
-    back = {revision: took(command.downgrade, "-1") for revision in newest}
-    made = {revision: took(command.upgrade, "+1") for revision in reversed(newest)}
-    for revision in reversed(newest):
-        print(f"migration {revision}: made {made[revision]:.1f} s, taken back {back[revision]:.1f} s", flush=True)
-
-
 def timed(what: str, work: Callable[[], object]) -> None:
     """Print the median and the 95th percentile of several calls, after one that fills caches."""
     work()
@@ -177,7 +154,6 @@ def main() -> None:
     options = parser.parse_args()
     with database() as engine, tempfile.TemporaryDirectory() as folder:
         fill(engine, options.runs, options.samples)
-        time_migrations(engine)
         settings = Settings(
             database_url=engine.url.render_as_string(hide_password=False),
             broker_url="redis://nobody",

@@ -69,10 +69,15 @@ def api(
 
 @app.command()
 def migrate() -> None:
-    """Migrate the database to the newest schema."""
+    """Create the schema of a new database, or migrate an older one to the newest schema."""
     engine = make_engine(settings().database_url)
-    migrations.upgrade(engine)
-    engine.dispose()
+    try:
+        migrations.upgrade(engine)
+    except migrations.UnknownRevision as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(1) from None
+    finally:
+        engine.dispose()
 
 
 @app.command()

@@ -1,11 +1,24 @@
-"""Database migrations with Alembic. Every change of `models/` needs a revision here; a test compares the two."""
+"""Database migrations with Alembic. A change of `models/` needs a revision here, which changes existing databases."""
 
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine
+
+from wqlab_server.models import Base
+
+
+class UnknownRevision(Exception):
+    """The database is at a revision that this version cannot upgrade."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(
+            f"the database is at revision {revision}, which this version does not know: use the version that made it, "
+            "or give this one an empty database (`make down` removes the data of a lab)"
+        )
 
 
 def config() -> Config:
@@ -16,11 +29,22 @@ def config() -> Config:
 
 
 def upgrade(engine: Engine) -> None:
-    """Upgrade the database to the newest revision; do nothing if it is up to date."""
+    """Create the schema of a new database, or upgrade an older one to the newest revision.
+
+    Raises:
+        UnknownRevision: the database was made by a version whose revisions this one does not know.
+    """
     configuration = config()
     with engine.begin() as connection:
         configuration.attributes["connection"] = connection
-        command.upgrade(configuration, "head")
+        found = MigrationContext.configure(connection).get_current_revision()
+        if found is None:
+            Base.metadata.create_all(connection)
+            command.stamp(configuration, "head")
+        elif found in revisions():
+            command.upgrade(configuration, "head")
+        else:
+            raise UnknownRevision(found)
 
 
 def revisions() -> list[str]:

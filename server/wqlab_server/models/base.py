@@ -215,3 +215,9 @@ fences = Sequence("fences", metadata=Base.metadata)
 def _create_trigram_extension(_: MetaData, connection: Connection, **__: Any) -> None:
     """Create the extension for indexes that find parts of words."""
     connection.execute(text("CREATE EXTENSION IF NOT EXISTS pg_trgm"))
+
+
+@event.listens_for(Base.metadata, "after_create")
+def _keep_more_statistics(_: MetaData, connection: Connection, **__: Any) -> None:
+    """Let PostgreSQL know the frequencies of rare facets, by which it chooses an index."""
+    connection.execute(text("ALTER TABLE submissions ALTER COLUMN facets SET STATISTICS 1000"))
