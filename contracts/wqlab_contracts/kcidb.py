@@ -2,7 +2,7 @@
 
 The models contain the rules of that schema, and those that its receivers do not check: all objects have one origin,
 each id begins with it and is used once, and references lead to objects of the same document. A test validates documents
-with KernelCI's own `kcidb_io` (docs/decisions/0042-kernelci.md).
+with KernelCI's own `kcidb_io` (docs/decisions/0042-kcidb.md).
 """
 
 from __future__ import annotations

@@ -4,69 +4,16 @@ import configparser
 
 import pytest
 
-from wqlab_lab.paths import LabPaths, LabPathsError
+from wqlab_lab.paths import LabPaths
 from wqlab_lab.services import STOP_FIRST, services, stores, supervisor_config
-
-
-def set_kernelci(paths: LabPaths, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Configure KernelCI's jobs; return the variables."""
-    for name in ("token", "jobs.yaml"):
-        (paths.keys / f"kernelci.{name}").write_text("secret\n")
-    given = {
-        "WQLAB_KERNELCI_URL": "https://api.kernelci.org/latest",
-        "WQLAB_KERNELCI_RUNTIME": "pull-labs-wqlab",
-        "WQLAB_KERNELCI_TOKEN_FILE": str(paths.keys / "kernelci.token"),
-        "WQLAB_KERNELCI_JOBS_FILE": str(paths.keys / "kernelci.jobs.yaml"),
-        "WQLAB_KERNELCI_POLL_S": "30",
-    }
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    return given
-
-
-def test_kernelci_is_polled_by_a_supervised_process_if_it_is_configured(
-    paths: LabPaths, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("WQLAB_KERNELCI_URL", raising=False)
-    assert "kernelci" not in {service.name for service in services(paths, 1)}
-    given = set_kernelci(paths, monkeypatch)
-    found = {service.name: service for service in services(paths, 1)}
-    poller = found["kernelci"]
-    assert poller.command[:3] == ["wqlab-server", "kernelci", "poll"]
-    assert poller.environment.items() >= given.items()
-    assert "WQLAB_DATABASE_URL" in poller.environment
-    assert not given.keys() & found["build"].environment.keys(), "workers do not see where the token is"
-    config = configparser.RawConfigParser(inline_comment_prefixes=(" ;", "\t;"))
-    config.read_string(supervisor_config(paths, [*found.values()]))
-    section = config["program:kernelci"]
-    assert section["command"].startswith("wqlab-server kernelci poll --touch ")
-    assert section["autorestart"] == "true"
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("WQLAB_KERNELCI_RUNTIME", "", "set WQLAB_KERNELCI_RUNTIME too"),
-        ("WQLAB_KERNELCI_TOKEN_FILE", "/nowhere/token", "WQLAB_KERNELCI_TOKEN_FILE=/nowhere/token cannot be read"),
-        ("WQLAB_KERNELCI_JOBS_FILE", "", "set WQLAB_KERNELCI_JOBS_FILE too"),
-    ],
-)
-def test_incomplete_settings_of_kernelci_are_named(
-    paths: LabPaths, monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str
-) -> None:
-    set_kernelci(paths, monkeypatch)
-    monkeypatch.setenv(name, value)
-    with pytest.raises(LabPathsError, match=says):
-        services(paths, 1)
 
 
 def test_celery_programs_stop_first(paths: LabPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     (token := paths.keys / "lava.token").write_text("secret\n")
     monkeypatch.setenv("WQLAB_LAVA_URL", "http://lava.test")
     monkeypatch.setenv("WQLAB_LAVA_TOKEN_FILE", str(token))
-    set_kernelci(paths, monkeypatch)
     reporting = {service.name for service in services(paths, 1) if service.command[0] == "celery"}
-    assert reporting | {"kernelci"} == STOP_FIRST
+    assert reporting == STOP_FIRST
 
 
 def test_supervisor_config_escapes_percent_and_spaces(paths: LabPaths) -> None:
@@ -79,6 +26,7 @@ def test_supervisor_config_escapes_percent_and_spaces(paths: LabPaths) -> None:
     ]
     assert 'WQLAB_DATA_DIR="/checkout with space/50%%"' in config["program:api"]["environment"]
     assert "-c 3" in config["program:devices"]["command"]
+    assert config["program:api"]["autorestart"] == "true"
     assert "secret" not in config["program:api"]["environment"]
 
 

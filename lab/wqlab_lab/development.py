@@ -16,7 +16,6 @@ _CODE = {
     "api": ("contracts", "comparison", "server"),
     "server": ("contracts", "comparison", "server"),
     "outbox": ("contracts", "comparison", "server"),
-    "kernelci": ("contracts", "comparison", "server"),
     "apply": ("contracts", "worker"),
     "build": ("contracts", "worker"),
     "lookups": ("contracts", "worker"),

@@ -37,8 +37,6 @@ PASSED_VARIABLES = (
     *("WQLAB_OIDC_SESSION_S", "SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
 )
 """Environment variables of `make up` that are passed to the lab's processes."""
-KERNELCI_NEEDED = ("WQLAB_KERNELCI_RUNTIME", "WQLAB_KERNELCI_TOKEN_FILE", "WQLAB_KERNELCI_JOBS_FILE")
-"""Variables without which the process for KernelCI's jobs cannot work, beside WQLAB_KERNELCI_URL."""
 LAVA_SETTINGS = ("WQLAB_LAVA_LISTEN", "WQLAB_LAVA_WORKER_HOST")
 LOOPBACK = "127.0.0.1,localhost"
 LONGEST_SOCKET_PATH = 107
@@ -309,22 +307,6 @@ class LabPaths:
             )
         passed = {name: value for name in LAVA_SETTINGS if (value := os.environ.get(name))}
         return {"WQLAB_LAVA_URL": os.environ["WQLAB_LAVA_URL"], "WQLAB_LAVA_TOKEN": secret, **passed}
-
-    def kernelci_environment(self) -> dict[str, str]:
-        """Return the additional environment of the process that takes KernelCI's jobs; empty if it is not configured.
-
-        Raises LabPathsError if a variable is missing or a file cannot be read.
-        """
-        if not os.environ.get("WQLAB_KERNELCI_URL"):
-            return {}
-        for name in KERNELCI_NEEDED:
-            needed = os.environ.get(name, "")
-            if not needed:
-                raise LabPathsError(f"WQLAB_KERNELCI_URL is set: set {name} too (docs/deploy.md)")
-            if name.endswith("_FILE") and not os.access(needed, os.R_OK):
-                raise LabPathsError(f"{name}={needed} cannot be read by this user")
-        names = ("WQLAB_KERNELCI_URL", *KERNELCI_NEEDED, "WQLAB_KERNELCI_POLL_S")
-        return {name: value for name in names if (value := os.environ.get(name))}
 
     def user_environment(self) -> dict[str, str]:
         """Return the environment of the `wqlab` command."""

@@ -15,7 +15,7 @@ from .paths import LAB, LAVA_LAB, LabPaths
 
 LAVA_CAPACITY = 4
 """LAVA runs at once. They mostly wait for LAVA, which schedules its devices itself."""
-STOP_FIRST = {"devices", "lava", "apply", "build", "lookups", "lists", "server", "outbox", "beat", "kernelci"}
+STOP_FIRST = {"devices", "lava", "apply", "build", "lookups", "lists", "server", "outbox", "beat"}
 """Programs that are stopped first, because they report their progress to the others."""
 START_RETRIES = 1_000_000
 """Failed starts in a row before supervisord gives a program up. It waits a second longer after each of them. A program
@@ -104,7 +104,6 @@ def services(paths: LabPaths, capacity: int) -> list[Service]:
         Service("lists", celery("wqlab_worker.tasks", "lists", 1), worker, state, summary="mailing lists"),
         Service("devices", celery("wqlab_worker.tasks", f"lab.{LAB}", capacity), worker, state, summary="lab worker"),
         *_remote_lab_services(paths),
-        *_kernelci_services(paths),
     ]
     if lava := paths.lava_environment():
         found.append(
@@ -139,16 +138,6 @@ def _rehearsal_services(paths: LabPaths) -> list[Service]:
         Service(each["name"], each["command"], paths.daemon_environment(), paths.rehearsal, summary=each["summary"])
         for each in programs
     ]
-
-
-def _kernelci_services(paths: LabPaths) -> list[Service]:
-    """Return the process that takes KernelCI's jobs, if the operator has configured it."""
-    settings = paths.kernelci_environment()
-    if not settings:
-        return []
-    command = ["wqlab-server", "kernelci", "poll", "--touch", str(paths.run / "kernelci.polled")]
-    environment = {**paths.server_environment(), **settings}
-    return [Service("kernelci", command, environment, paths.state, summary="jobs of KernelCI")]
 
 
 def _remote_lab_services(paths: LabPaths) -> list[Service]:

@@ -38,8 +38,6 @@ app.add_typer(tokens, name="token")
 app.add_typer(users, name="user")
 audit_log = typer.Typer(no_args_is_help=True, help="Manage the audit log; `wqlab audit` shows it.")
 app.add_typer(audit_log, name="audit")
-kernelci = typer.Typer(no_args_is_help=True, help="Take jobs from KernelCI's scheduler.")
-app.add_typer(kernelci, name="kernelci")
 mailbox = typer.Typer(no_args_is_help=True, help="Receive mails to the lab.")
 app.add_typer(mailbox, name="mail")
 
@@ -254,49 +252,6 @@ def audit_prune(
         number = len(session.scalars(old).all())
         record(session, OPERATOR, AuditAction.PRUNE_AUDIT_LOG, days=days, deleted=number)
     typer.echo(number)
-
-
-@kernelci.command("poll")
-def kernelci_poll(
-    *,
-    once: Annotated[bool, typer.Option(help="poll once and exit")] = False,
-    touch: Annotated[Path | None, typer.Option(help="touch this file after each poll without an error")] = None,
-) -> None:
-    """Take jobs until the process is ended: claim, submit, report. Several processes do not disturb each other."""
-    from wqlab_contracts import logs
-
-    from .intake.kernelci.api import KernelCiError
-    from .pipeline import kernelci as intake
-    from .storage.celery_client import Sender, celery_app
-    from .storage.live_data import LiveData
-
-    logs.configure()
-    engine = make_engine(settings().database_url)
-    factory = make_factory(engine, Sender(celery_app(settings().broker_url)))
-    data = LiveData(settings().data_dir)
-    try:
-        if not once:
-            intake.poll_for_ever(factory, settings(), data, touch=touch)
-        elif not intake.poll(factory, settings(), data):
-            typer.echo("wqlab-server: another process is polling", err=True)
-    except (ValueError, KernelCiError) as error:
-        typer.echo(f"wqlab-server: {error}", err=True)
-        raise typer.Exit(2) from error
-    finally:
-        engine.dispose()
-
-
-@kernelci.command("jobs")
-def kernelci_jobs(limit: Annotated[int, typer.Option(min=1, help="most jobs to print")] = 50) -> None:
-    """Print the jobs that KernelCI had for the lab, the newest first, as one JSON document a line."""
-    from sqlalchemy import select
-
-    from .models import KernelCiJob
-
-    with _database() as session:
-        for job in session.scalars(select(KernelCiJob).order_by(KernelCiJob.seen_at.desc()).limit(limit)):
-            shown = {column.name: getattr(job, column.name) for column in KernelCiJob.__table__.columns}
-            typer.echo(json.dumps(shown, default=str))
 
 
 @mailbox.command("receive")

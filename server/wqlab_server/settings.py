@@ -61,16 +61,6 @@ class Settings(OidcSettings):
     """URL of KCIDB, such as https://staging.db.kernelci.org; empty: nothing is sent there."""
     kcidb_token_file: Path | None = None
     """File with the JSON Web Token that KernelCI issued for `kcidb_origin`."""
-    kernelci_url: str = ""
-    """URL of KernelCI's API with its version, such as https://api.kernelci.org/latest; empty: no jobs are taken."""
-    kernelci_token_file: Path | None = None
-    """File with the API token of a user who may edit the nodes of `kernelci_runtime`."""
-    kernelci_runtime: str = ""
-    """Name of the lab in KernelCI's pipeline: only jobs of this runtime are taken."""
-    kernelci_jobs_file: Path | None = None
-    """YAML file that says which of KernelCI's jobs are measured with which plan, device type and tree."""
-    kernelci_poll_s: float = Field(default=60.0, ge=1)
-    """Time between two polls of KernelCI's events."""
     list_read_s: float = Field(default=60.0, ge=1)
     """Time between two reads of a watched mailing list that has no more mails."""
     forge_poll_s: float = Field(default=900.0, ge=0)
@@ -217,7 +207,7 @@ class Settings(OidcSettings):
         """Return the addresses in lower case."""
         return frozenset(part.strip().lower() for part in self.mail_commanders.split(",") if part.strip())
 
-    @field_validator("kcidb_url", "kernelci_url")
+    @field_validator("kcidb_url")
     @classmethod
     def _hides_tokens(cls, url: str) -> str:
         if not url:

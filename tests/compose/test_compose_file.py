@@ -60,11 +60,6 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Service]:
     (kept / "lava.token").write_text("secret")
     monkeypatch.setenv("WQLAB_LAVA_URL", "http://127.0.0.1:8760")
     monkeypatch.setenv("WQLAB_LAVA_TOKEN_FILE", str(kept / "lava.token"))
-    (kept / "kernelci").write_text("secret")
-    monkeypatch.setenv("WQLAB_KERNELCI_URL", "https://api.kernelci.org/latest")
-    monkeypatch.setenv("WQLAB_KERNELCI_RUNTIME", "pull-labs-wqlab")
-    for name in ("WQLAB_KERNELCI_TOKEN_FILE", "WQLAB_KERNELCI_JOBS_FILE"):
-        monkeypatch.setenv(name, str(kept / "kernelci"))
     paths = LabPaths(Path("/srv/wqlab"), Path("/var/cache/wqlab"), kept)
 
     def in_container(text: str) -> str:
@@ -93,7 +88,7 @@ def test_file_follows_the_compose_specification(compose: dict[str, Any]) -> None
 
 def test_each_demo_program_has_a_service(compose: dict[str, Any], demo: dict[str, Service]) -> None:
     always = {name for name, service in compose["services"].items() if "profiles" not in service}
-    assert always == set(demo) - {*LAVA.values(), "kernelci"} | ONCE
+    assert always == set(demo) - set(LAVA.values()) | ONCE
 
 
 @pytest.mark.parametrize(
@@ -107,7 +102,6 @@ def test_each_demo_program_has_a_service(compose: dict[str, Any], demo: dict[str
         "server",
         "outbox",
         "beat",
-        "kernelci",
         "apply",
         "build",
         "lookups",
@@ -145,7 +139,6 @@ def test_exporter_writes_its_file_and_the_places_first(compose: dict[str, Any], 
         "server",
         "outbox",
         "beat",
-        "kernelci",
         "apply",
         "build",
         "lookups",
@@ -194,7 +187,7 @@ def test_every_service_has_health_check_and_limits(compose: dict[str, Any]) -> N
 
 def test_lava_is_optional_and_confined(compose: dict[str, Any]) -> None:
     asked_for = {name: service["profiles"] for name, service in compose["services"].items() if "profiles" in service}
-    assert asked_for == {"lava": ["lava"], "lava-devices": ["lava"], "kernelci": ["kernelci"]}
+    assert asked_for == {"lava": ["lava"], "lava-devices": ["lava"]}
     service = compose["services"]["lava"]
     assert service["build"]["dockerfile"] == "deploy/lava/Dockerfile"
     assert service["cap_drop"] == ["ALL"]
@@ -240,7 +233,7 @@ def test_only_the_server_reaches_the_database(compose: dict[str, Any]) -> None:
         }
 
     assert holders("postgres") == {"database", "postgres"}
-    assert holders("postgres-socket") == {"postgres", "schema", "api", "server", "outbox", "beat", "kernelci"}
+    assert holders("postgres-socket") == {"postgres", "schema", "api", "server", "outbox", "beat"}
     for store in ("postgres", "redis"):
         assert compose["services"][store]["network_mode"] == "none"
     assert compose["networks"]["lab"]["internal"], "labgrid and the consoles have no password"

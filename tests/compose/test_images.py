@@ -30,7 +30,6 @@ STARTED = {
     "server": BROKER,
     "outbox": BROKER,
     "beat": BROKER,
-    "kernelci": "set WQLAB_KERNELCI_URL",
     "build": BROKER,
     "apply": BROKER,
     "lookups": BROKER,
@@ -80,7 +79,7 @@ class Container:
             *(f"state/{each}" for each in ("labgrid", "run", "keys", "artifacts")),
         ):
             (folder / name).mkdir(parents=True)
-        for name in ("wqlab_worker_token", "wqlab_lava_token", "wqlab_kernelci_token"):
+        for name in ("wqlab_worker_token", "wqlab_lava_token"):
             (folder / "secrets" / name).write_text("wql_" + "0" * 64)
 
     def start(self, name: str, words: list[str] | None = None) -> subprocess.Popen[str]:

@@ -14,7 +14,6 @@ from .device_trials import DeviceTrial
 from .forges import ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
 from .history import HistoryChunk, HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
 from .job import Job
-from .kernelci import KernelCiCursor, KernelCiJob
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
 from .lists import ListRead, RuleDecisionRow, SeenMail, StoredRule, WatchedList
@@ -69,8 +68,6 @@ __all__ = [
     "HistoryShift",
     "Job",
     "KeptReport",
-    "KernelCiCursor",
-    "KernelCiJob",
     "Lab",
     "LabHost",
     "LabInvite",
