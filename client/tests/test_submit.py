@@ -77,7 +77,6 @@ def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) ->
         "repetitions": 3,
         "layouts": 1,
         "looks": None,
-        "budget": None,
         "priority": 60,
         "force": True,
         "walk": False,
@@ -294,7 +293,6 @@ def test_layouts_are_a_number_up_to_eight(wqlab: Wqlab, lab: FakeLab) -> None:
 def test_looks_are_numbers_in_ascending_order(wqlab: Wqlab, lab: FakeLab) -> None:
     target = ("--target", "xfs-fsync@xeon-2s")
     assert request(wqlab, *GIT, *target, "--looks", "6,10, 16")["looks"] == [6, 10, 16]
-    assert request(wqlab, *GIT, *target, "--looks", "6,10,16", "--budget", "40")["budget"] == 40
     for wrong in ("10,6", "6", "six,ten", "6,200", "1,6"):
         ended = wqlab(*GIT, *target, "--looks", wrong)
         assert ended.code == 2

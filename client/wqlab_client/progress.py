@@ -13,7 +13,7 @@ from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.runs import BootView, FindingView, RunView
 from wqlab_contracts.api.submissions import ApplyView, SubmissionView
 from wqlab_contracts.enums import BootState, JobState, Outcome, RunPurpose, SubmissionState
-from wqlab_contracts.messages.looks import why_held, why_stopped
+from wqlab_contracts.messages.looks import why_stopped
 
 from .formatting import ARM_LETTER, duration, eta_line, failure_line, one_line, outcome_text, status_text
 
@@ -142,7 +142,7 @@ def run_text(run: RunView) -> str:
         return "waiting for its kernels"
     if run.state is JobState.QUEUED:
         place = f", {run.queue_position} ahead in the queue" if run.queue_position else ""
-        return why_held(run.looked) or f"waiting for a device{place}"
+        return f"waiting for a device{place}"
     if run.state is JobState.RUNNING:
         attempt = run.attempt - len(run.looked)  # a look ends an attempt too
         again = f" (attempt {attempt})" if attempt > 1 else ""

@@ -58,7 +58,7 @@ def facts(scenarios: int, planned: Sequence[int], **changes: object) -> TargetFa
     return TargetFacts(**given)  # type: ignore[arg-type]
 
 
-def samples(percent: Floats, blocks: int) -> Samples:
+def samples(percent: Floats, blocks: int, device_type: str = DEVICE_TYPE) -> Samples:
     """Return the first blocks of a run. `percent`: differences of shape (scenarios, blocks), in percent."""
     return Samples.concatenate(
         [
@@ -68,6 +68,7 @@ def samples(percent: Floats, blocks: int) -> Samples:
                 scenario=f"s{index}",
                 setting="scope=cache",
                 plan=PLAN.name,
+                device_type=device_type,
             )
             for index, of_scenario in enumerate(percent)
         ]

@@ -9,7 +9,7 @@ from sequential_runs import CLAIMS, DEVICE_TYPE, facts, rates, run, samples
 from wqlab_comparison import Samples, compare
 from wqlab_comparison.looks import LOOKS
 from wqlab_comparison.stopping import chance_of_decision, decide_look, look_at
-from wqlab_contracts.enums import PAIR, Verdict
+from wqlab_contracts.enums import PAIR, Role, Verdict
 from wqlab_contracts.messages.looks import LookReason
 
 AT = (PLAN.name, DEVICE_TYPE)
@@ -161,6 +161,35 @@ def test_family_of_six_makes_at_most_five_percent_false_claims():
     d = differences("normal", rng, sets * 6, 16).reshape(sets, 6, 16)
     claimed, _, _, _ = rates(iter(d))
     assert claimed <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / sets)
+
+
+def claims_of_targets(percent):
+    """Return whether each target of one submission claims a difference. `percent`: shape (targets, blocks).
+
+    All targets are looked at after the same numbers of blocks; each stops on its own.
+    """
+    names = [f"type-{index}" for index in range(len(percent))]
+    blocks, open_targets = [0] * len(names), set(range(len(names)))
+    for number in LOOKS:
+        for index in open_targets:
+            blocks[index] = number
+        table = Samples.concatenate(
+            [samples(percent[[index]], blocks[index], name) for index, name in enumerate(names)]
+        )
+        known = [facts(1, LOOKS, device_type=name, ended=index not in open_targets) for index, name in enumerate(names)]
+        open_targets = {
+            index for index in open_targets if not look_at(table, known, (PLAN.name, names[index]), number).stops
+        }
+    found = compare(table, [facts(1, LOOKS, device_type=name, ended=True) for name in names])
+    verdicts = {each.device_type: each.verdict for each in found if each.role is Role.PRIMARY and each.kernel is None}
+    return [verdicts[name] in CLAIMS for name in names]
+
+
+def test_targets_that_stop_at_different_looks_make_at_most_five_percent_false_claims():
+    rng, sets = np.random.default_rng(41), 60
+    deviations = np.array([0.5, 1.0, 1.0, 2.0])[:, None]
+    claimed = sum(any(claims_of_targets(rng.normal(size=(4, 16)) * deviations)) for _ in range(sets))
+    assert claimed / sets <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / sets)
 
 
 def test_blocks_saved_are_at_least_the_promised_ones():

@@ -247,16 +247,6 @@ def submit(  # noqa: PLR0917 - the options of a command
             help="Numbers of blocks after which a target may stop early, such as 6,10,16; the last is the most",
         ),
     ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            metavar="BLOCKS",
-            min=2,
-            max=3200,
-            help="With --looks: the most blocks of all targets together; after each look, the next ones go to the "
-            "target where they are expected to decide most",
-        ),
-    ] = None,
     layouts: Annotated[
         int,
         typer.Option(
@@ -318,7 +308,6 @@ def submit(  # noqa: PLR0917 - the options of a command
             blocks=blocks,
             repetitions=repetitions,
             looks=parse_looks(looks),
-            budget=budget,
             layouts=layouts,
             priority=priority,
             recipe=recipe,

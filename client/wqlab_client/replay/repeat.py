@@ -91,7 +91,6 @@ def plan_repetition(bundle: Bundle, lab: Client, blocks: int | None) -> Repetiti
         blocks=blocks or request.blocks,
         repetitions=request.repetitions,
         looks=None if blocks else request.looks,
-        budget=None if blocks or len(targets) < len(request.targets) else request.budget,
         recipe=request.recipe,
         force=request.force,
     )

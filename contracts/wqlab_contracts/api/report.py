@@ -170,8 +170,6 @@ class Report(Message):
     targets: list[TargetReport]
     sweep: SweepReport | None = None
     """Metrics over the topology; null if the submission has no sweep."""
-    budget: list[str] = Field(default_factory=list)
-    """Where the blocks of the submission's budget went, then for each target why; empty without a budget."""
     failed_at: list[str] = Field(default_factory=list)
     """Where the submission's failure occurred: boots by run and kernel, builds, or the apply."""
     attempts: list[AttemptView]

@@ -45,9 +45,6 @@ class RequestOptions(Message):
     )
     """Numbers of blocks after which each target may stop early, ascending; the last is the largest number of blocks.
     null: as the plan says. Only without `blocks`."""
-    budget: Annotated[int, Field(ge=2, le=3200), JSON_NUMBER] | None = None
-    """Blocks of all targets together. Each target gets those up to its first look; the rest goes, look by look, to the
-    targets where it is expected to decide most. null: each target may have all its blocks. Only with `looks`."""
     layouts: Annotated[int, Field(ge=1, le=MOST_LAYOUTS), JSON_NUMBER] = 1
     """Layouts in which each kernel is linked: block b of a target boots layout b modulo this number of both kernels, so
     that the effect of alignment is averaged. 1: only the ordinary link."""

@@ -26,10 +26,6 @@ class LookReason(StrEnum):
     """The planned blocks are measured, and something is open."""
     OPEN = "open"
     """Something is open, and further blocks may decide it: the run goes on."""
-    HELD = "held"
-    """As open, but the run waits: the submission's budget may not suffice for all of its runs."""
-    BUDGET = "budget"
-    """Something is open, and too little of the submission's budget is left for the next look."""
 
 
 class LookRecord(Message):
@@ -46,13 +42,11 @@ class LookRecord(Message):
     """Number of primary comparisons that further blocks may decide."""
     expected_decisions: float = Field(default=0.0, ge=0)
     """Number of primary comparisons that the next look is expected to decide, if effect and spread stay as seen."""
-    share: str = ""
-    """What the run got of the submission's budget after this look, and why, in words; empty without a budget."""
 
     @property
     def stops(self) -> bool:
         """Return True if the run ends with this look."""
-        return self.reason not in {LookReason.OPEN, LookReason.HELD}
+        return self.reason is not LookReason.OPEN
 
 
 def why_stopped(looked: Sequence[LookRecord], planned: int) -> str:
@@ -62,10 +56,3 @@ def why_stopped(looked: Sequence[LookRecord], planned: int) -> str:
     last = looked[-1]
     early = f"stopped at {last.blocks} of {planned} blocks"
     return f"{early if last.blocks < planned else f'looked at {last.blocks} blocks'}: {last.text}"
-
-
-def why_held(looked: Sequence[LookRecord]) -> str:
-    """Say that a run waits for a share of the budget, and why; empty if it does not."""
-    if not looked or looked[-1].reason is not LookReason.HELD:
-        return ""
-    return f"waits after {looked[-1].blocks} blocks: the budget is shared when all other targets have reached a look"

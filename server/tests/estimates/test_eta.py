@@ -47,18 +47,6 @@ def test_runs_ahead_are_counted() -> None:
     assert "4 boots of other runs first" in after([], [queued]).what
 
 
-def test_budget_limits_the_boots_of_all_runs() -> None:
-    shared = estimate(
-        SubmissionState.RUNNING, NOW, None, builds=[], runs=[RUN, RUN], planned_targets=2, most_boots=15
-    )  # fmt: skip
-    assert (shared.done_boots, shared.total_boots) == (4, 15)
-    assert shared.what.endswith("; 11 boots left")
-    generous = estimate(
-        SubmissionState.RUNNING, NOW, None, builds=[], runs=[RUN, RUN], planned_targets=2, most_boots=99
-    )  # fmt: skip
-    assert generous.total_boots == 24
-
-
 @pytest.mark.parametrize(
     ("build", "left"),
     [

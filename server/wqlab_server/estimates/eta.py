@@ -84,19 +84,14 @@ def estimate(
     runs: Sequence[RemainingRun],
     planned_targets: int,
     apply_progress: str = "",
-    most_boots: int | None = None,
 ) -> Estimate:
     """Estimate the finish time and describe the current work.
 
     `planned_targets` is the number of targets in the request; the description uses it while no run exists yet.
-    `most_boots` limits the boots of all runs together.
     """
     done = sum(run.done_boots for run in runs)
     total = sum(run.total_boots for run in runs)
     left = sum(run.total_boots - run.done_boots for run in runs if run.state is not JobState.FINISHED)
-    if most_boots is not None:
-        total = max(min(total, most_boots), done)
-        left = min(left, total - done)
     if state is SubmissionState.FINISHED:
         return Estimate(finished_at, "finished", done, total)
     remaining_s = _remaining_s(builds, runs)

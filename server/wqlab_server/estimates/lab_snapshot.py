@@ -15,7 +15,6 @@ from wqlab_contracts.specs import Backend
 
 from ..jobs.state import queue_score
 from ..models import Device, Lab, Lease, Run, Submission
-from ..models.runs import waits_for_budget
 from ..settings import Settings
 from ..storage.db import clock, fetch_dict
 from . import timings
@@ -49,7 +48,7 @@ def availability_class(health: DeviceHealth, *, leased: bool) -> str:
 
 @dataclass(frozen=True)
 class UnfinishedRun:
-    """A run that is waiting, queued or running, and does not wait for a share of a budget."""
+    """A run that is waiting, queued or running."""
 
     run_id: int
     submission_id: int | None
@@ -184,7 +183,6 @@ def load(session: Session, settings: Settings) -> LabSnapshot:
             Run.state.in_([JobState.WAITING, JobState.QUEUED, JobState.RUNNING]),
             Run.cancel_requested_at.is_(None),
             Run.purpose != RunPurpose.CANARY,
-            ~waits_for_budget(),
         )
         .order_by(Run.id)
     ).all()  # fmt: skip

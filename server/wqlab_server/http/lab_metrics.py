@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session, aliased
 from wqlab_contracts.enums import BootState, ErrorKind, JobState
 
 from ..models import Apply, BlockAttempt, Boot, Build, Device, LastTick, Lease, Run, RunAttempt, StorageReport
-from ..models.runs import waits_for_budget
 from ..storage.artifacts import ArtifactStore, StoreUnavailable
 from ..storage.db import clock
 
@@ -69,7 +68,7 @@ def _oldest_runs(session: Session) -> list[tuple[str, datetime | None]]:
             .outerjoin(baseline, baseline.id == Run.baseline_build_id)
             .outerjoin(candidate, candidate.id == Run.candidate_build_id)
             .outerjoin(Lease, Lease.run_id == Run.id)
-            .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.canary.is_(None), ~waits_for_budget())
+            .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.canary.is_(None))
             .group_by(Run.device_type)
         ).all()
     )

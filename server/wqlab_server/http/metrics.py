@@ -17,7 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wqlab_contracts.enums import JobState, SubmissionState
 
 from ..models import Apply, Build, Device, Lease, Run, Submission, TickError
-from ..models.runs import waits_for_budget
 from ..models.tick_errors import TICK_ITEM_KINDS
 from ..storage.artifacts import ArtifactStore
 from ..storage.db import SessionFactory
@@ -69,7 +68,7 @@ def _lab_families(session: Session) -> Iterator[Metric]:
     queued = (
         select(Run.device_type, func.count())
         .outerjoin(Lease, Lease.run_id == Run.id)
-        .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.canary.is_(None), ~waits_for_budget())
+        .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.canary.is_(None))
         .group_by(Run.device_type)
     )
     for device_type, count in session.execute(queued):

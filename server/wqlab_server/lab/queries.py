@@ -18,7 +18,6 @@ from ..estimates.lab_snapshot import availability_class, published_pools
 from ..estimates.lava_pools import Availability, availability
 from ..http.problems import not_found
 from ..models import Device, Lease, Run
-from ..models.runs import waits_for_budget
 from ..storage.db import clock
 from ..views.build import device_view
 
@@ -130,7 +129,6 @@ def queued_by_type(session: Session) -> dict[str, int]:
             Run.state == JobState.QUEUED,
             Lease.run_id.is_(None),
             Run.purpose != RunPurpose.CANARY,
-            ~waits_for_budget(),
         )
         .group_by(Run.device_type)
     )

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import BigInteger, ColumnElement, ForeignKey, Index, Text, UniqueConstraint, false, func, text
+from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, false, func, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.api.canaries import FloorJump
 from wqlab_contracts.api.comparison import Comparison as ComparisonData
 from wqlab_contracts.enums import PAIR, Arm, BootState, CanaryKind, Outcome, RunPurpose, Verdict
 from wqlab_contracts.messages import CheckStep, Failure, MeasuredTopology
-from wqlab_contracts.messages.looks import LookReason, LookRecord
+from wqlab_contracts.messages.looks import LookRecord
 from wqlab_contracts.messages.walk import WalkStep
 from wqlab_contracts.specs import Backend, DeviceType, KernelRecipe, Profile, TestPlan
 
@@ -129,12 +129,6 @@ def blocks_due(blocks: Sequence[list[Arm]], looks: Sequence[int], looked: Sequen
         return looked[-1].blocks
     seen = looked[-1].blocks if looked else 0
     return next((number for number in looks if number > seen), len(blocks))
-
-
-def waits_for_budget() -> ColumnElement[bool]:
-    """Match runs that wait for blocks from their submission's budget, and need no device meanwhile."""
-    reason = func.jsonb_extract_path_text(Run.looked, "-1", "reason")
-    return func.coalesce(reason, "") == LookReason.HELD.value
 
 
 class RunAttempt(Base):

@@ -62,7 +62,6 @@ from ..submissions.state import end
 from ..views.conclusion import conclusion_of, kernel_failure
 from ..views.load import run_rows
 from . import health_checks, trace_boots, walks
-from .share_budget import share_budget
 
 log = structlog.get_logger(__name__)
 
@@ -124,7 +123,6 @@ def _advance_jobs(session: Session, submission: Submission, settings: Settings) 
         _ensure_builds(session, submission, apply.result, runs)
         for run in runs:
             _queue_when_built(session, run, force=submission.request.force)
-    share_budget(session, submission, runs)
     _release_from_devices_out_of_service(session, runs)
     _fail_unschedulable_runs(session, runs, settings)
     _enter_next_state(session, submission, runs, settings)

@@ -18,7 +18,7 @@ from ..estimates.lava_pools import availability
 from ..estimates.timings import boot_times
 from ..lab import allocate, lease
 from ..models import Device, Lease, Run
-from ..models.runs import blocks_due, waits_for_budget
+from ..models.runs import blocks_due
 from ..runs import service as runs
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
@@ -96,7 +96,6 @@ def _read_pool(session: Session, settings: Settings) -> Pool:
             Lease.run_id.is_(None),
             Run.cancel_requested_at.is_(None),
             Run.purpose != RunPurpose.CANARY,
-            ~waits_for_budget(),
         )
     ).all()
     avoid = runs.devices_failed_on(session)

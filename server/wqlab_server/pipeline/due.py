@@ -14,7 +14,6 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.enums import DeviceHealth, JobState, Outcome, SubmissionState
 
 from ..models import Apply, Build, Device, Run, Submission
-from ..models.runs import waits_for_budget
 
 
 def due_submissions(session: Session) -> Sequence[int]:
@@ -29,7 +28,6 @@ def due_submissions(session: Session) -> Sequence[int]:
             # All devices of the run may be out of service, or may never pass their health checks.
             _has_run(Run.state.in_([JobState.WAITING, JobState.QUEUED]), ~_has_good_device()),
             _has_run(Run.state.in_([JobState.WAITING, JobState.QUEUED]), _wants_device_out_of_service()),
-            _has_run(Run.state == JobState.QUEUED, waits_for_budget()),
         ),
     )
     return session.scalars(

@@ -11,16 +11,13 @@ from sqlalchemy.orm import Session
 
 from wqlab_comparison import Samples, SamplesError
 from wqlab_comparison.stopping import look_at
-from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
 from wqlab_contracts.enums import JobState, Outcome, RunPurpose
 from wqlab_contracts.messages.looks import LookRecord
 
 from ..comparisons.service import target_facts
 from ..jobs.state import Ended, Retry
-from ..models import Run, Submission
-from ..storage.db import Message, post
+from ..models import Run
 from ..views.samples_table import samples_of
-from .share_budget import held_after
 
 log = structlog.get_logger(__name__)
 
@@ -39,12 +36,7 @@ def goes_on(session: Session, run: Run, ended: Retry | Ended) -> bool:
     except SamplesError as error:
         log.warning("look_failed", run=run.id, error=str(error))
         return False
-    submission = session.get_one(Submission, run.submission_id)
-    record = held_after(record, run, submission)
     run.looked = [*run.looked, record]
-    if submission.request.budget is not None:
-        # Also a run that stops may set blocks free for another one.
-        post(session, Message(ADVANCE, submission.id, SERVER_QUEUE))
     return not record.stops
 
 

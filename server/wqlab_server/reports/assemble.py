@@ -45,7 +45,6 @@ from ..storage.db import clock
 from ..views.build import RunRows, SubmissionRows, submission_view
 from ..views.conclusion import conclusion_of, findings_of, ladder_of_rows
 from ..views.load import submission_rows
-from .budget_lines import budget_lines
 from .config_diff import config_difference
 from .environment import environment_of
 from .explanation import TracedRun, explain
@@ -84,7 +83,6 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
         summary=_summary(targets, study=submission.request.series is None),
         targets=targets,
         sweep=sweep_report(submission.request.sweep, targets),
-        budget=budget_lines(submission.request.budget, targets),
         attempts=[
             *attempts.failed_job_attempts(session, submission.id),
             *(each for run in measured for each in parts.failed_attempts(run)),

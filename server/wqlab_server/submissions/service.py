@@ -177,11 +177,7 @@ def retry(
     if old.state is not SubmissionState.FINISHED:
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
     taken = _stored_thread(session, old)
-    request = (
-        old.request
-        if blocks is None
-        else old.request.model_copy(update={"blocks": blocks, "looks": None, "budget": None})
-    )
+    request = old.request if blocks is None else old.request.model_copy(update={"blocks": blocks, "looks": None})
     repository = _repository(session, old)
     again = create(
         session, data, settings, request, owner, retry_of=old.id, taken=taken, limited=limited, repository=repository

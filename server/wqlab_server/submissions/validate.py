@@ -59,15 +59,11 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
 
 def _check_looks(request: SubmissionRequest) -> list[Mistake]:
     if request.looks is None:
-        return [] if request.budget is None else [_mistake("/budget", "a budget needs looks, such as 6, 10, 16")]
+        return []
     if request.blocks is not None:
         return [_mistake("/looks", "give either looks or a fixed number of blocks")]
     if not are_looks(request.looks):
         return [_mistake("/looks", LOOKS_MISTAKE)]
-    targets = len(request.expanded().targets)
-    if request.budget is not None and request.budget < (least := request.looks[0] * targets):
-        detail = f"{targets} targets need {least} blocks up to their first look; give a budget of at least {least}"
-        return [_mistake("/budget", detail)]
     return []
 
 

@@ -31,7 +31,7 @@ from ..models import (
     Submission,
     SubmissionBuild,
 )
-from ..models.runs import needed_blocks, waits_for_budget
+from ..models.runs import needed_blocks
 from ..storage.db import clock, fetch_dict
 from .build import RunRows, SubmissionRows, count_verdicts
 
@@ -192,7 +192,6 @@ def _queue_positions(session: Session, device_types: Collection[str]) -> dict[in
             Run.state == JobState.QUEUED,
             Run.device_type.in_(device_types),
             Lease.run_id.is_(None),
-            ~waits_for_budget(),
         )
     ).all()
     scored = sorted(
@@ -270,16 +269,7 @@ def _eta(
         ],
         planned_targets=len(request.targets),
         apply_progress=apply.progress if apply else "",
-        most_boots=_most_boots(request.budget, [rows.run for rows in runs]),
     )
-
-
-def _most_boots(budget: int | None, runs: Sequence[Run]) -> int | None:
-    """Return the most boots that `runs` together may take with a budget of blocks; None without a budget."""
-    if budget is None:
-        return None
-    block = max((len(arms) for run in runs for arms in run.blocks), default=0)
-    return budget * block + sum(run.boots_planned for run in runs if run.purpose is RunPurpose.TRACE)
 
 
 def _seconds(since: datetime | None, now: datetime) -> float:

@@ -44,7 +44,6 @@ def render_markdown(report: Report) -> str:
         for target in others:
             headline = _safe(instrument_tables.headline(target))
             lines.append(_row(_name(target), f"**{words.VERDICT[target.verdict].upper()}**", headline))
-    lines += ["", *(f"- {_safe(line)}" for line in report.budget)] if report.budget else []
     lines += _sweep(report)
     for target in report.targets:
         lines += ["", *_target(target, report)] if failures.is_shown(report, target) else []

@@ -137,7 +137,7 @@ def _thread(thread: TakenThread) -> list[str]:
 
 
 def _parts(report: Report, table_lines: int, reason_lines: int, place_lines: int) -> list[Part]:
-    parts = [*_main_failure(report), *_configuration(report), *_budget(report), *_sweep(report)]
+    parts = [*_main_failure(report), *_configuration(report), *_sweep(report)]
     shown = [target for target in report.targets if failures.is_shown(report, target)]
     by_severity = sorted(shown, key=lambda target: VERDICT_ORDER.index(target.verdict))
     for target in shown:
@@ -173,11 +173,6 @@ def _configuration(report: Report) -> list[Part]:
     if len({build.arm for build in report.submission.builds if build.outcome is Outcome.PASSED}) < 2:
         return []
     return [part(8, ["", *wrapped(f"Configuration: {system_text.configuration_note(report)}", 2, indent="  ")])]
-
-
-def _budget(report: Report) -> list[Part]:
-    """Return where the blocks of the submission's budget went; why is on the page."""
-    return [part(8, ["", *wrapped(report.budget[0], 4, indent="  ")])] if report.budget else []
 
 
 def _sweep(report: Report) -> list[Part]:

@@ -5542,7 +5542,7 @@ export interface components {
          * @description Result of a look.
          * @enum {string}
          */
-        LookReason: "effect" | "equivalent" | "futile" | "last" | "open" | "held" | "budget";
+        LookReason: "effect" | "equivalent" | "futile" | "last" | "open";
         /**
          * LookRecord
          * @description One look at a run and what followed from it.
@@ -5558,11 +5558,6 @@ export interface components {
              */
             expected_decisions: number;
             reason: components["schemas"]["LookReason"];
-            /**
-             * Share
-             * @default
-             */
-            share: string;
             /** Text */
             text: string;
             /** Undecided */
@@ -6742,8 +6737,6 @@ export interface components {
         Report: {
             /** Attempts */
             attempts: components["schemas"]["AttemptView"][];
-            /** Budget */
-            budget: string[];
             /**
              * Config Compared
              * @default true
@@ -7442,8 +7435,6 @@ export interface components {
             backend?: ("labgrid" | "lava" | "instrumented") | null;
             /** Blocks */
             blocks?: number | null;
-            /** Budget */
-            budget?: number | null;
             /**
              * Force
              * @default false
@@ -7725,8 +7716,6 @@ export interface components {
             backend: ("labgrid" | "lava" | "instrumented") | null;
             /** Blocks */
             blocks: number | null;
-            /** Budget */
-            budget: number | null;
             /**
              * Force
              * @default false

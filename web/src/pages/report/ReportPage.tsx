@@ -16,7 +16,6 @@ import { Page } from "@/parts/Page";
 import { Progress } from "@/parts/Progress";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Attempts } from "./Attempts";
-import { Budget } from "./Budget";
 import { CellSection } from "./CellSection";
 import { appliesMethod, mainFailure } from "./failures";
 import { Kernels } from "./Kernels";
@@ -77,7 +76,6 @@ export function ReportPage() {
       <Verdicts report={report} />
       {failure && <MainFailure failure={failure} where={report.failed_at} />}
       <OnThisPage report={report} />
-      <Budget lines={report.budget} />
       <Sweep report={report} />
       {selected ? (
         <>

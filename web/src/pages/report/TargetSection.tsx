@@ -137,7 +137,7 @@ function Reasons({ reasons }: { reasons: readonly string[] }) {
 /** Why a run with looks ended: `stopped at 6 of 16 blocks: effect found`. */
 function stopOf({ looked = [], blocks_planned }: TargetReport): string[] {
   const last = looked.at(-1);
-  if (!last || last.reason === "open" || last.reason === "held") return [];
+  if (!last || last.reason === "open") return [];
   return last.blocks < blocks_planned
     ? [`stopped at ${last.blocks} of ${count(blocks_planned, "block")}: ${oneLine(last.text)}`]
     : [`looked at ${count(last.blocks, "block")}: ${oneLine(last.text)}`];

@@ -107,17 +107,6 @@ test("step texts describe progress, result and failure", () => {
     "position 2 in the queue: one run ahead",
   );
   expect(waitText(runOf(1, { attempts: 2 }), "")).toBe("tiny-1, attempt 2");
-  const held = {
-    blocks: 6,
-    reason: "held",
-    text: "",
-    decided: 0,
-    undecided: 1,
-    expected_decisions: 0.4,
-  } as const;
-  expect(waitText(runOf(1, { state: "queued", looked: [{ ...held, share: "" }] }), "")).toBe(
-    "Waits after 6 blocks: the budget is shared when all other targets have reached a look",
-  );
 });
 
 test("a run of traced boots can be selected, and is the one that runs", () => {

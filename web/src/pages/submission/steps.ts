@@ -62,9 +62,6 @@ export function buildText(build: BuildStep): string {
 /** Describe what a run waits for, or its device. `why`: the reason given by the queue. */
 export function waitText(run: RunStep, why: string): string {
   if (run.state === "waiting") return "Waiting for kernel builds";
-  const look = run.looked?.at(-1);
-  if (run.state === "queued" && look?.reason === "held")
-    return `Waits after ${count(look.blocks, "block")}: the budget is shared when all other targets have reached a look`;
   if (run.state === "queued") {
     const place = run.queue_position ? `position ${run.queue_position} in the queue` : "device offered";
     return why ? `${place}: ${why}` : place;

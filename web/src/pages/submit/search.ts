@@ -33,8 +33,6 @@ export const submitSearch = searchParams({
   /** `HOLDER:name=value` */
   param: texts(400),
   blocks: text(80),
-  /** Blocks of all targets together; only with looks. */
-  budget: text(10),
   layouts: text(10),
   priority: text(10),
   /** Empty: the default recipe of each device type. */

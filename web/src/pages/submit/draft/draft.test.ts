@@ -79,12 +79,6 @@ test("traced boots are the default", () => {
   expect(requestOf(draft({ trace: "no" }), null, "linux").trace).toBe(false);
 });
 
-test("a budget is sent with looks only", () => {
-  const budgetOf = (blocks: string) => requestOf(draft({ blocks, budget: "40" }), null, "linux").budget;
-  expect(budgetOf("6,10,16")).toBe(40);
-  expect(budgetOf("8")).toBeUndefined();
-});
-
 test("only the selected kind of series is sent", () => {
   const git = draft({ git: " https://git.example/linux.git ", ref: "mine", base: "" });
   const mbox = { name: "a.mbox", text: "From a" };

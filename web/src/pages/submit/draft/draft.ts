@@ -134,14 +134,9 @@ export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string):
   };
 }
 
-/** A number is a fixed size; several, `6,10,16`, are looks after which a run may stop, and may have a budget. */
-function sizeOf({ blocks: text, budget }: Draft): Pick<SubmissionRequest, "blocks" | "looks" | "budget"> {
-  if (text.includes(","))
-    return {
-      blocks: null,
-      looks: numbersOf(text),
-      ...(budget.trim() === "" ? {} : { budget: asTyped(budget) }),
-    };
+/** A number is a fixed size; several, `6,10,16`, are looks after which a run may stop. */
+function sizeOf({ blocks: text }: Draft): Pick<SubmissionRequest, "blocks" | "looks"> {
+  if (text.includes(",")) return { blocks: null, looks: numbersOf(text) };
   return { blocks: text.trim() === "" ? null : asTyped(text) };
 }
 

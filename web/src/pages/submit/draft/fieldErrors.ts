@@ -28,7 +28,6 @@ const FIELD_OF_POINTER: Record<string, string> = {
   "/targets": "targets",
   "/blocks": "blocks",
   "/looks": "blocks",
-  "/budget": "budget",
   "/layouts": "layouts",
   "/priority": "priority",
   "/recipe": "recipe",

@@ -53,7 +53,6 @@ test("a shell parses the wqlab command into the request's values", () => {
 test("looks are an option of the command", () => {
   const looked = { ...request, blocks: null, looks: [6, 10, 16] };
   expect(command("wqlab", looked)).toContain("--looks 6,10,16");
-  expect(command("wqlab", { ...looked, budget: 40 })).toContain("--looks 6,10,16 --budget 40");
 });
 
 test("traced boots are left out by an option of the command", () => {

@@ -47,7 +47,6 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
     [
       ...(request.blocks == null ? [] : ["--blocks", String(request.blocks)]),
       ...(request.looks == null ? [] : ["--looks", request.looks.join(",")]),
-      ...(request.budget == null ? [] : ["--budget", String(request.budget)]),
       ...(request.layouts == null || request.layouts === 1 ? [] : ["--layouts", String(request.layouts)]),
       ...(request.priority === DEFAULT_PRIORITY || request.priority === undefined
         ? []

@@ -21,7 +21,6 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
   const [open, setOpen] = useState(used > 0);
   // Open if the URL sets an option or an option has an error.
   const blocksError = useFieldError("blocks");
-  const budgetError = useFieldError("budget");
   const layoutsError = useFieldError("layouts");
   const priorityError = useFieldError("priority");
   const recipeError = useFieldError("recipe");
@@ -29,7 +28,7 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
   const walkError = useFieldError("walk");
   const mustShow =
     used > 0 ||
-    [blocksError, budgetError, layoutsError, priorityError, recipeError, backendError, walkError].some(
+    [blocksError, layoutsError, priorityError, recipeError, backendError, walkError].some(
       error => error !== undefined,
     );
   useEffect(() => {
@@ -65,18 +64,6 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
             onChange={event => change({ blocks: event.currentTarget.value })}
             error={blocksError}
           />
-          {draft.blocks.includes(",") && (
-            <TextInput
-              id={fieldId("budget")}
-              label="Budget"
-              description="Blocks of all targets together. After each look the next ones go to the target where they decide most."
-              placeholder="no limit but the last look"
-              inputMode="numeric"
-              value={draft.budget}
-              onChange={event => change({ budget: event.currentTarget.value })}
-              error={budgetError}
-            />
-          )}
           <TextInput
             id={fieldId("layouts")}
             label="Layouts"
@@ -193,8 +180,7 @@ function countChanges(draft: Draft): number {
       draft[option].map(each => `${option}:${each.slice(0, each.indexOf(":"))}`),
     ),
   );
-  const budget = draft.blocks.includes(",") ? draft.budget : "";
-  const typed = [draft.blocks, budget, draft.layouts, draft.priority, draft.recipe, draft.backend].filter(
+  const typed = [draft.blocks, draft.layouts, draft.priority, draft.recipe, draft.backend].filter(
     value => value.trim() !== "",
   );
   return (
