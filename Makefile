@@ -72,10 +72,12 @@ down: ## stop the lab and remove its state folder (the cache of builds and image
 setup-python:
 	@lab/setup.sh no-pages
 
-web-packages: setup ## install web/node_modules in the checkout, for `make dev` and for editors
+web-packages: setup ## install web/node_modules in the checkout, for `make dev`; write the REST API's types, for editors
 	@ln -sfn "$$($(AS_USER) python -m wqlab_lab.web packages)/node_modules" web/node_modules
+	@mkdir -p web/src/api/gen
+	@$(AS_USER) python -m wqlab_lab.web types > web/src/api/gen/new && mv web/src/api/gen/new web/src/api/gen/schema.ts
 
-lint: ## run all checks: ruff, mypy, shellcheck, data folders, documentation; types, biome and generated types of web/
+lint: ## run all checks: ruff, mypy, shellcheck, data folders, documentation; types and biome of web/
 	@lab/setup.sh tests
 	@$(AS_USER) lab/lint.sh
 
@@ -113,7 +115,7 @@ test-one: ## run files, folders or tests: make test-one T=server/tests/jobs/test
 test-web: setup ## run the unit tests of web/, or only some: make test-web T=src/pages/plans
 	@$(AS_USER) python -m wqlab_lab.web test $(T)
 
-golden: setup-python ## rewrite the expected schemas, REST examples and report texts of tests; read the diff
+golden: setup-python ## rewrite the expected schema of messages and the expected reports of tests; read the diff
 	@WQLAB_WRITE_GOLDEN=1 .venv/bin/python -m pytest -q -p no:cacheprovider contracts/tests/test_golden.py
 	@.venv/bin/python server/tests/reports/rewrite.py
 
@@ -123,8 +125,7 @@ bench: setup ## measure the figures of benchmarks/README.md
 lock: ## write requirements.txt, with hashes, from the packages' lists
 	@lab/lock.sh
 
-openapi: setup ## write server/openapi.json from the code, and the web's types from it
+openapi: setup-python ## write server/openapi.json from the code
 	@.venv/bin/wqlab-server openapi > server/openapi.json
-	@$(AS_USER) python -m wqlab_lab.web types > web/schema.tmp && mv web/schema.tmp web/src/api/gen/schema.ts
 
 endif

@@ -43,12 +43,13 @@ def test_pages_are_built_once_per_content(checkout: Path, tmp_path: Path) -> Non
 
 def test_installed_and_built_files_do_not_change_the_key(checkout: Path, tmp_path: Path) -> None:
     before = web.pages(tmp_path, checkout)
-    for folder in ("node_modules", "dist"):
-        (checkout / "web" / folder).mkdir()
+    for folder in ("node_modules", "dist", "src/api/gen"):
+        (checkout / "web" / folder).mkdir(parents=True)
         (checkout / "web" / folder / "x").write_text("x")
     assert web.pages(tmp_path, checkout) == before
     with web.working_copy(tmp_path / "cache", checkout) as copy:
         assert not (copy / "dist").exists()
+        assert not (copy / "src/api/gen").exists()
 
 
 def test_type_check_state_is_reused(checkout: Path, tmp_path: Path) -> None:
