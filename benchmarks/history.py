@@ -8,8 +8,8 @@ and the 95th percentile of the answers (aims: a list under 50 ms, a chart of 5,0
 """
 
 import argparse
-import json
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,10 +19,15 @@ from fastapi.testclient import TestClient
 from list_submissions import database
 from sqlalchemy import Engine, select, text
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
+
+from tests.reports.report_examples import improvement
+
 from wqlab_server.app import create_app
 from wqlab_server.history.chunks import add_to_chunk
 from wqlab_server.history.shifts import open_shifts
 from wqlab_server.models import HistoryLine, HistoryPoint
+from wqlab_server.reports.formats import render_json
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, make_factory, transaction
 
@@ -31,7 +36,6 @@ POINTS = 5_000
 """Points of a line: as many as heads of a tree."""
 REPEATS = 40
 ROOT = Path(__file__).resolve().parents[1]
-REPORT = ROOT / "server/tests/reports/kept/1.json"
 TARGETS = 12
 """Targets of the stored report."""
 PAGES = {
@@ -105,11 +109,11 @@ def fill(engine: Engine, runs: int, samples: int) -> None:
             used = {name: value for name, value in values.items() if f":{name}" in statement}
             connection.execute(text(statement), used)
             print(f"  {' '.join(statement.split()[:3]):<36} {time.perf_counter() - start:6.1f} s", flush=True)
-        report = json.loads(REPORT.read_text())
-        report["targets"] = report["targets"] * TARGETS
+        report = improvement()
+        report = report.model_copy(update={"targets": report.targets * TARGETS})
         connection.execute(
             text("INSERT INTO kept_reports (submission_id, document) VALUES (1, :document)"),
-            {"document": json.dumps(report)},
+            {"document": render_json(report)},
         )
 
 

@@ -10,7 +10,7 @@ for folder in comparison/tests contracts/tests server/tests worker/tests client/
     # The server's tests are a package; the others import their helpers as top-level modules.
     path=$folder
     [ "$folder" != server/tests ] || path=
-    [ "$folder" != benchmarks ] || path=$folder:comparison/tests:server/tests/submissions
+    [ "$folder" != benchmarks ] || path=$folder:comparison/tests:server/tests/submissions:server
     # Scenarios use the worker's tests' mails and archive.
     [ "$folder" != tests ] || path=$folder:worker/tests
     # shellcheck disable=SC2086  # a list of files

@@ -7,7 +7,7 @@ from dataclasses import replace
 from wqlab_comparison.runs import BYTE_IDENTICAL, RecordedBoot, RecordedRun, conclude_run, facts_of_run
 from wqlab_contracts.api.report import UnsupportedView
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import PAIR, Arm, ErrorKind, FindingKind, Verdict
+from wqlab_contracts.enums import PAIR, Arm, ErrorKind, FindingKind, NotMeasuredCause, Verdict
 from wqlab_contracts.messages import Failure
 from wqlab_contracts.specs import TestPlan as Plan
 
@@ -45,7 +45,9 @@ def recorded(
 
 
 def unsupported(reason: str, arm: Arm = Arm.BASELINE) -> UnsupportedView:
-    return UnsupportedView(scenario="flush", setting="", metric=None, arm=arm, reason=reason)
+    return UnsupportedView(
+        scenario="flush", setting="", metric=None, arm=arm, cause=NotMeasuredCause.LACKING, reason=reason
+    )
 
 
 def test_discards_without_an_arm_are_counted_for_none() -> None:

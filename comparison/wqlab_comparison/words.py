@@ -93,7 +93,7 @@ def figure(summary: ArmSummary, exact: bool) -> str:
 
 def not_measured(entry: UnsupportedView) -> str:
     """Describe why something was not measured: `no samples: fio moved no data`; the reason alone if it is lacking."""
-    if entry.cause is None or entry.cause is NotMeasuredCause.LACKING:
+    if entry.cause is NotMeasuredCause.LACKING:
         return entry.reason
     return f"{NOT_MEASURED[entry.cause]}: {entry.reason}"
 

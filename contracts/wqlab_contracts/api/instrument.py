@@ -103,7 +103,7 @@ class InstrumentCell(Message):
     topology: list[CpuPlace]
     totals: dict[Arm, PerOperation]
     kernel: SubsystemChange | None = None
-    """Sum of all subsystems except user space; null in a report of an older version."""
+    """Sum of all subsystems except user space; null if nothing was counted."""
     subsystems: list[SubsystemChange] = Field(default_factory=list)
     """Subsystems that changed most and those with the most instructions or transfers, the largest change first, with
     `instrument.OTHER` last. User space is always among them, so that `OTHER` is of the kernel. Together they are the

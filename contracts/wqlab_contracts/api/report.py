@@ -62,8 +62,7 @@ class UnsupportedView(Message):
     setting: str
     metric: str | None
     arm: Arm
-    cause: NotMeasuredCause | None = None
-    """null in reports that are older than the field."""
+    cause: NotMeasuredCause
     reason: str
     """Description of the cause."""
 
@@ -136,7 +135,7 @@ class TargetReport(Message):
     """What A/A comparisons of this plan had shown of the devices that were used, when the report was made."""
     """Noise floors of the judged metrics on an instrumented device; those that were not measured are absent."""
     explanation: Explanation | None = None
-    """What differs beside the primary metrics that differ; null if none does, and in older reports."""
+    """What differs beside the primary metrics that differ; null if none does."""
     references: list[Reference]
     unsupported: list[UnsupportedView]
     findings: list[FindingView]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from wqlab_contracts import instrument
-from wqlab_contracts.api.instrument import InstrumentCell
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Verdict
 from wqlab_server.reports.render import instrument_tables
@@ -109,17 +108,14 @@ def test_data_of_several_cache_lines_is_said_to_be_so() -> None:
     assert "with one name" not in instrument_tables.cell_note(found.model_copy(update={"lines": lines}))
 
 
-def test_report_of_an_older_version_has_no_counts_by_subsystem() -> None:
+def test_cell_without_counts_has_no_table_by_subsystem() -> None:
     report = instrumented()
     (target,) = report.targets
     (found,) = target.instrument
-    document = found.model_dump(mode="json", exclude={"kernel", "subsystems"})
-    for line in document["lines"]:
-        del line["addresses"]
-    older = InstrumentCell.model_validate(document)
-    assert instrument_tables.subsystem_rows(older) == []
-    page = render_html(report.model_copy(update={"targets": [target.model_copy(update={"instrument": [older]})]}))
-    assert "whole kernel" not in page and "(up to" not in page
+    empty = found.model_copy(update={"kernel": None, "subsystems": []})
+    assert instrument_tables.subsystem_rows(empty) == []
+    page = render_html(report.model_copy(update={"targets": [target.model_copy(update={"instrument": [empty]})]}))
+    assert "whole kernel" not in page
 
 
 def unescape(text: str) -> str:

@@ -1,5 +1,7 @@
 """Tables in MMTests' layout: signs, and marks of significance that follow the verdict."""
 
+import re
+
 import pytest
 
 from wqlab_contracts.api.report import ArmSummary, BootValue, Comparison, Report
@@ -7,8 +9,9 @@ from wqlab_contracts.enums import Arm, Evidence, Question, Scale, Verdict
 from wqlab_contracts.specs import TestPlan
 from wqlab_server.reports.render.mmtests import render_mmtests
 
-from .report_examples import improvement
+from .report_examples import improvement, panic, study
 from .report_parts import XFS
+from .sweep_examples import swept
 
 PLAN = TestPlan.model_validate(
     {
@@ -187,3 +190,28 @@ def test_settings_are_shown_beside_their_reference() -> None:
     assert "Settings on the baseline kernel" in text
     assert "           scope=system            scope=cache              scope=smt" in text
     assert "Hmean  send-a       10.00 (   0.00%)       20.00 * 100.00%*         n/a" in text
+
+
+def test_each_target_has_its_verdict_and_a_table() -> None:
+    text = render_mmtests(swept())
+    headings = [line.split()[2] for line in text.splitlines() if line.startswith("xfs-fsync on ")]
+    assert headings == [f"instrumented-16c-{domains}l3-1n" for domains in (1, 2, 4, 8)]
+    across = [line for line in text.splitlines() if line.startswith("Amean  transfers_across_l3_per_op-fsync")]
+    assert [re.findall(r"\* +(\S+)\*", line) for line in across] == [[], ["1.99%"], ["41.00%"], ["62.00%"]]
+    assert text.count("Hmean is the harmonic mean") == 1
+
+
+def test_study_has_a_column_for_each_setting() -> None:
+    text = render_mmtests(study())
+    assert text.count("Settings on the baseline kernel") == 1
+    (shares,) = [line for line in text.splitlines() if line.startswith("Amean  l3_share-HIGH")]
+    assert " ".join(shares.split()) == "Amean l3_share-HIGH 24.62 ( 0.00%) 84.26 * 242.17%* 100.00 * 306.09%* n/a"
+    (bandwidth,) = [line for line in text.splitlines() if line.startswith("Amean  bandwidth-LOW")]
+    assert bandwidth.split() == ["Amean", "bandwidth-LOW", "59.52", "59.63", "55.48", "n/a"]
+
+
+def test_failed_run_has_its_failure_and_no_table() -> None:
+    text = render_mmtests(panic())
+    assert text.startswith("FAILED (kernel): xfs-fsync on xeon-2s (emulated): the candidate showed oops\n")
+    assert "mean" not in text
+    assert text.endswith("\n\nhttp://127.0.0.1:8080/r/9\n")

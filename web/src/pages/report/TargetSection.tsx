@@ -93,8 +93,7 @@ export const TargetSection = memo(function TargetSection({
               {target.unsupported.map(each => (
                 <li key={`${each.arm} ${each.scenario} ${each.setting} ${each.metric}`}>
                   {[each.scenario, each.setting, each.metric].filter(Boolean).join(" ")}, {each.arm}:{" "}
-                  {each.cause != null && `${NOT_MEASURED[each.cause]}: `}
-                  {oneLine(each.reason)}
+                  {NOT_MEASURED[each.cause]}: {oneLine(each.reason)}
                 </li>
               ))}
             </ul>
