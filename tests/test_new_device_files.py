@@ -9,8 +9,9 @@ import pytest
 from labgrid import Target, target_factory
 from labgrid.remote.config import ResourceConfig
 
-from wqlab_contracts.new_devices import render
+from wqlab_client.new_devices import render
 from wqlab_contracts.new_devices.description import NewDevice
+from wqlab_contracts.new_devices.power_commands import addresses
 
 DESCRIBED: dict[str, Any] = {
     "name": "box-1",
@@ -35,11 +36,11 @@ def test_labgrid_reads_the_file(
     power: dict[str, Any], port: dict[str, Any] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device = NewDevice.model_validate({**DESCRIBED, "power": power})
-    for name, value in render.addresses(device).items():
+    for name, value in addresses(device).items():
         monkeypatch.setenv(name, value)
     file = tmp_path / "box-1.yaml"
     file.write_text(render.exporter_text(device))
-    (group,) = ResourceConfig(str(file), {"env": render.addresses(device)}).data.items()
+    (group,) = ResourceConfig(str(file), {"env": addresses(device)}).data.items()
     assert group[0] == "box-1"
     resources = group[1]
     assert resources["NetworkSerialPort"] == {"host": "console-1", "port": 7001, "protocol": "raw", "speed": 115200}

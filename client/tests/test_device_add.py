@@ -1,8 +1,8 @@
-"""`wqlab device import` and `wqlab device add` on a lab's host; no server is asked."""
+"""`wqlab device add` on a lab's host; no server is asked."""
 
 from __future__ import annotations
 
-import csv
+import json
 import os
 import pty
 import shutil
@@ -15,11 +15,15 @@ import pytest
 from commandline import Wqlab
 
 ROOT = Path(__file__).parents[2]
-HEADER = (
-    "name,device_type,sockets,l3_per_socket,cores_per_l3,threads_per_core,power,pdu_model,pdu,pdu_outlet,console_host,"
-    "console_port,ssh_host\n"
-)
-BOX = "box-{0},box,1,4,3,2,pdu,apc,pdu-1,{0},console-1,700{0},box-{0}\n"
+BOX = {
+    "device_type": "box",
+    "power": "pdu",
+    "pdu_model": "apc",
+    "pdu": "pdu-1",
+    "pdu_outlet": "1",
+    "console_host": "127.0.0.1",
+    "ssh_host": "box-1",
+}
 
 
 @pytest.fixture
@@ -44,73 +48,57 @@ def files_of(host: Path) -> list[Path]:
     return sorted(path for path in host.rglob("*") if path.is_file() and not path.is_relative_to(host / "state/keys"))
 
 
-def inventory(host: Path, *rows: str) -> str:
-    path = host / "machines.csv"
-    path.write_text(HEADER + "".join(rows))
-    return str(path)
+@pytest.fixture
+def closed() -> str:
+    """Return a TCP port on which nothing listens, so that connecting to the console, the trial's first step, fails."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
 
 
-def test_a_dry_run_prints_what_would_be_written(wqlab: Wqlab, host: Path) -> None:
-    file = inventory(host, BOX.format(1), BOX.format(2))
-    before = files_of(host)
-    result = wqlab("device", "import", file, "--dry-run", *folders(host))
-    assert result.code == 0
-    assert f"new      {host}/data/device-types/box.yaml" in result.out
-    assert "      - name: box-2\n" in result.out
-    assert "    BOX_1_PDU_OUTLET=1\n" in result.out
-    assert result.out.endswith("2 machines: 4 files would be written\n")
-    assert files_of(host) == before
+def add_again(host: Path, answers: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run `wqlab device add box-1` with kept answers, and confirm each with Enter."""
+    kept = host / "state/new-devices/box-1.json"
+    kept.parent.mkdir()
+    kept.write_text(json.dumps({"name": "box-1"} | answers))
+    command = [Path(sys.executable).with_name("wqlab"), "device", "add", "box-1", *folders(host)]
+    environment = os.environ | {"NO_COLOR": "1", "COLUMNS": "200"}
+    return subprocess.run(command, input="\n" * 40, capture_output=True, text=True, check=False, env=environment)
 
 
-def test_an_inventory_is_written_once(wqlab: Wqlab, host: Path) -> None:
-    file = inventory(host, BOX.format(1), BOX.format(2))
-    assert wqlab("device", "import", file, *folders(host)).out.endswith("2 machines: 4 files written\n")
-    assert (host / "state/labgrid/exporter.yaml.d/box-2.yaml").exists()
-    assert wqlab("device", "import", file, *folders(host)).out == "2 machines: every file is up to date\n"
-
-
-def test_each_mistake_is_printed_and_nothing_written(wqlab: Wqlab, host: Path) -> None:
-    file = inventory(host, BOX.format(1), BOX.format(2).replace("7002", "7001"), BOX.format(3).replace("apc", "apx"))
-    before = files_of(host)
-    result = wqlab("device", "import", file, *folders(host))
-    assert result.code == 2
-    assert f"{file}:4: pdu_model: 'apx': input should be" in result.err
-    inventory(host, BOX.format(1), BOX.format(2).replace("7002", "7001"))
-    result = wqlab("device", "import", file, *folders(host))
-    assert f"{file}:3: console_host: box-2 has the console of box-1" in result.err
-    assert result.err.endswith("1 mistake; nothing was written\n")
-    assert files_of(host) == before
-
-
-def test_a_folder_that_is_no_labs_is_refused(wqlab: Wqlab, host: Path, tmp_path: Path) -> None:
-    file = inventory(host, BOX.format(1))
-    result = wqlab("device", "import", file, "--data", str(tmp_path), "--state", str(tmp_path))
+def test_a_folder_that_is_no_labs_is_refused(wqlab: Wqlab, tmp_path: Path) -> None:
+    result = wqlab("device", "add", "--data", str(tmp_path), "--state", str(tmp_path))
     assert result.code == 2
     assert "has no folder device-types" in result.err
 
 
-def test_a_failed_step_is_explained_and_nothing_written(wqlab: Wqlab, host: Path) -> None:
+def test_a_failed_step_is_explained_and_nothing_written(host: Path, closed: str) -> None:
     """The trial is the worker's own, against a port at which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    file = inventory(host, BOX.format(1).replace("console-1,7001", f"127.0.0.1,{port}"))
     before = files_of(host)
-    result = wqlab("device", "add", "box-1", "--from", file, *folders(host))
-    assert result.code == 4, result.err
-    lines = result.out.split("\n")
-    assert lines[0].startswith(f"failed  console         127.0.0.1:{port} cannot be opened")
-    assert lines[1].startswith(f"        fix             No console server listens at 127.0.0.1:{port}")
+    result = add_again(host, BOX | {"console_port": closed})
+    assert result.returncode == 4, result.stderr
+    lines = result.stdout.split("\n")
+    (failed,) = [number for number, line in enumerate(lines) if "failed  console" in line]
+    assert f"failed  console         127.0.0.1:{closed} cannot be opened" in lines[failed]
+    assert lines[failed + 1].startswith(f"        fix             No console server listens at 127.0.0.1:{closed}")
     assert "skipped reset           needs console" in lines
     assert "box-1 was not added: console; nothing was written" in lines
-    assert files_of(host) == before
+    assert files_of(host) == [*before, host / "state/new-devices/box-1.json"]
 
 
-def test_a_machine_that_cannot_be_added_is_not_switched(wqlab: Wqlab, host: Path) -> None:
-    file = inventory(host, BOX.format(1).replace(",box,", ",tiny,"))
-    result = wqlab("device", "add", "box-1", "--from", file, *folders(host))
+def test_a_machine_that_cannot_be_added_is_not_switched(host: Path, closed: str) -> None:
+    result = add_again(host, BOX | {"console_port": closed, "device_type": "tiny"})
+    assert result.returncode == 2
+    assert "device-types/tiny.yaml was written or edited by a person" in result.stderr
+    assert "console server listens" not in result.stdout + result.stderr
+
+
+def test_kept_answers_that_cannot_be_read_are_named(wqlab: Wqlab, host: Path) -> None:
+    kept = host / "state/new-devices/box-1.json"
+    kept.parent.mkdir()
+    kept.write_text("[]")
+    result = wqlab("device", "add", "box-1", *folders(host))
     assert result.code == 2
-    assert "device-types/tiny.yaml was written or edited by a person" in result.err
-    assert result.out == ""
+    assert f"{kept} cannot be read" in result.err
 
 
 class Wizard:
@@ -148,13 +136,6 @@ class Wizard:
         return bool(data)
 
 
-@pytest.fixture
-def closed() -> str:
-    """Return a TCP port on which nothing listens, so that connecting to the console, the trial's first step, fails."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return str(server.getsockname()[1])
-
-
 def test_typed_answers_are_checked_at_once(host: Path, closed: str) -> None:
     """A person at a terminal corrects an answer, and an outlet that only model and number together exclude."""
     wizard = Wizard(host, "box-1", "--only-try")
@@ -176,7 +157,7 @@ def test_typed_answers_are_checked_at_once(host: Path, closed: str) -> None:
     assert "labgrid's driver apc switches outlets 1 to 8" in wizard.said
     assert f"127.0.0.1:{closed} cannot be opened" in wizard.said
     assert "box-1 was not added: console; nothing was written" in wizard.said
-    assert "9" not in (host / "state/new-devices/box-1.csv").read_text().splitlines()[1].split(",")
+    assert json.loads((host / "state/new-devices/box-1.json").read_text())["pdu_outlet"] == "3"
 
 
 def test_a_machine_with_redfish_and_netconsole_is_asked_about_no_serial_port(host: Path, closed: str) -> None:
@@ -201,5 +182,5 @@ def test_a_machine_with_redfish_and_netconsole_is_asked_about_no_serial_port(hos
     assert "Console in the kernel" not in first
     assert f"wqlab-netconsole does not listen at 127.0.0.1:{closed}" in first
     assert f"No console server listens at 127.0.0.1:{closed}" in second
-    (kept,) = csv.DictReader((host / "state/new-devices/box-1.csv").open())
+    kept = json.loads((host / "state/new-devices/box-1.json").read_text())
     assert (kept["power"], kept["servo_port"], kept["console_device"]) == ("debug_cable", "9997", "ttyMSM0")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from wqlab_contracts.messages.device_trials import TRIAL_MESSAGES, TrialMessage, TrialRequest
+from wqlab_contracts.new_devices.trial import TRIAL_MESSAGES, TrialMessage, TrialRequest
 
 from .errors import LabUnavailable, UsageError
 
@@ -35,14 +35,14 @@ class LabFolders:
     def exporters(self) -> Path:
         return self.state / "labgrid" / "exporter.yaml.d"
 
-    @property
-    def answers(self) -> Path:
-        """Folder with the answers about machines, to continue with."""
-        return self.state / "new-devices"
+    def answers(self, name: str) -> Path:
+        """Return the file with the answers about a machine, to continue with."""
+        return self.state / "new-devices" / f"{name}.json"
 
     def check(self) -> None:
         """Raise UsageError unless these are the folders of a lab and its key can be read."""
-        check_data(self.data)
+        if not (self.data / "device-types").is_dir():
+            raise UsageError(f"{self.data} has no folder device-types", "give the lab's data folder with --data")
         try:
             self.ssh_key.read_bytes()
         except OSError as error:
@@ -57,12 +57,6 @@ class LabFolders:
             return None
         golden = json.loads((self.state / "golden.json").read_text()).get(arch)
         return Path(golden["kernel"]) if golden else None
-
-
-def check_data(data: Path) -> None:
-    """Raise UsageError unless `data` is a data folder."""
-    if not (data / "device-types").is_dir():
-        raise UsageError(f"{data} has no folder device-types", "give the lab's data folder with --data")
 
 
 def run(request: TrialRequest) -> Generator[TrialMessage]:

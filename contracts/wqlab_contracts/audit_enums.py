@@ -71,8 +71,6 @@ class AuditAction(StrEnum):
     CHANGE_SHIFT = "shift.change"
     CREATE_BISECTION = "bisection.create"
     CANCEL_BISECTION = "bisection.cancel"
-    TRY_DEVICE = "device.try"
-    """A machine that is to be added was tried, and its files perhaps written."""
     REQUEST = "request"
     """A request that needs a scope which its sender does not have."""
 

@@ -30,7 +30,6 @@ FORGE_POLL = "wqlab.forge_poll"
 FORGE_READING = "wqlab.forge_reading"
 BRANCH_READING = "wqlab.branch_reading"
 COMMIT_LIST = "wqlab.commit_list"
-DEVICE_TRIAL = "wqlab.device_trial"
 
 
 def lab_queue(lab: str) -> str:

@@ -67,7 +67,6 @@ WITHOUT_SUCCESS = {
     "edit_mail",  # needs a mail that still waits, and mail addresses
     "create_bisection",  # needs a tree, plan, device type and metric that exist
     *("get_bisection", "cancel_bisection"),  # need a bisection
-    *("try_device", "get_device_trial", "cancel_device_trial"),  # need a lab with a worker
     *("create_rule", "change_rule"),  # need an archive whose list can be watched
     *("get_rule", "preview_rule", "switch_rule_on", "switch_rule_off", "remove_rule"),  # need a rule
     "start_oidc_sign_in",  # redirects
@@ -98,8 +97,6 @@ AUDITED = {
     "release_device": AuditAction.RELEASE_DEVICE,
     "check_device": AuditAction.HEALTH_CHECK_DEVICE,
     "start_device_check": AuditAction.CHECK_DEVICE,
-    "try_device": AuditAction.TRY_DEVICE,
-    "cancel_device_trial": AuditAction.TRY_DEVICE,
     "invite_lab": AuditAction.INVITE_LAB,
     "join_lab": AuditAction.JOIN_LAB,
     "remove_lab": AuditAction.REMOVE_LAB,

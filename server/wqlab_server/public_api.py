@@ -34,7 +34,7 @@ from .intake import rule_endpoints, watched_tree_endpoints
 from .intake.forges import endpoints as forge_endpoints
 from .intake.mailbox import endpoints as command_endpoints
 from .lab import endpoints as device_endpoints
-from .lab import host_endpoints, trial_endpoints
+from .lab import host_endpoints
 from .lab import page_endpoints as lab_page_endpoints
 from .outbox import delivery_endpoints, mail_endpoints, subscription_endpoints, webhook_endpoints
 from .outbox import link_endpoints as mail_link_endpoints
@@ -52,7 +52,6 @@ from .storage.events import (
     RUN_CHANNEL,
     SUBMISSION_CHANNEL,
     THREAD_LOOKUP_CHANNEL,
-    TRIAL_CHANNEL,
 )
 from .submissions import endpoints as submission_endpoints
 from .submissions import page_endpoints as submission_page_endpoints
@@ -93,7 +92,6 @@ def include_in(router: APIRouter) -> None:
         run_endpoints,
         device_endpoints,
         lab_page_endpoints,
-        trial_endpoints,
         host_endpoints,
         storage_endpoints,
         plan_endpoints,
@@ -120,7 +118,7 @@ def install(app: FastAPI) -> None:
     app.state.metrics = Metrics()
     app.state.metrics.registry.register(LabCollector(app.state.sessions, app.state.store))
     channels = [
-        *(SUBMISSION_CHANNEL, RUN_CHANNEL, CHECK_CHANNEL, TRIAL_CHANNEL),
+        *(SUBMISSION_CHANNEL, RUN_CHANNEL, CHECK_CHANNEL),
         *(LOOKUP_CHANNEL, THREAD_LOOKUP_CHANNEL, BRANCH_READING_CHANNEL, LIST_READ_CHANNEL),
     ]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -16,8 +17,7 @@ import pytest
 
 from wqlab_contracts.addresses_file import read_addresses
 from wqlab_contracts.enums import Arm, BootState, DeviceHealth, ExitCode, Outcome
-from wqlab_contracts.messages.device_trials import TrialStep
-from wqlab_contracts.new_devices.inventory import cells_of
+from wqlab_contracts.new_devices.trial import TrialStep
 from wqlab_lab.paths import LabPaths
 from wqlab_lab.rehearse import rehearsal_lab, start
 
@@ -254,73 +254,76 @@ def test_a_crash_that_netconsole_cannot_send_is_read_from_the_crash_kernel(machi
         assert "a crash that netconsole cannot send" not in before
 
 
-def common_cells(known: Mapping[str, str], prefix: str) -> dict[str, str]:
+def common_answers(known: Mapping[str, str], prefix: str) -> dict[str, str]:
     names = ("CONSOLE_HOST", "CONSOLE_PORT", "SSH_HOST", "SSH_PORT", "SCRATCH")
     return {name.lower(): known[f"{prefix}_{name}"] for name in names}
 
 
-def cells_of_xeon(known: Mapping[str, str]) -> dict[str, str]:
+def answers_of_xeon(known: Mapping[str, str]) -> dict[str, str]:
     own = {key.removeprefix("XEON_8380_1_"): value for key, value in known.items()}
-    return common_cells(known, "XEON_8380_1") | {
+    return common_answers(known, "XEON_8380_1") | {
         "power": "ipmi", "bmc": own["BMC"], "bmc_port": own["BMC_PORT"], "bmc_user": own["BMC_USER"],
         "bmc_cipher": own["BMC_CIPHER"], "bmc_password_file": own["BMC_PASSWORD_FILE"], "console_device": "ttyS1",
     }  # fmt: skip
 
 
-def cells_of_ssh_only(known: Mapping[str, str], prefix: str = "SSH_ONLY_1") -> dict[str, str]:
+def answers_of_ssh_only(known: Mapping[str, str], prefix: str = "SSH_ONLY_1") -> dict[str, str]:
     own = {key.removeprefix(f"{prefix}_"): value for key, value in known.items()}
     host, _, port = own["BMC"].removeprefix("https://").partition(":")
-    return common_cells(known, prefix) | {
+    return common_answers(known, prefix) | {
         "power": "redfish", "bmc": host, "bmc_port": port, "bmc_user": own["BMC_USER"],
         "bmc_password_file": own["BMC_PASSWORD_FILE"], "bmc_certificate": own["BMC_CERTIFICATE"],
         "netconsole": f"+6665@{own['ADDRESS']}/eth0,6666@{own['NETCONSOLE_HOST']}/",
     }  # fmt: skip
 
 
-def cells_of_dual_boot(known: Mapping[str, str]) -> dict[str, str]:
-    return cells_of_ssh_only(known, "DUAL_BOOT_1") | {"choose_golden": "grub-reboot wqlab"}
+def answers_of_dual_boot(known: Mapping[str, str]) -> dict[str, str]:
+    return answers_of_ssh_only(known, "DUAL_BOOT_1") | {"choose_golden": "grub-reboot wqlab"}
 
 
-def cells_of_ryzen(known: Mapping[str, str]) -> dict[str, str]:
+def answers_of_ryzen(known: Mapping[str, str]) -> dict[str, str]:
     own = {key.removeprefix("RYZEN_BOX_1_"): value for key, value in known.items()}
     host, _, port = own["PDU"].partition(":")
-    return common_cells(known, "RYZEN_BOX_1") | {
+    return common_answers(known, "RYZEN_BOX_1") | {
         "power": "pdu", "pdu_model": "apc", "pdu": host, "pdu_port": port, "pdu_outlet": "3",
         "console_protocol": "rfc2217",
     }  # fmt: skip
 
 
-def cells_of_chromebook(known: Mapping[str, str]) -> dict[str, str]:
+def answers_of_chromebook(known: Mapping[str, str]) -> dict[str, str]:
     own = {key.removeprefix("CHROMEBOOK_MT8183_1_"): value for key, value in known.items()}
-    return common_cells(known, "CHROMEBOOK_MT8183_1") | {
+    return common_answers(known, "CHROMEBOOK_MT8183_1") | {
         "power": "debug_cable", "servo_port": own["SERVOD_PORT"], "arch": "arm64", "console_device": "ttyAMA0",
     }  # fmt: skip
 
 
-CELLS: Mapping[str, Callable[[Mapping[str, str]], dict[str, str]]] = {
-    "xeon": cells_of_xeon,
-    "ssh-only": cells_of_ssh_only,
-    "dual-boot": cells_of_dual_boot,
-    "ryzen": cells_of_ryzen,
-    "chromebook": cells_of_chromebook,
+ANSWERS: Mapping[str, Callable[[Mapping[str, str]], dict[str, str]]] = {
+    "xeon": answers_of_xeon,
+    "ssh-only": answers_of_ssh_only,
+    "dual-boot": answers_of_dual_boot,
+    "ryzen": answers_of_ryzen,
+    "chromebook": answers_of_chromebook,
 }
 """Machine -> what a person would type about it, from the rehearsal's addresses."""
 
 
-def test_the_wizard_tries_each_step(machine: tuple[str, Lab], tmp_path: Path) -> None:
+def test_the_wizard_tries_each_step(machine: tuple[str, Lab]) -> None:
     """The machine is tried by its addresses alone, as if it were new; no run uses it meanwhile."""
     name, lab = machine
     device, _ = DEVICES[name]
     lab.wqlab("devices", "quarantine", device, "--reason", "is tried as a new machine")
     known, _ = read_addresses(lab.data / "device-types")
-    cells = {"name": "tried-1", "device_type": "tried", "rehearsal": "true", "golden_timeout_s": "900"}
-    cells |= CELLS[name](known)
-    file = tmp_path / "tried.csv"
-    file.write_text(cells_of(cells))
+    answers = {"name": "tried-1", "device_type": "tried", "golden_timeout_s": "900"} | ANSWERS[name](known)
     state = lab.data.parents[1]
-    tried = lab.wqlab(
-        "device", "add", "--from", str(file), "--only-try", "--data", str(lab.data), "--state", str(state)
-    )
+    kept = state / "new-devices/tried-1.json"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text(json.dumps(answers))
+    command = ["wqlab", "device", "add", "tried-1", "--only-try", "--rehearsal"]
+    command += ["--data", str(lab.data), "--state", str(state)]
+    enter = "\n" * 40  # takes each kept answer
+    done = subprocess.run(command, input=enter, env=lab.environment, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    tried = done.stdout
     assert "tried-1 passed every step" in tried
     netconsole = name in {"ssh-only", "dual-boot"}
     assert tried.count("ok      ") == len(TrialStep) - netconsole, "nothing can be typed on netconsole"

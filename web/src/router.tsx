@@ -12,7 +12,6 @@ import { forgesRoute } from "./pages/forges/route";
 import { historyRoute, lineRoute, shiftRoute } from "./pages/history/route";
 import { homeRoute } from "./pages/home/route";
 import { ruleRoute, rulesRoute, watchedTreeRoute, watchedTreesRoute } from "./pages/intake/route";
-import { newDeviceRoute } from "./pages/lab/newdevice/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
 import { deliveriesRoute, deliveryRoute, reviewRoute, webhooksRoute } from "./pages/outbox/route";
 import { permissionsRoute } from "./pages/permissions/route";
@@ -34,7 +33,6 @@ const routeTree = rootRoute.addChildren([
   compareAnyRoute,
   labRoute,
   deviceRoute,
-  newDeviceRoute,
   plansRoute,
   planRoute,
   treesRoute,

@@ -13,7 +13,7 @@ from kombu import Queue  # type: ignore[attr-defined]
 from wqlab_contracts import celery_names, logs
 
 from . import protection, reaper, retention
-from .claims import boot_host, jobs, reading_jobs, trial_jobs
+from .claims import boot_host, jobs, reading_jobs
 from .retention import has_room_for_a_job
 from .settings import settings
 from .workspace import Workspace
@@ -92,11 +92,6 @@ def list_read(id: int) -> None:
 def run(id: int) -> None:
     if has_room_for_a_job(Workspace(settings().cache)):
         jobs.run(id, settings())
-
-
-@app.task(name=celery_names.DEVICE_TRIAL)  # type: ignore[untyped-decorator]
-def device_trial(id: int) -> None:
-    trial_jobs.device_trial(id, settings())
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

@@ -12,20 +12,21 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import TypeAdapter
 from rich.text import Text
 
 from wqlab_contracts.enums import ExitCode, Outcome, StepOutcome
-from wqlab_contracts.messages.device_trials import TrialRequest, TrialResult, TrialStep, TrialStepResult
-from wqlab_contracts.new_devices import files, inventory
 from wqlab_contracts.new_devices.description import NewDevice
-from wqlab_contracts.new_devices.questions import QUESTIONS, Question, applying, asked
+from wqlab_contracts.new_devices.trial import TrialRequest, TrialResult, TrialStep, TrialStepResult
+from wqlab_contracts.specs import Topology
 
 from ..errors import LabUnavailable, RequestRefused, UsageError
 from ..formatting import one_line
+from ..new_devices import files
+from ..new_devices.questions import QUESTIONS, AnswerProblem, Question, is_asked, parse
 from ..trial import LabFolders
 from ..trial import run as run_trial
 from .device_check import check, device_app
-from .device_import import Data, Replace, State, import_inventory, write_files
 from .session import DETACHED_EXIT, Session, session_of
 
 TITLES = {
@@ -43,22 +44,30 @@ _STYLES = {StepOutcome.OK: "green", StepOutcome.FAILED: "bold red", StepOutcome.
 _CONSOLE_LINES = 8
 _APPEARS_S = 180.0
 """Longest time until the server has read a new device type; a busy host starts it slowly."""
+_ANSWERS = TypeAdapter(dict[str, str])
 
 
 def add(  # noqa: PLR0917 - typer's options
     context: typer.Context,
-    state: State,
+    state: Annotated[
+        Path, typer.Option(envvar="WQLAB_STATE", help="The lab's state folder, with labgrid/", show_default=False)
+    ],
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the machine", show_default=False)] = "",
-    answers: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Take the answers from this inventory (CSV)")
-    ] = None,
     kernel: Annotated[
         Path | None, typer.Option(help="Kernel image to start by kexec, with the machine's drivers")
     ] = None,
     only_try: Annotated[bool, typer.Option("--only-try", help="Try the machine, and write nothing")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Write the files and apply them without asking")] = False,
-    replace: Replace = False,
-    data: Data = Path(),
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace what was written for a machine of this name")
+    ] = False,
+    rehearsal: Annotated[
+        bool, typer.Option("--rehearsal", help="The machine emulates a real one: its figures are no evidence of speed")
+    ] = False,
+    data: Annotated[
+        Path,
+        typer.Option(envvar="WQLAB_DATA_DIR", help="The lab's data folder, with device-types/; default: this folder"),
+    ] = Path(),
 ) -> None:
     """Add a machine: asks for power, console and boot, tries each step live, writes the files, and checks the device.
 
@@ -67,126 +76,121 @@ def add(  # noqa: PLR0917 - typer's options
     """
     session, folders = session_of(context), LabFolders(data.absolute(), state.absolute())
     folders.check()
-    interactive = answers is None
-    cells = _known_cells(name, answers, folders)
+    answers = _kept_answers(name, folders)
     while True:
-        device = _ask(session, cells, name) if interactive else _described(cells, answers)
-        if interactive:
-            _keep(cells, folders, device.name)
+        device = _ask(session, answers, name)
+        _keep(answers, folders, device.name)
+        if rehearsal:
+            device = device.model_copy(update={"rehearsal": True})
         if not only_try:
-            planned_without_trial(device, folders, replace=replace)
+            _check_before_trial(device, folders, replace=replace)
         result = _try(session, device, folders, kernel)
         if result.outcome is Outcome.PASSED:
             break
         session.output.line(_conclusion(device, result))
-        if not (
-            interactive and sys.stdin.isatty() and typer.confirm("Change the answers and try again?", default=True)
-        ):
+        if not (sys.stdin.isatty() and typer.confirm("Change the answers and try again?", default=True)):
             raise typer.Exit(ExitCode.INFRASTRUCTURE)
     session.output.line(Text(f"{device.name} passed every step", style="green"))
     _offer_disks(session, device, result)
     if only_try:
         return
-    if device.topology is None:
-        device = device.model_copy(update={"topology": result.topology})
-    planned = planned_without_trial(device, folders, replace=replace)
+    planned = _plan(device.model_copy(update={"topology": result.topology}), folders, replace=replace)
     changed = [each for each in planned if each.changed]
     for each in changed:
         session.output.line(f"{'new' if each.before is None else 'changed':<8}{each.path}")
     if changed and not yes and not typer.confirm("Write these files?", default=True):
         raise typer.Exit(ExitCode.DONE)
-    write_files(planned)
-    (folders.answers / f"{device.name}.csv").unlink(missing_ok=True)
+    _write(planned)
+    folders.answers(device.name).unlink(missing_ok=True)
     _apply_and_check(context, device, folders, yes=yes)
 
 
-def planned_without_trial(device: NewDevice, folders: LabFolders, *, replace: bool) -> list[files.PlannedFile]:
-    """Return the files that the machine needs. A topology that is not measured yet is assumed.
+def _check_before_trial(device: NewDevice, folders: LabFolders, *, replace: bool) -> None:
+    """Raise UsageError if the machine cannot be added: a trial would be in vain. A new type's topology is assumed."""
+    if not (folders.data / "device-types" / f"{device.device_type}.yaml").exists():
+        assumed = Topology(sockets=1, l3_per_socket=1, cores_per_l3=1, threads_per_core=1)
+        device = device.model_copy(update={"topology": assumed})
+    _plan(device, folders, replace=replace)
 
-    Raises UsageError if they cannot be written; then a trial would be in vain.
-    """
-    if device.topology is None and not (folders.data / "device-types" / f"{device.device_type}.yaml").exists():
-        assumed = {"sockets": 1, "l3_per_socket": 1, "cores_per_l3": 1, "threads_per_core": 1}
-        device = NewDevice.model_validate({**device.model_dump(exclude_unset=True), "topology": assumed})
+
+def _plan(device: NewDevice, folders: LabFolders, *, replace: bool) -> list[files.PlannedFile]:
+    """Return the files that the machine needs. Raises UsageError if they cannot be written."""
     try:
-        return files.plan([device], files.Folders(folders.data, folders.exporters), replace=replace)
-    except files.DevicesRefused as error:
-        first, *others = error.refusals
+        return files.plan(device, files.Folders(folders.data, folders.exporters), replace=replace)
+    except files.DeviceRefused as error:
+        first, *others = error.reasons
         more = f" ({len(others)} more)" if others else ""
-        raise UsageError(f"{device.name} cannot be added: {first.message}{more}") from None
+        raise UsageError(f"{device.name} cannot be added: {first}{more}") from None
+
+
+def _write(planned: list[files.PlannedFile]) -> None:
+    """Write the files. Raises UsageError if one cannot be written."""
+    try:
+        files.write(planned)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {error.filename}: {error.strerror}", "run this as the user who owns the lab's folders"
+        ) from None
 
 
 # --- answers ------------------------------------------------------------------------------------------------------
 
 
-def _known_cells(name: str, answers: Path | None, folders: LabFolders) -> dict[str, str]:
-    """Return the cells of the inventory's row, or of an interrupted wizard for this machine."""
-    kept = folders.answers / f"{name}.csv"
-    file = answers or (kept if name and kept.exists() else None)
-    if file is None:
-        return {"name": name} if name else {}
+def _kept_answers(name: str, folders: LabFolders) -> dict[str, str]:
+    """Return the answers that an earlier call for this machine has kept. Raises UsageError if they cannot be read."""
+    if not name:
+        return {}
+    file = folders.answers(name)
+    if not file.exists():
+        return {"name": name}
     try:
-        rows = inventory.read_cells(file.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", "give a CSV file") from None
-    except inventory.InventoryError as error:
-        first = error.problems[0]
-        raise UsageError(first.text(str(file)), "see `wqlab device import`") from None
-    found = [cells for cells in rows if not name or cells.get("name") == name]
-    if len(found) != 1:
-        names = ", ".join(cells.get("name", "") for cells in rows[:10])
-        raise UsageError(f"{file} has {len(found)} machines for this command", f"name one of: {names}")
-    return found[0]
+        return _ANSWERS.validate_json(file.read_bytes())
+    except (OSError, ValueError):
+        raise UsageError(f"{file} cannot be read", "remove it, and answer again") from None
 
 
-def _described(cells: dict[str, str], answers: Path | None) -> NewDevice:
-    found = inventory.parse(cells)
-    if isinstance(found, NewDevice):
-        return found
-    raise UsageError("; ".join(each.text(str(answers)) for each in found), "correct the inventory")
-
-
-def _ask(session: Session, cells: dict[str, str], name: str) -> NewDevice:
+def _ask(session: Session, answers: dict[str, str], name: str) -> NewDevice:
     """Ask each question, with earlier answers as defaults, until the answers describe a machine."""
     session.output.note("Answer with Enter to take the value in brackets; `-` leaves an answer out.")
-    wanted = {question.column for question in QUESTIONS} - ({"name"} if name else set())
+    wanted = {question.name for question in QUESTIONS} - ({"name"} if name else set())
     while True:
         for question in QUESTIONS:
-            if question.column in wanted and asked(question, cells):
-                _ask_one(session, question, cells)
-        found = inventory.parse(applying(cells))
+            if question.name in wanted and is_asked(question, answers):
+                _ask_one(session, question, answers)
+        found = parse(answers)
         if isinstance(found, NewDevice):
             return found
         _print_problems(session, found)
-        wanted = {problem.column for problem in found} or {question.column for question in QUESTIONS}
+        wanted = {problem.question for problem in found}
         if "power" in wanted:
-            wanted |= {question.column for question in QUESTIONS if question.power}
+            wanted |= {question.name for question in QUESTIONS if question.power}
 
 
-def _ask_one(session: Session, question: Question, cells: dict[str, str]) -> None:
+def _ask_one(session: Session, question: Question, answers: dict[str, str]) -> None:
     """Ask a question until its answer is valid by itself."""
-    default = cells.get(question.column) or question.default
+    default = answers.get(question.name) or question.default
     while True:
         answer = typer.prompt(question.text, default=default or ("-" if question.optional else None), type=str)
-        cells[question.column] = "" if answer.strip() == "-" else answer.strip()
+        answers[question.name] = "" if answer.strip() == "-" else answer.strip()
         # Alone: what several answers say together is checked when all are given. Each needs a kind of power.
-        alone = {"power": cells.get("power") or "ipmi", question.column: cells[question.column]}
-        found = inventory.parse(alone)
-        wrong = [] if isinstance(found, NewDevice) else [each for each in found if each.column == question.column]
+        alone = {"power": answers.get("power") or "ipmi", question.name: answers[question.name]}
+        found = parse(alone)
+        wrong = [] if isinstance(found, NewDevice) else [each for each in found if each.question == question.name]
         if not wrong:
             return
         _print_problems(session, wrong)
 
 
-def _print_problems(session: Session, problems: Sequence[inventory.RowProblem]) -> None:
+def _print_problems(session: Session, problems: Sequence[AnswerProblem]) -> None:
     for problem in problems:
-        session.output.note(Text(f"{problem.column}: {problem.message}", style="bold red"))
+        session.output.note(Text(f"{problem.question}: {problem.message}", style="bold red"))
 
 
-def _keep(cells: dict[str, str], folders: LabFolders, name: str) -> None:
+def _keep(answers: dict[str, str], folders: LabFolders, name: str) -> None:
     """Keep the answers, so that the command continues with them. They have no password."""
-    folders.answers.mkdir(mode=0o700, exist_ok=True)
-    (folders.answers / f"{name}.csv").write_text(inventory.cells_of(cells))
+    file = folders.answers(name)
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    file.write_bytes(_ANSWERS.dump_json(answers, indent=2))
 
 
 # --- trial --------------------------------------------------------------------------------------------------------
@@ -277,4 +281,3 @@ def _apply_and_check(context: typer.Context, device: NewDevice, folders: LabFold
 
 def register(_: typer.Typer) -> None:
     device_app.command("add")(add)
-    device_app.command("import")(import_inventory)

@@ -1,1 +1,1 @@
-"""Describe new machines, and write what a lab needs of them: device type, exporter file, addresses."""
+"""New machines: what `wqlab device add` and the process that tries a machine share."""

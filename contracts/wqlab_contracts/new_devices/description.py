@@ -1,7 +1,7 @@
 """Description of a new machine: how the lab switches its power, reads its console and logs in.
 
-Power is described by fixed forms and never by a command: a description may come from the web, and commands of a
-device type run on the lab's host. A password is named by the file that has it, never written out.
+Power is described by fixed forms and never by a command. Values become parts of commands, YAML and URLs, so each has
+only characters that none of these interprets. A password is named by the file that has it, never written out.
 """
 
 from __future__ import annotations
@@ -171,19 +171,21 @@ Power = Annotated[Ipmi | Redfish | Pdu | DebugCable, Field(discriminator="kind")
 PowerKind = Literal["ipmi", "redfish", "pdu", "debug_cable"]
 
 
-class Address(Strict):
-    """Host and TCP port."""
+class Console(Strict):
+    """TCP port at which a console server offers the machine's console, and the protocol that it speaks there."""
 
     host: HostName
     port: Port
-
-
-class Console(Address):
-    """TCP port at which a console server offers the machine's console, and the protocol that it speaks there."""
-
     protocol: Literal["raw", "rfc2217"] = "raw"
     """`raw`: bytes only. `rfc2217`: telnet by which the client also sets the serial port's speed (RFC 2217); ser2net's
     name for it is `telnet(rfc2217)`."""
+
+
+class Ssh(Strict):
+    """SSH address of the golden system and of variants."""
+
+    host: HostName
+    port: Port = 22
 
 
 class NewBoot(Strict):
@@ -213,15 +215,9 @@ class NewDevice(Strict):
     device_type: NewName
     """Type of the machine. Machines of one type have the same topology and boot settings."""
     lab: NewName = "local"
-    summary: Annotated[
-        str,
-        StringConstraints(max_length=200, pattern=r"^[^\n\r\t\x85\u2028\u2029$`{}#]*$"),
-        _otherwise("write one line, without $, braces, backquotes and #"),
-    ] = ""
-    """What the machine is, such as `two Intel Xeon Platinum 8380`; shown with the type."""
     arch: CpuArch = "x86_64"
     topology: Topology | None = None
-    """CPU topology; None: that of the existing device type, or as the golden system measures it."""
+    """CPU topology as the golden system measured it; None before the trial."""
     power: Power
     console: Console
     """TCP port at which a console server offers the serial console, or wqlab-netconsole the kernel's log."""
@@ -236,8 +232,8 @@ class NewDevice(Strict):
         | None
     ) = None
     """For a machine without a serial port: where its kernels send their log, as the kernel's parameter."""
-    ssh: Address
-    """SSH of golden system and variants, and of the machine's own system."""
+    ssh: Ssh
+    """Also of the machine's own system."""
     choose_golden: (
         Annotated[
             str,
@@ -251,7 +247,6 @@ class NewDevice(Strict):
     boot: NewBoot = NewBoot()
     scratch: list[ScratchName] = Field(default_factory=list, max_length=64)
     """Disks, by their names in /dev/disk/by-id, that plans may overwrite."""
-    recipe: Name = "measure-hardware"
     rehearsal: bool = False
     """True for a machine that emulates a real one: its figures are no evidence of speed."""
 
@@ -269,17 +264,3 @@ class NewDevice(Strict):
         if self.choose_golden is None:
             return None
         return OwnSystem(choose_golden=self.choose_golden, timeout_s=self.boot.golden_timeout_s)
-
-    @model_validator(mode="after")
-    def _check_console(self) -> Self:
-        if self.netconsole is not None and self.console.protocol != "raw":
-            raise ValueError("wqlab-netconsole offers a raw port: leave out the console's protocol")
-        return self
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_ssh(cls, given: Any) -> Any:
-        """Let the SSH port be 22 unless it is given."""
-        if isinstance(given, dict) and isinstance(given.get("ssh"), dict):
-            return {**given, "ssh": {"port": 22, **given["ssh"]}}
-        return given

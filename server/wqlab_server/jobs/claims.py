@@ -19,7 +19,6 @@ from ..models import (
     BranchReading,
     Build,
     CommitList,
-    DeviceTrial,
     ForgeHead,
     ListRead,
     Lookup,
@@ -34,19 +33,7 @@ from ..storage.times import is_recent
 from .errors import NotClaimable, StaleFence
 from .state import change_state
 
-Job = (
-    Apply
-    | BranchReading
-    | Build
-    | Run
-    | CommitList
-    | DeviceTrial
-    | ForgeHead
-    | ListRead
-    | Lookup
-    | SharedBoot
-    | ThreadLookup
-)
+Job = Apply | BranchReading | Build | Run | CommitList | ForgeHead | ListRead | Lookup | SharedBoot | ThreadLookup
 
 
 def describe(job: Job) -> str:

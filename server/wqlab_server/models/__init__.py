@@ -10,7 +10,6 @@ from .audit import AuditEntry
 from .base import Base, Typed, fences
 from .bisections import Bisection, BisectionStep, CommitList
 from .builds import Build, SubmissionBuild
-from .device_trials import DeviceTrial
 from .forges import ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
 from .history import HistoryChunk, HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
 from .job import Job
@@ -53,7 +52,6 @@ __all__ = [
     "DeliveryAttempt",
     "Device",
     "DeviceCheck",
-    "DeviceTrial",
     "Event",
     "Finding",
     "ForgeChange",

@@ -36,7 +36,6 @@ from wqlab_contracts.messages import (
 )
 from wqlab_contracts.messages.branch_readings import BranchReadingResult
 from wqlab_contracts.messages.commit_lists import CommitListResult
-from wqlab_contracts.messages.device_trials import TrialResult, TrialStepResult
 from wqlab_contracts.messages.forge_listings import ForgeListing
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_mails import ListMail, ListSource
@@ -47,7 +46,6 @@ from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_contracts.messages.storage import StorageArea
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 from wqlab_contracts.messages.walk import WalkStep
-from wqlab_contracts.new_devices.description import NewDevice
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree, WatchedTree
 from wqlab_contracts.specs.rules import ListRule
 
@@ -158,7 +156,6 @@ _COLUMN_TYPES: dict[Any, Any] = {
             LookupResult,
             LavaPool,
             MeasuredTopology,
-            NewDevice,
             OutgoingMail,
             PreviewedSeriesList,
             Profile,
@@ -169,7 +166,6 @@ _COLUMN_TYPES: dict[Any, Any] = {
             ThreadLookupResult,
             ThreadSource,
             Tree,
-            TrialResult,
             WatchedTree,
             WebhookFilter,
             dict[str, str],
@@ -183,7 +179,6 @@ _COLUMN_TYPES: dict[Any, Any] = {
             list[float],
             list[HistoryLevel],
             list[CheckStep],
-            list[TrialStepResult],
             tuple[StackFrame, ...],
             list[StorageArea],
             list[list[enums.Arm]],

@@ -26,7 +26,6 @@ BRANCH_READING_CHANNEL = "wqlab_branch_reading"
 LIST_READ_CHANNEL = "wqlab_list_read"
 """The end of a list read. Payload: the read's id."""
 CHECK_CHANNEL = "wqlab_check"
-TRIAL_CHANNEL = "wqlab_trial"
 """A change of a device check. Payload: the check's id."""
 
 

@@ -170,7 +170,7 @@ def trial_of(machine: DualBoot) -> Trial:
     trial: Any = Trial.__new__(Trial)  # without labgrid's drivers
     trial._strategy, trial._tap, trial._say = machine.strategy, machine.strategy.tap, lambda message: None
     trial._target = SimpleNamespace(cleanup=lambda: None)
-    trial._request, trial._console = SimpleNamespace(password_folders=[]), SimpleNamespace(tail=b"")
+    trial._console = SimpleNamespace(tail=b"")
     trial._device = SimpleNamespace(
         choose_golden="grub-reboot wqlab",
         boot=BootMethod(power_off_s=0, golden_timeout_s=5),

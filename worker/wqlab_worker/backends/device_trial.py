@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import structlog
 from labgrid import Target, target_factory
@@ -22,8 +21,9 @@ from serial import SerialException  # type: ignore[import-untyped]
 
 from wqlab_contracts import logs
 from wqlab_contracts.enums import Arm, ArtifactKind, DeviceStep, Outcome, StepOutcome
-from wqlab_contracts.messages import BootKey, DeviceFacts, MeasuredTopology, RunEvent
-from wqlab_contracts.messages.device_trials import (
+from wqlab_contracts.messages import BootKey, DeviceFacts, RunEvent
+from wqlab_contracts.new_devices.description import DebugCable, NewDevice, Pdu
+from wqlab_contracts.new_devices.trial import (
     CONSOLE_LIMIT,
     DISKS_LIMIT,
     TEXT_LIMIT,
@@ -37,7 +37,6 @@ from wqlab_contracts.messages.device_trials import (
     TrialStepEnded,
     TrialStepResult,
 )
-from wqlab_contracts.new_devices.description import DebugCable, NewDevice, Pdu
 from wqlab_contracts.specs import BootMethod, Topology
 
 from ..claims.heartbeats import Stop, canceled
@@ -62,7 +61,7 @@ SILENT_S = 5.0
 """A machine without power answers nothing for this long."""
 SHORT_ANSWER_S = 60.0
 _KEPT_BYTES = 64 << 10
-_ANY_TOPOLOGY = Topology(sockets=1, l3_per_socket=1, cores_per_l3=1, threads_per_core=1)
+_NOT_MEASURED = Topology(sockets=1, l3_per_socket=1, cores_per_l3=1, threads_per_core=1)
 _DISKS = "ls -1 /dev/disk/by-id 2>/dev/null; cat /proc/sys/kernel/random/boot_id > /dev/null"
 _MACHINE = "cat /sys/class/dmi/id/sys_vendor /sys/class/dmi/id/product_name /proc/device-tree/model 2>/dev/null; true"
 _NOTHING_TO_DO = {
@@ -109,7 +108,6 @@ class Trial:
         self._boot_id = ""
         self._topology: Topology | None = None
         self._disks: list[str] = []
-        self._machine = ""
 
     def run(self) -> TrialResult:
         """Try each step until one fails; the others are skipped. The machine is off at the end."""
@@ -141,7 +139,6 @@ class Trial:
             steps=steps,
             topology=self._topology,
             disks=self._disks[:DISKS_LIMIT],
-            machine=self._machine[:TEXT_LIMIT],
         )
 
     def _try(self, step: TrialStep, action: Callable[[], str | None]) -> TrialStepResult:
@@ -154,11 +151,10 @@ class Trial:
         else:
             if text is None:
                 return _skipped(step, _NOTHING_TO_DO[step])
-            return TrialStepResult(step=step, outcome=StepOutcome.OK, at=datetime.now(UTC), text=text[:TEXT_LIMIT])
+            return TrialStepResult(step=step, outcome=StepOutcome.OK, text=text[:TEXT_LIMIT])
         return TrialStepResult(
             step=step,
             outcome=StepOutcome.FAILED,
-            at=datetime.now(UTC),
             text=text[:TEXT_LIMIT],
             fix=fix[:TEXT_LIMIT],
             console=printable(self._console.tail.decode(errors="replace"))[-CONSOLE_LIMIT:],
@@ -194,7 +190,7 @@ class Trial:
 
     def _switch_off(self) -> str:
         self._doing("switching the power off")
-        check_files(self._device, self._request.password_folders)
+        check_files(self._device)
         if self._device.choose_golden is not None:
             self._switched = True
             self._doing("waiting for the machine's own system by SSH, to shut it down: minutes; then switching off")
@@ -300,31 +296,23 @@ class Trial:
             raise StepFailed(f"the machine cannot be read: {error}", "Serve the lab's own golden system.") from error
         names = strategy.command(_DISKS, SHORT_ANSWER_S).text.split("\n")
         self._disks = sorted(name for name in names if name and not _PARTITION.search(name))
-        self._machine = " ".join(strategy.command(_MACHINE, SHORT_ANSWER_S).text.replace("\0", " ").split())
+        model = " ".join(strategy.command(_MACHINE, SHORT_ANSWER_S).text.replace("\0", " ").split())
         self._topology = declare_topology.declare(found.topology)
-        self._check_topology(found.topology)
-        missing = [name for name in self._device.scratch if name not in self._disks]
-        if missing:
-            raise StepFailed(
-                f"no disk {', '.join(missing)}", f"Correct scratch; there are: {', '.join(self._disks) or 'no disks'}."
-            )
-        seen = declare_topology.describe(self._topology or self._device.topology or _ANY_TOPOLOGY)
-        machine = f"{self._machine}: " if self._machine else ""
-        return f"{machine}{seen}; {len(self._disks)} disk names in /dev/disk/by-id"
-
-    def _check_topology(self, measured: MeasuredTopology) -> None:
-        declared = self._device.topology
-        if declared is not None and (differences := probe.topology_differences(measured, declared)):
-            fix = "Correct the topology, or the firmware (SMT, sub-NUMA clustering)."
-            if self._topology is not None:
-                fix += f" Measured: {declare_topology.describe(self._topology)}."
-            raise StepFailed(f"the topology is not the declared one: {'; '.join(differences)}", fix)
-        if declared is None and self._topology is None:
+        if self._topology is None:
+            measured = found.topology
             raise StepFailed(
                 f"no symmetric topology: {measured.cpus} CPUs, {len(set(measured.l3))} {measured.last_level} domains",
                 "A device type describes equal cores, or clusters whose cores have consecutive numbers and no SMT. See"
                 " `topology` in docs/hardware.",
             )
+        missing = [name for name in self._device.scratch if name not in self._disks]
+        if missing:
+            raise StepFailed(
+                f"no disk {', '.join(missing)}", f"Correct scratch; there are: {', '.join(self._disks) or 'no disks'}."
+            )
+        seen = declare_topology.describe(self._topology)
+        machine = f"{model}: " if model else ""
+        return f"{machine}{seen}; {len(self._disks)} disk names in /dev/disk/by-id"
 
     def _start_kernel(self) -> str | None:
         kernel = self._request.kernel
@@ -397,7 +385,7 @@ def _facts(device: NewDevice) -> DeviceFacts:
         device_type=device.device_type,
         lab=device.lab,
         arch=device.arch,
-        topology=device.topology or _ANY_TOPOLOGY,
+        topology=_NOT_MEASURED,
         boot=BootMethod(**device.boot.model_dump()),
         emulated=device.rehearsal,
         netconsole=device.netconsole,
@@ -406,7 +394,7 @@ def _facts(device: NewDevice) -> DeviceFacts:
 
 
 def _skipped(step: TrialStep, text: str) -> TrialStepResult:
-    return TrialStepResult(step=step, outcome=StepOutcome.SKIPPED, at=datetime.now(UTC), text=text)
+    return TrialStepResult(step=step, outcome=StepOutcome.SKIPPED, text=text)
 
 
 def _words(step: TrialStep | None) -> str:

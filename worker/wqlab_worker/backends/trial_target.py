@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ssl
 import stat
-from collections.abc import Sequence
 from pathlib import Path
 
 from labgrid import Target, target_factory
 from labgrid.driver import NetworkPowerDriver
 
-from wqlab_contracts.new_devices import render
 from wqlab_contracts.new_devices.description import NewDevice, Pdu, Redfish
+from wqlab_contracts.new_devices.power_commands import power_commands
 
 from .power import CommandPowerDriver
 
@@ -39,7 +38,7 @@ def make_resources(target: Target, device: NewDevice) -> CommandPowerDriver | Ne
     target_factory.make_resource(
         target, "NetworkService", None, {"address": ssh.host, "port": ssh.port, "username": "root"}
     )
-    commands = render.power_commands(device)
+    commands = power_commands(device)
     if commands is not None:
         return CommandPowerDriver(target, None, cmd_on=commands["turn_on"], cmd_off=commands["turn_off"])
     assert isinstance(power, Pdu)  # noqa: S101 - all others have commands
@@ -49,13 +48,8 @@ def make_resources(target: Target, device: NewDevice) -> CommandPowerDriver | Ne
     return NetworkPowerDriver(target, None)
 
 
-def check_password_file(path: Path, folders: Sequence[Path], limit: int = PASSWORD_BYTES) -> None:
-    """Raise StepFailed unless the file has a password of at most `limit` bytes and only its owner can read it.
-
-    With `folders`, the file must be in one of them, because the person who describes a machine may not be the
-    operator of the lab's host.
-    """
-    _check_folder("password file", path, folders)
+def check_password_file(path: Path, limit: int = PASSWORD_BYTES) -> None:
+    """Raise StepFailed unless the file has a password of at most `limit` bytes and only its owner can read it."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         first = path.read_bytes().split(b"\n")[0]
@@ -72,16 +66,15 @@ def check_password_file(path: Path, folders: Sequence[Path], limit: int = PASSWO
         raise StepFailed(f"the first line of {path} {said}", f"{kind} 1 to {limit} bytes, in the first line.")
 
 
-def check_files(device: NewDevice, folders: Sequence[Path]) -> None:
-    """Raise StepFailed unless the files that the machine's power names may be used, and have what they should."""
+def check_files(device: NewDevice) -> None:
+    """Raise StepFailed unless the files that the machine's power names have what they should."""
     power = device.power
     if isinstance(power, Pdu) or power.kind == "debug_cable":
         return
     limit = REDFISH_PASSWORD_BYTES if isinstance(power, Redfish) else PASSWORD_BYTES
-    check_password_file(Path(power.password_file), folders, limit)
+    check_password_file(Path(power.password_file), limit)
     if isinstance(power, Redfish) and power.certificate is not None:
         path = Path(power.certificate)
-        _check_folder("certificate", path, folders)
         try:
             ssl.create_default_context(cafile=str(path))
         except (OSError, ssl.SSLError) as error:
@@ -90,9 +83,3 @@ def check_files(device: NewDevice, folders: Sequence[Path]) -> None:
                 f"Save it with `openssl s_client -connect {power.host}:{power.port} </dev/null | openssl x509`, and"
                 " compare its fingerprint with that of the BMC's page.",
             ) from error
-
-
-def _check_folder(what: str, path: Path, folders: Sequence[Path]) -> None:
-    if folders and not any(path.resolve().is_relative_to(folder.resolve()) for folder in folders):
-        listed = " or ".join(str(folder) for folder in folders)
-        raise StepFailed(f"the {what} {path} is not in {listed}", f"Put the file into {folders[0]} on the lab's host.")

@@ -32,7 +32,6 @@ from wqlab_contracts.messages import (
 )
 from wqlab_contracts.messages.branch_readings import BranchReadingClaim
 from wqlab_contracts.messages.commit_lists import CommitListClaim
-from wqlab_contracts.messages.device_trials import TrialClaim
 from wqlab_contracts.messages.forge_readings import ForgeReadingClaim
 from wqlab_contracts.messages.list_reads import ListReadClaim
 from wqlab_contracts.messages.lookups import LookupClaim
@@ -51,7 +50,6 @@ JobKind = Literal[
     "commit_lists",
     "list_reads",
     "boots",
-    "device_trials",
 ]
 ClaimT = TypeVar(
     "ClaimT",
@@ -64,7 +62,6 @@ ClaimT = TypeVar(
     ForgeReadingClaim,
     CommitListClaim,
     ListReadClaim,
-    TrialClaim,
 )
 
 

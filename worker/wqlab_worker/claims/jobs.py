@@ -35,7 +35,6 @@ from wqlab_contracts.messages import (
 )
 from wqlab_contracts.messages.branch_readings import BranchReadingResult
 from wqlab_contracts.messages.commit_lists import CommitListResult
-from wqlab_contracts.messages.device_trials import TrialResult
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_contracts.messages.lookups import LookupResult
@@ -68,7 +67,6 @@ ResultT = TypeVar(
     CommitListResult,
     ListReadResult,
     RunResult,
-    TrialResult,
 )
 
 DELIVERY_S = 120.0

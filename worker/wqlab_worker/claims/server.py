@@ -36,13 +36,6 @@ from wqlab_contracts.messages import (
     RunEvents,
     RunResult,
 )
-from wqlab_contracts.messages.device_trials import (
-    FinishTrial,
-    TrialClaim,
-    TrialProgress,
-    TrialResult,
-    TrialStepResult,
-)
 from wqlab_contracts.messages.shared_boots import (
     BootHostAnswer,
     BootHostRequest,
@@ -90,9 +83,6 @@ class Server(ReadingCalls):
     def claim_run(self, id_: int) -> RunClaim | None:
         return self._claim("runs", id_, RunClaim)
 
-    def claim_trial(self, id_: int) -> TrialClaim | None:
-        return self._claim("device_trials", id_, TrialClaim)
-
     def finish_apply(self, job: JobRef, result: ApplyResult) -> None:
         self._post(f"applies/{job.id}/finish", FinishApply(fence=job.fence, result=result))
 
@@ -102,19 +92,11 @@ class Server(ReadingCalls):
     def finish_run(self, job: JobRef, result: RunResult) -> None:
         self._post(f"runs/{job.id}/finish", FinishRun(fence=job.fence, result=result))
 
-    def finish_trial(self, job: JobRef, result: TrialResult) -> None:
-        self._post(f"device_trials/{job.id}/finish", FinishTrial(fence=job.fence, result=result))
-
     # --- events -------------------------------------------------------------------------------------------------
 
     def send_progress(self, job: JobRef, events: Sequence[Progress]) -> None:
         """Send progress. A message that fails is not sent again: the next one replaces it."""
         self._post(f"{job.kind}/{job.id}/events", ProgressEvents(fence=job.fence, events=list(events)), retry_s=0)
-
-    def send_trial_progress(self, job: JobRef, doing: str, steps: Sequence[TrialStepResult]) -> None:
-        """Send all steps of a trial so far. A message that fails is not sent again: the next one has the same steps."""
-        body = TrialProgress(fence=job.fence, doing=doing, steps=list(steps))
-        self._post(f"device_trials/{job.id}/progress", body, retry_s=0)
 
     def send_events(self, job: JobRef, events: Sequence[RunEvent]) -> None:
         """Send events once; if that fails, the event sink sends them again.

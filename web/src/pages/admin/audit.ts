@@ -23,7 +23,6 @@ const KNOWN: Record<AuditAction, true> = {
   "device.release": true,
   "device.health_check": true,
   "device.check": true,
-  "device.try": true,
   "device.change": true,
   "lab.invite": true,
   "lab.join": true,

@@ -6,7 +6,6 @@ import { oneLine } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
-import { AddDeviceLink } from "./AddDeviceLink";
 import { Devices, GeneratedDevices } from "./Devices";
 import classes from "./LabPage.module.css";
 import { Labs } from "./Labs";
@@ -36,7 +35,7 @@ export function LabPage() {
   const generated = types.filter(type => type.generated);
   if (types.length === 0) {
     return (
-      <Page title="Lab" actions={<AddDeviceLink />}>
+      <Page title="Lab">
         <EmptyState title="No devices">
           Describe devices in the device-types folder; the lab's worker registers them.
         </EmptyState>
@@ -44,7 +43,7 @@ export function LabPage() {
     );
   }
   return (
-    <Page title="Lab" lead={labSummary(types)} actions={<AddDeviceLink />}>
+    <Page title="Lab" lead={labSummary(types)}>
       <nav aria-label="On this page" className={`${classes.contents} no-print`}>
         {described.map(type => (
           <a key={type.name} href={`#${type.name}`}>
