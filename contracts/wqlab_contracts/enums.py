@@ -351,8 +351,6 @@ class ArtifactKind(StrEnum):
     TRACED_COUNTS = "traced_counts"
     """What histograms of the tracer counted in a traced boot, or in traced repetitions of a measured one, as written by
     `traced_counts.write`."""
-    BOOT_FILE = "boot_file"
-    """Of a run: file of a shared boot, named by `messages.shared_boots`. It is deleted when the run's attempt ends."""
 
 
 class Scope(StrEnum):

@@ -46,16 +46,6 @@ class Settings(BaseSettings):
     lava_worker_host: str = "127.0.0.1"
     """Name or address under which LAVA's dispatcher reaches `lava_listen`."""
 
-    host: str = ""
-    """Identity of this machine, equal for all workers that share its cores; empty: the kernel's boot id."""
-    boot_cores: int = Field(default=-1, ge=-1)
-    """Cores on which an idle build worker boots instrumented devices for runs on other hosts; -1: all, 0: none."""
-
-    @property
-    def host_id(self) -> str:
-        # The same in all containers of a machine, and different in each virtual machine.
-        return self.host or Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
     @property
     def scratch(self) -> Path:
         """Folder for files that are kept for the duration of a run."""

@@ -6,14 +6,13 @@ import ssl
 from typing import Any
 
 from celery import Celery
-from celery.signals import after_setup_logger, worker_ready, worker_shutting_down
-from celery.worker import state
+from celery.signals import after_setup_logger, worker_ready
 from kombu import Queue  # type: ignore[attr-defined]
 
 from wqlab_contracts import celery_names, logs
 
 from . import protection, reaper, retention
-from .claims import boot_host, jobs, reading_jobs
+from .claims import jobs, reading_jobs
 from .retention import has_room_for_a_job
 from .settings import settings
 from .workspace import Workspace
@@ -99,15 +98,6 @@ def start_protection(sender: Any, **_: Any) -> None:
     """Prepare and log the limits on submitted code in a worker that applies series or builds kernels."""
     if {celery_names.APPLY_QUEUE, celery_names.BUILD_QUEUE} & set(sender.app.amqp.queues.consume_from):
         protection.start()
-
-
-@worker_ready.connect  # type: ignore[untyped-decorator]
-def start_boot_host(sender: Any, **_: Any) -> None:
-    """Let a worker that builds kernels make boots for runs on other hosts while it has no build."""
-    if celery_names.BUILD_QUEUE not in sender.app.amqp.queues.consume_from:
-        return
-    if (host := boot_host.start(settings(), is_idle=lambda: not state.reserved_requests)) is not None:
-        worker_shutting_down.connect(lambda **_: host.close(), weak=False)
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

@@ -1,6 +1,6 @@
 """Queue, claim, extend, requeue and finish jobs. Claims carry a fence.
 
-Jobs are applies, builds, runs, lookups, list reads and shared boots.
+Jobs are applies, builds, runs, lookups and list reads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from ..models import (
     ListRead,
     Lookup,
     Run,
-    SharedBoot,
     ThreadLookup,
     fences,
 )
@@ -33,11 +32,11 @@ from ..storage.times import is_recent
 from .errors import NotClaimable, StaleFence
 from .state import change_state
 
-Job = Apply | BranchReading | Build | Run | CommitList | ForgeHead | ListRead | Lookup | SharedBoot | ThreadLookup
+Job = Apply | BranchReading | Build | Run | CommitList | ForgeHead | ListRead | Lookup | ThreadLookup
 
 
 def describe(job: Job) -> str:
-    """Return the job's name in messages, such as `build 12` or `shared boot 3`."""
+    """Return the job's name in messages, such as `build 12` or `list read 3`."""
     return f"{re.sub('(?<!^)(?=[A-Z])', ' ', type(job).__name__).lower()} {job.id}"
 
 

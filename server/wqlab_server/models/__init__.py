@@ -22,7 +22,6 @@ from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
 from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
-from .shared_boots import BootHost, SharedBoot
 from .storage_reports import StorageReport
 from .submissions import Apply, Event, Submission
 from .subscriptions import MailAddress, SubscribedResult, Subscription
@@ -40,7 +39,6 @@ __all__ = [
     "BisectionStep",
     "BlockAttempt",
     "Boot",
-    "BootHost",
     "BootValue",
     "BranchReading",
     "BrowserSession",
@@ -83,7 +81,6 @@ __all__ = [
     "RunAttempt",
     "Sample",
     "SeenMail",
-    "SharedBoot",
     "SignInThrottle",
     "StorageReport",
     "StoredRule",

@@ -41,7 +41,6 @@ from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.list_mails import ListMail, ListSource
 from wqlab_contracts.messages.looks import LookRecord
 from wqlab_contracts.messages.lookups import LookupResult
-from wqlab_contracts.messages.shared_boots import BootFiles
 from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_contracts.messages.storage import StorageArea
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
@@ -137,7 +136,6 @@ _COLUMN_TYPES: dict[Any, Any] = {
         for type_ in (
             ApplyResult,
             BisectionRequest,
-            BootFiles,
             BranchReadingResult,
             BuildResult,
             CommitListResult,

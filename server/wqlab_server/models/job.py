@@ -1,4 +1,4 @@
-"""Columns that applies, builds, runs, lookups, list reads and shared boots have in common."""
+"""Columns that applies, builds, runs, lookups and list reads have in common."""
 
 from __future__ import annotations
 

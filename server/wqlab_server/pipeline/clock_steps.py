@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.enums import JobState
 
 from ..jobs.claims import Job
-from ..models import Apply, Build, Lease, Run, SharedBoot
+from ..models import Apply, Build, Lease, Run
 from ..settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -28,9 +28,7 @@ def shorten_claims(session: Session, settings: Settings) -> None:
     """
     now = func.clock_timestamp()
     claim, lease, offer = (timedelta(seconds=s) for s in (settings.claim_s, settings.lease_s, settings.offer_s))
-    lengths: tuple[tuple[type[Job], timedelta], ...] = (
-        (Apply, claim), (Build, claim), (SharedBoot, claim), (Run, lease),
-    )  # fmt: skip
+    lengths: tuple[tuple[type[Job], timedelta], ...] = ((Apply, claim), (Build, claim), (Run, lease))
     shortened: dict[str, list[int]] = {}
     for table, length in lengths:
         late = update(table).where(table.state == JobState.RUNNING, table.expires_at > now + length)

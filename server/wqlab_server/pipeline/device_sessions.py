@@ -19,9 +19,7 @@ from ..jobs.state import Ended, Retry
 from ..lab import health, lease
 from ..lab import service as lab_service
 from ..models import Boot, Device, Run, RunAttempt
-from ..retention.delete import mark_unneeded
 from ..runs import service as runs
-from ..runs import shared_boots
 from ..runs.state import decide_run
 from ..settings import Settings
 from ..storage.db import Message, clock, post
@@ -83,7 +81,6 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
     now = clock(session)
     reason = result.failure or infrastructure_failure("the run ended in the middle of this block")
     runs.abandon_boots(session, run, reason, now)
-    mark_unneeded(session, shared_boots.drop(session, run), now)
     attempt = session.scalars(
         select(RunAttempt).where(RunAttempt.run_id == run.id, RunAttempt.number == run.attempts)
     ).one()

@@ -50,12 +50,12 @@ def _delete_consoles(session: Session, need: Need, now: datetime) -> int:
 def _mark_artifacts(session: Session, need: Need, now: datetime) -> int:
     table = _TABLES[need.kind]
     session.execute(update(table).where(table.id == need.id).values(files_deleted_at=now))
-    return mark_unneeded(
+    return _mark_unneeded(
         session, session.scalars(select(ArtifactLink.sha256).where(_LINKS[need.kind] == need.id)).all(), now
     )
 
 
-def mark_unneeded(session: Session, hashes: Collection[str], now: datetime) -> int:
+def _mark_unneeded(session: Session, hashes: Collection[str], now: datetime) -> int:
     """Mark those of the artifacts that no job needs as deleted; return their size in bytes.
 
     Their bytes are removed by the next pass of retention.

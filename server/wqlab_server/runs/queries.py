@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, joinedload
 
 from wqlab_contracts import messages
-from wqlab_contracts.enums import ArtifactKind, BootState, JobState
+from wqlab_contracts.enums import BootState, JobState
 
 from ..http.problems import ApiProblem, not_found
 from ..models import ArtifactLink, Boot, ConsoleChunk, Run, Sample
@@ -72,10 +72,10 @@ def sample_rows(session: Session, run_id: int, discarded: bool) -> Iterator[list
 
 
 def artifacts(session: Session, run: Run) -> list[messages.Artifact]:
-    """Return the files that workers uploaded for the run, in upload order, without those of shared boots."""
+    """Return the files that workers uploaded for the run, in upload order."""
     links = session.scalars(
         select(ArtifactLink)
-        .where(ArtifactLink.run_id == run.id, ArtifactLink.kind != ArtifactKind.BOOT_FILE)
+        .where(ArtifactLink.run_id == run.id)
         .order_by(ArtifactLink.id)
         .options(joinedload(ArtifactLink.artifact))
     )

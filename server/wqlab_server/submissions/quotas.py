@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, func, literal_column, or_, select
 from sqlalchemy.orm import Session, defer
 
 from wqlab_contracts.api.quotes import Quota, QuotaName, Quote, QuoteBasis
-from wqlab_contracts.enums import ArtifactKind, JobState, Scope, SubmissionState
+from wqlab_contracts.enums import JobState, Scope, SubmissionState
 
 from ..estimates import timings
 from ..http.auth import Principal
@@ -233,7 +233,7 @@ def _bytes(session: Session, owner: str, now: datetime) -> list[_Use]:
     artifacts = (
         select(Submission.created_at, func.sum(Artifact.size))
         .select_from(Submission)
-        .join(ArtifactLink, and_(of_submission, ArtifactLink.kind != ArtifactKind.BOOT_FILE))
+        .join(ArtifactLink, of_submission)
         .join(Artifact, Artifact.sha256 == ArtifactLink.sha256)
         .where(*recent)
         .group_by(Submission.id)

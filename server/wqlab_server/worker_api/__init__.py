@@ -5,8 +5,8 @@ All requests are idempotent: a worker repeats a request whose response it did no
 
 from fastapi import APIRouter
 
-from . import artifact_endpoints, boot_endpoints, job_endpoints, lab_endpoints
+from . import artifact_endpoints, job_endpoints, lab_endpoints
 
 router = APIRouter(prefix="/api/worker/v1", tags=["worker"], include_in_schema=False)
-for endpoints in (job_endpoints, boot_endpoints, lab_endpoints, artifact_endpoints):
+for endpoints in (job_endpoints, lab_endpoints, artifact_endpoints):
     router.include_router(endpoints.router)

@@ -24,10 +24,9 @@ from ..http.downloads import StoredBytes
 from ..http.problems import ApiProblem, not_found
 from ..jobs import claims
 from ..models import Artifact as ArtifactRow
-from ..models import ArtifactLink, Device, Run, SharedBoot
+from ..models import ArtifactLink, Device, Run
 from ..runs import limits as run_limits
 from ..runs import service as runs
-from ..runs import shared_boots
 from ..storage.artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge, StoreUnavailable
 from ..storage.db import SessionFactory, clock, transaction
 from .lab_scope import check_lab_of_run
@@ -41,7 +40,7 @@ _CHUNK_BYTES = 1 << 20
 class _FenceHeaders(BaseModel):
     """Headers that name the claimed job to which an upload belongs, and its fence."""
 
-    x_fence_job: str = Field(pattern=r"^(applies|builds|runs|boots)/[0-9]{1,9}$")
+    x_fence_job: str = Field(pattern=r"^(applies|builds|runs)/[0-9]{1,9}$")
     x_fence: int
 
 
@@ -51,7 +50,7 @@ class _Claim:
 
     principal: Principal
     table: str
-    """applies, builds, runs or boots."""
+    """applies, builds or runs."""
     job_id: int
     fence: int
 
@@ -103,15 +102,14 @@ def get_artifact(sha256: str, db: Db, store: Store, principal: Worker) -> Respon
 def _check_needed(db: Session, lab: str, sha256: str) -> None:
     """Raise ApiProblem 403 unless a running run of the lab needs the artifact.
 
-    A lab can read only the kernels that it has to measure now, and what build hosts made for these runs.
+    A lab can read only the kernels that it has to measure now.
     """
-    boot_file = and_(Run.id == ArtifactLink.run_id, ArtifactLink.kind == ArtifactKind.BOOT_FILE)
     kernels = (Run.baseline_build_id, Run.candidate_build_id)
     step = func.jsonb_build_array(func.jsonb_build_object("build_id", ArtifactLink.build_id))
     of_walk = and_(ArtifactLink.build_id.is_not(None), type_coerce(Run.walk, JSONB).contains(step))
     needed = (
         select(ArtifactLink.id)
-        .join(Run, or_(boot_file, of_walk, *(build_id == ArtifactLink.build_id for build_id in kernels)))
+        .join(Run, or_(of_walk, *(build_id == ArtifactLink.build_id for build_id in kernels)))
         .join(Device, Device.name == Run.device_name)
         .where(ArtifactLink.sha256 == sha256, Device.lab == lab, Run.state == JobState.RUNNING)
     )
@@ -158,10 +156,6 @@ async def _chunks(request: Request) -> AsyncIterator[bytes]:
 
 def _check_claim(session: Session, claim: _Claim) -> claims.Job:
     """Lock and return the claimed job. Raises ApiProblem 403 for another lab's run, StaleFence for a claim not held."""
-    if claim.table == "boots":
-        boot = shared_boots.lock_with_run(session, claim.job_id)
-        shared_boots.check_boot(session, boot, claim.fence)
-        return boot
     if claim.table == "applies":
         job: claims.Job = build_locks.lock_apply(session, claim.job_id)
     elif claim.table == "builds":
@@ -180,12 +174,8 @@ def _size_limit(factory: SessionFactory, claim: _Claim, label: _Label) -> int | 
     """
     with transaction(factory) as session:
         job = _check_claim(session, claim)
-        if isinstance(job, SharedBoot):
-            return shared_boots.boot_file_limit(job, label.kind, label.name)
         if not isinstance(job, Run):
             return None
-        if label.kind is ArtifactKind.BOOT_FILE:
-            return shared_boots.run_file_limit(label.name)
         return run_limits.artifact_limit(session, job, label.kind)
 
 
@@ -204,11 +194,10 @@ def _link(factory: SessionFactory, store: ArtifactStore, claim: _Claim, artifact
         # The row is locked now, so retention cannot delete the bytes any more; it may have done so before.
         if not store.has(artifact.sha256):
             raise StoreUnavailable(f"retention deleted {artifact.name} while it was uploaded; send it again")
-        column = {"applies": "apply_id", "builds": "build_id", "runs": "run_id", "boots": "run_id"}[claim.table]
-        owner = job.run_id if isinstance(job, SharedBoot) else job.id
+        column = {"applies": "apply_id", "builds": "build_id", "runs": "run_id"}[claim.table]
         session.execute(
             insert(ArtifactLink)
-            .values(sha256=artifact.sha256, kind=artifact.kind, name=artifact.name, **{column: owner})
+            .values(sha256=artifact.sha256, kind=artifact.kind, name=artifact.name, **{column: job.id})
             .on_conflict_do_update(
                 index_elements=["apply_id", "build_id", "run_id", "kind", "name"], set_={"sha256": artifact.sha256}
             )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import secrets
 import ssl
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +48,6 @@ JobKind = Literal[
     "forge_readings",
     "commit_lists",
     "list_reads",
-    "boots",
 ]
 ClaimT = TypeVar(
     "ClaimT",
@@ -88,8 +86,7 @@ class JobRef:
 class Connection:
     """Connection to one server. Thread-safe.
 
-    Each call is repeated for at most `retry_s` seconds before its last error is raised. Setting `interrupted` ends
-    every wait between two attempts.
+    Each call is repeated for at most `retry_s` seconds before its last error is raised.
     """
 
     def __init__(
@@ -113,7 +110,6 @@ class Connection:
             verify=True if ca_file is None else ssl.create_default_context(cafile=ca_file),
             transport=transport,
         )
-        self.interrupted = threading.Event()
 
     def close(self) -> None:
         self._http.close()
@@ -177,9 +173,10 @@ class Connection:
                 return response
             except (httpx.TransportError, ServerError) as error:
                 pause = delay * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
-                if time.monotonic() + pause > deadline or self.interrupted.wait(pause):
+                if time.monotonic() + pause > deadline:
                     raise
                 log.warning("request failed; repeating it", method=method, path=path, error=repr(error))
+                time.sleep(pause)
                 delay = min(delay * 2, 8.0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,16 +23,10 @@ _LOCK_RETRY_S = 0.5
 
 CheckResponse = Callable[[httpx.Response], None]
 """Raise an exception if the response is an error."""
-Wait = Callable[[float], bool]
-"""Sleep for a number of seconds; return True to give up."""
 
 
 class ArtifactCorrupt(Exception):
     """The server sent bytes with another hash than the artifact's, or more of them."""
-
-
-class Interrupted(httpx.TransportError):
-    """A transfer, or the wait for another process that downloads the same artifact, was stopped."""
 
 
 class Download:
@@ -56,24 +51,24 @@ class Download:
         """Return the size of the incomplete file, which need not be downloaded again."""
         return found.st_size if (found := self._status()) else 0
 
-    def run(self, http: httpx.Client, url: str, check: CheckResponse, wait: Wait) -> None:
+    def run(self, http: httpx.Client, url: str, check: CheckResponse) -> None:
         """Download the missing part with one request, while no other process of this machine does.
 
         Raises httpx.TransportError, after which the received part is kept, or ArtifactCorrupt, after which it is not.
         """
         self.target.parent.mkdir(parents=True, exist_ok=True)
-        with self._locked(wait) as file:
+        with self._locked() as file:
             if self.target.exists():
                 self._remove(file)
                 return
-            resumed = self._receive(file, http, url, check, wait)
+            resumed = self._receive(file, http, url, check)
             found = _hash_of(file)
             if found != self._artifact.sha256 and resumed:
                 # The kept part may be damaged, for example by a power cut. Only a whole download proves the server
                 # wrong.
                 log.error("resumed download is damaged; starting it again", artifact=self._artifact.name)
                 file.truncate(0)
-                self._receive(file, http, url, check, wait)
+                self._receive(file, http, url, check)
                 found = _hash_of(file)
             if found != self._artifact.sha256:
                 self._remove(file)
@@ -82,7 +77,7 @@ class Download:
                 )
             self._partial.replace(self.target)
 
-    def _receive(self, file: IO[bytes], http: httpx.Client, url: str, check: CheckResponse, wait: Wait) -> bool:
+    def _receive(self, file: IO[bytes], http: httpx.Client, url: str, check: CheckResponse) -> bool:
         """Append the missing part to `file`. Return True if the file already had a beginning."""
         start = file.seek(0, 2)
         if start >= self._artifact.size:  # complete but not yet renamed, or damaged
@@ -98,11 +93,8 @@ class Download:
             if not resumed:
                 file.truncate(0)
                 file.seek(0)
-            for (
-                piece
-            ) in response.iter_bytes():  # of any size: bytes that wait for a full chunk are lost with the connection
-                if wait(0.0):
-                    raise Interrupted(f"{self._artifact.name}: stopped during its download")
+            # Of any size: bytes that wait for a full chunk are lost with the connection.
+            for piece in response.iter_bytes():
                 file.write(piece)
                 if file.tell() > self._artifact.size:
                     self._remove(file)
@@ -112,17 +104,14 @@ class Download:
         return resumed
 
     @contextmanager
-    def _locked(self, wait: Wait) -> Iterator[IO[bytes]]:
+    def _locked(self) -> Iterator[IO[bytes]]:
         """Open the incomplete file and lock it for this process; the kernel releases the lock if its holder exits."""
         while True:
             with self._partial.open("a+b") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    if wait(_LOCK_RETRY_S):
-                        raise Interrupted(
-                            f"{self._artifact.name}: stopped while another session downloads it"
-                        ) from None
+                    time.sleep(_LOCK_RETRY_S)
                     continue
                 if not self._is_current(file) and not self.target.exists():
                     continue  # its holder renamed or removed it between our open and our lock

@@ -49,7 +49,6 @@ from ..build.modules import files_for_device, files_for_kernel
 from ..settings import Settings
 from ..stacks.decoding_sink import DecodingSink
 from ..workspace import Workspace
-from .boot_sharing import ServerOfOtherHosts
 from .event_sink import ServerEventSink
 from .heartbeats import Heartbeats, Stop, lease_lost
 from .server import ArtifactCorrupt, JobRef, Server, ServerRefused, StaleFence
@@ -206,11 +205,11 @@ def run(id_: int, settings: Settings) -> None:
             workspace.use(workspace.path_of(artifact))
             return server.fetch(artifact, workspace.fetched)
 
-        result = run_claimed(claim, ref, server, _backend(claim, ref, settings, fetch), stop, fetch=fetch)
+        result = run_claimed(claim, ref, server, _backend(claim, settings, fetch), stop, fetch=fetch)
         finish(server.finish_run, ref, result)
 
 
-def _backend(claim: RunClaim, ref: JobRef, settings: Settings, fetch: Callable[[Artifact], Path]) -> Backend:
+def _backend(claim: RunClaim, settings: Settings, fetch: Callable[[Artifact], Path]) -> Backend:
     """Return the backend with which the claimed device is reached."""
     if claim.job.device.backend == "labgrid":
         return LabgridBackend(
@@ -228,7 +227,6 @@ def _backend(claim: RunClaim, ref: JobRef, settings: Settings, fetch: Callable[[
             rootfs=partial(_golden_rootfs, settings.state, claim.job.device.arch),
             fetch=fetch,
             files_of=lambda job, kernel: files_for_device(job.plan.modules, kernel, fetch),
-            other_hosts=ServerOfOtherHosts(connect_server(settings), ref, settings.host_id),
         )
     return LavaBackend(
         url=settings.lava_url,

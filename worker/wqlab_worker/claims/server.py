@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,20 +35,10 @@ from wqlab_contracts.messages import (
     RunEvents,
     RunResult,
 )
-from wqlab_contracts.messages.shared_boots import (
-    BootHostAnswer,
-    BootHostRequest,
-    FinishSharedBoot,
-    ShareAnswer,
-    ShareBoots,
-    SharedBootClaim,
-    SharedBootResult,
-)
 from wqlab_contracts.messages.storage import StorageUse
-from wqlab_contracts.specs import CpuArch
 
 from .connection import JobRef, ServerError, ServerFull, ServerRefused, StaleFence, check_status
-from .downloads import CHUNK, ArtifactCorrupt, Download, Interrupted, sha256_of
+from .downloads import CHUNK, ArtifactCorrupt, Download, sha256_of
 from .reading_calls import ReadingCalls
 
 log = structlog.get_logger()
@@ -111,21 +100,6 @@ class Server(ReadingCalls):
         response = self._post(f"runs/{job.id}/console", chunk, retry_s=0)
         return ConsoleAnswer.model_validate_json(response.content)
 
-    # --- shared boots -------------------------------------------------------------------------------------------
-
-    def share_boots(self, job: JobRef, body: ShareBoots) -> ShareAnswer:
-        return ShareAnswer.model_validate_json(self._post(f"runs/{job.id}/boots", body).content)
-
-    def claim_boot(self, host: str, emulators: Mapping[CpuArch, str], memory_mib: int) -> SharedBootClaim | None:
-        """Ask for a boot of a run on another host. Return None if there is none."""
-        request = BootHostRequest(
-            worker=self._worker, host=host, emulators=dict(emulators), memory_mib=memory_mib, nonce=secrets.token_hex(8)
-        )
-        return BootHostAnswer.model_validate_json(self._post("boots/claim", request).content).claim
-
-    def finish_boot(self, job: JobRef, result: SharedBootResult) -> None:
-        self._post(f"boots/{job.id}/finish", FinishSharedBoot(fence=job.fence, result=result))
-
     # --- artifacts ----------------------------------------------------------------------------------------------
 
     def upload(self, job: JobRef, path: Path, kind: ArtifactKind, name: str) -> Artifact:
@@ -135,8 +109,6 @@ class Server(ReadingCalls):
         def body() -> Iterator[bytes]:
             with path.open("rb") as file:
                 while piece := file.read(CHUNK):
-                    if self.interrupted.is_set():
-                        raise Interrupted(f"{name}: stopped during its upload")
                     yield piece
 
         self._send(
@@ -167,16 +139,17 @@ class Server(ReadingCalls):
         while True:
             before = download.received_bytes()
             try:
-                download.run(self._http, f"artifacts/{artifact.sha256}", check_status, self.interrupted.wait)
+                download.run(self._http, f"artifacts/{artifact.sha256}", check_status)
                 return download.target
             except (httpx.TransportError, ServerError) as error:
                 if download.received_bytes() > before:  # slow progress is still progress
                     deadline, delay = time.monotonic() + self._retry_s, 0.5
-                if time.monotonic() + delay > deadline or self.interrupted.wait(delay):
+                if time.monotonic() + delay > deadline:
                     raise
                 log.warning(
                     "download resumed", artifact=artifact.name, received=download.received_bytes(), error=repr(error)
                 )
+                time.sleep(delay)
                 delay = min(delay * 2, 8.0)
 
     # --- leases -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The order in which this host and other hosts make the boots of a run."""
+"""The order in which the boots of a run are made, and how they end."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ import pytest
 
 from wqlab_contracts.enums import Arm
 from wqlab_worker.backends.instrumented.boots import Boots
-from wqlab_worker.backends.instrumented.emulator import Emulator, Ended, Seeded, StopRequest
+from wqlab_worker.backends.instrumented.emulator import Emulator, Ended, Seeded
 
 A, B = Arm.BASELINE, Arm.CANDIDATE
 PLAN: list[Seeded] = [(A, 0), (B, 0), (A, 1), (B, 1)]
 
 
-def ended(maker: str, status: int = 0) -> Ended:
-    return Ended(
-        console=Path(maker), output=Path(maker), status=status, stderr="", seconds=1.0, timed_out=False
-    )  # fmt: skip
+def ended(status: int) -> Ended:
+    return Ended(output=Path("none"), status=status, stderr="", seconds=1.0, timed_out=False)
 
 
 class HeldEmulator:
@@ -32,19 +30,16 @@ class HeldEmulator:
         self.changed = threading.Condition()
         self._ends: defaultdict[Seeded, threading.Event] = defaultdict(threading.Event)
 
-    def run(self, boot: Seeded, stop: StopRequest) -> Ended:
+    def run(self, boot: Seeded, stop: threading.Event) -> Ended:
         with self.changed:
             self.started.append(boot)
             self.changed.notify_all()
         while not self._ends[boot].wait(0.01):
             if stop.is_set():
-                return ended("stopped", -9)
+                return ended(-9)
         if boot == (B, 7):
             raise OSError("no space")
-        return ended("here")
-
-    def console(self, boot: Seeded) -> Path:
-        return Path("none")
+        return ended(0)
 
     def end(self, boot: Seeded) -> None:
         self._ends[boot].set()
@@ -72,36 +67,8 @@ def test_boots_are_made_once_in_the_planned_order(emulator: HeldEmulator, boots:
     boots.plan([(A, 0), (B, 0), (A, 9)])
     for boot in (*PLAN, (A, 9)):
         emulator.end(boot)
-    assert boots.boot((A, 9)).result() == ended("here")
+    assert boots.boot((A, 9)).result() == ended(0)
     assert emulator.wait_started(5) == [*PLAN, (A, 9)]
-
-
-def test_boots_of_other_hosts_are_skipped(emulator: HeldEmulator, boots: Boots) -> None:
-    emulator.wait_started(1)
-    assert boots.unfinished() == [((A, 0), True), ((B, 0), False), ((A, 1), False), ((B, 1), False)]
-    assert boots.deliver((B, 1), ended("there"))
-    assert boots.deliver((B, 0), ended("there"))
-    assert not boots.deliver((B, 0), ended("twice"))
-    emulator.end((A, 0))
-    emulator.end((A, 1))
-    assert boots.boot((A, 1)).result() == ended("here")
-    assert emulator.started == [(A, 0), (A, 1)]
-    assert boots.boot((B, 0)).result(0) == boots.boot((B, 1)).result(0) == ended("there")
-    assert boots.unfinished() == []
-
-
-def test_faster_host_stops_the_emulator_of_this_one(emulator: HeldEmulator, boots: Boots) -> None:
-    emulator.wait_started(1)
-    assert boots.deliver((A, 0), ended("there"))
-    assert boots.boot((A, 0)).result(0) == ended("there")
-    assert emulator.wait_started(2) == [(A, 0), (B, 0)], "the next boot takes its place"
-
-
-def test_result_that_comes_after_this_hosts_is_ignored(emulator: HeldEmulator, boots: Boots) -> None:
-    emulator.end((A, 0))
-    assert boots.boot((A, 0)).result() == ended("here")
-    assert not boots.deliver((A, 0), ended("there"))
-    assert boots.boot((A, 0)).result(0) == ended("here")
 
 
 def test_error_of_an_emulator_is_raised_where_its_boot_is_needed(emulator: HeldEmulator, boots: Boots) -> None:
@@ -115,6 +82,6 @@ def test_closing_stops_what_runs_and_cancels_the_rest(emulator: HeldEmulator, bo
     first, last = boots.boot((A, 0)), boots.boot((B, 1))
     emulator.wait_started(1)
     boots.close()
-    assert first.result(0) == ended("stopped", -9)
+    assert first.result(0) == ended(-9)
     assert last.cancelled()
     assert emulator.started == [(A, 0)]

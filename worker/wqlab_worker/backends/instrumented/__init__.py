@@ -7,12 +7,11 @@ the results leave through the emulator's plugin. This package does not import la
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wqlab_bench.instrument import build_plugin, identity
+from wqlab_bench.instrument import build_plugin
 from wqlab_bench.qemu import Firmware, describe_version
 from wqlab_contracts.enums import Arm, ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BlockPlan, Failure, Kernel, RunJob, RunResult
@@ -28,7 +27,6 @@ from .emulator import Emulator, parallel_boots
 from .guest import command_line, guest_of
 from .instrumented_device import InstrumentedDevice
 from .profiles import Profiler
-from .sharing import OtherHosts, Sharing
 
 __all__ = ["InstrumentedBackend"]
 
@@ -42,7 +40,7 @@ class InstrumentedBackend:
 
     `rootfs()` returns the root filesystem image for the device's architecture. `fetch(artifact)` returns a file's path
     on this machine and checks its hash. `files_of(job, kernel)` returns the plan's modules for one kernel. Plugin and
-    firmware are made in `cache`, boots in `scratch`. With `other_hosts`, idle build hosts make boots of the run too.
+    firmware are made in `cache`, boots in `scratch`.
     """
 
     def __init__(
@@ -53,14 +51,12 @@ class InstrumentedBackend:
         rootfs: Callable[[], Path],
         fetch: Callable[[Artifact], Path],
         files_of: Callable[[RunJob, Kernel], dict[str, bytes]],
-        other_hosts: OtherHosts | None = None,
     ) -> None:
         self._cache = cache
         self._scratch = scratch
         self._rootfs = rootfs
         self._fetch = fetch
         self._files_of = files_of
-        self._other_hosts = other_hosts
 
     def execute(self, job: RunJob, remaining: Sequence[BlockPlan], emit: EventSink, cancel: Cancel) -> RunResult:
         try:
@@ -81,26 +77,9 @@ class InstrumentedBackend:
                     job, remaining, boots=boots, profiler=Profiler(job, self._fetch, emulator.guest, plugin),
                     facts=_facts(job, plugin), emit=emit, cancel=cancel, wakeup=Wakeup(),
                 )  # fmt: skip
-                with self._sharing(job, remaining, boots, emulator):
-                    return measure(job, remaining, device, emit, cancel)
+                return measure(job, remaining, device, emit, cancel)
             finally:
                 boots.close()
-
-    def _sharing(
-        self, job: RunJob, remaining: Sequence[BlockPlan], boots: Boots, emulator: Emulator
-    ) -> AbstractContextManager[object]:
-        if self._other_hosts is None or job.layouts:  # a shared boot has one kernel for each arm
-            return nullcontext()
-        return Sharing(
-            boots,
-            self._other_hosts,
-            [(arm, plan.block) for plan in remaining for arm in plan.arms],
-            initramfs=emulator.initramfs,
-            layouts={arm: paths[0] for arm, paths in emulator.layouts.items()},
-            emulator=partial(identity.identify, self._cache, job.device.arch),
-            folder=emulator.scratch / "shared",
-            limit_s=emulator.limit_s,
-        )
 
     def _emulator(
         self, job: RunJob, remaining: Sequence[BlockPlan], plugin: Path, rootfs: Path, folder: Path

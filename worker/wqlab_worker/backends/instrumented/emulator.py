@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import structlog
 
@@ -38,17 +38,10 @@ Seeded = tuple[Arm, int]
 """Kernel and seed: what determines a boot."""
 
 
-class StopRequest(Protocol):
-    """A request to end a boot, such as threading.Event."""
-
-    def is_set(self) -> bool: ...
-
-
 @dataclass(frozen=True)
 class Ended:
     """A boot that has ended."""
 
-    console: Path
     output: Path
     """The plugin's output."""
     status: int
@@ -82,7 +75,7 @@ class Emulator:
     def console(self, boot: Seeded) -> Path:
         return self.folder(boot) / "console"
 
-    def run(self, boot: Seeded, stop: StopRequest) -> Ended:
+    def run(self, boot: Seeded, stop: threading.Event) -> Ended:
         """Run a boot until the guest switches off, `limit_s` is used up, or `stop` is set."""
         arm, seed = boot
         folder = self.folder(boot)
@@ -122,7 +115,7 @@ class Emulator:
         # QEMU says so for every CPU, and the guest sees in CPUID what there is.
         lines = [line for line in text.splitlines() if "TCG doesn't support requested feature" not in line]
         return Ended(
-            console=description.console, output=output, status=process.returncode, stderr="\n".join(lines),
+            output=output, status=process.returncode, stderr="\n".join(lines),
             seconds=time.monotonic() - started, timed_out=timed_out,
         )  # fmt: skip
 
@@ -155,10 +148,6 @@ def read_console(path: Path, offset: int) -> bytes:
 def parallel_boots(memory_mib: int) -> int:
     """Return how many emulators may run at once: one for each core, as far as memory suffices."""
     cores = len(os.sched_getaffinity(0))
-    return max(1, min(cores, available_mib() // (memory_mib + HOST_MIB)))
-
-
-def available_mib() -> int:
-    """Return the memory of this host that programs can still use, in MiB."""
     fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(fields["MemAvailable"].split()[0]) >> 10
+    available_mib = int(fields["MemAvailable"].split()[0]) >> 10
+    return max(1, min(cores, available_mib // (memory_mib + HOST_MIB)))

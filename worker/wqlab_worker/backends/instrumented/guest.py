@@ -1,4 +1,4 @@
-"""Describe the guest of an instrumented boot: hardware and kernel command line, the same on every host."""
+"""Describe the guest of an instrumented boot: hardware and kernel command line."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ A block's number is its seed, so that both kernels of a block have the same one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 
 import structlog
 
@@ -122,15 +121,14 @@ class InstrumentedDevice:
 
     def _follow(self, key: BootKey) -> Ended:
         """Wait until the boot has ended, and pass its console on meanwhile. Raises DeviceFailure."""
-        future: Future[Ended] = self._boots.boot((key.arm, key.block))
-        console = self._boots.console((key.arm, key.block))
+        boot = (key.arm, key.block)
+        future, console = self._boots.boot(boot), self._boots.console(boot)
         future.add_done_callback(lambda _: self._wakeup.notify())
         while True:
             complete = self._wakeup.wait_for(lambda: future.done() or self._cancel.is_set(), POLL_S) and future.done()
             if failure := self._cancel.failure:
                 raise DeviceFailure(failure)
-            # A console of another host continues where this host's, whose bytes are the same, was stopped.
-            if data := read_console(future.result().console if complete else console, self._tap.offset):
+            if data := read_console(console, self._tap.offset):
                 self._tap.feed(data)
             if complete:
                 return future.result()
