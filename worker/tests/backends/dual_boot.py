@@ -13,7 +13,8 @@ from wqlab_contracts.messages import BootKey
 from wqlab_contracts.specs import BootMethod, OwnSystem
 from wqlab_worker.backends import answering_system, own_system
 from wqlab_worker.backends.console_tap import ConsoleTap, Wakeup
-from wqlab_worker.backends.kexec import BootTimes, KexecStrategy, Status
+from wqlab_worker.backends.kexec import BootTimes, Status
+from wqlab_worker.backends.own_system import OwnSystemStrategy
 from wqlab_worker.backends.ssh import CommandResult
 from wqlab_worker.claims.heartbeats import Stop, canceled
 from wqlab_worker.measure.device_interface import DeviceFailure
@@ -67,9 +68,9 @@ class DualBoot:
 
     def __post_init__(self) -> None:
         self.stop = Stop()
-        strategy: Any = KexecStrategy.__new__(KexecStrategy)  # without labgrid's drivers
+        strategy: Any = OwnSystemStrategy.__new__(OwnSystemStrategy)  # without labgrid's drivers
         strategy.status, strategy.stage, strategy.times = Status.unknown, None, BootTimes()
-        strategy.token, strategy.golden_boot_id, strategy.ended_own_at, strategy.jumped = "", "", None, False
+        strategy.token, strategy.golden_boot_id, strategy._ended_own_at, strategy.jumped = "", "", None, False
         strategy.device = SimpleNamespace(
             boot=BootMethod(power_off_s=0, golden_timeout_s=3600),
             own_system=OwnSystem.model_construct(timeout_s=self.timeout_s),
@@ -78,7 +79,7 @@ class DualBoot:
         strategy.tap = ConsoleTap(SimpleNamespace(), RecordingSink(), strategy.wakeup)
         strategy.ssh, strategy.power = self, self
         strategy.target = SimpleNamespace(activate=lambda driver: None)
-        self.strategy: KexecStrategy = strategy
+        self.strategy: OwnSystemStrategy = strategy
         self.chosen = False
         self.next: str | None = None
         """The system that starts once the running one has shut down."""

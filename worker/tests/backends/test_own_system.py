@@ -129,7 +129,7 @@ def test_cancellation_ends_the_wait_for_the_own_system() -> None:
 
 def test_the_own_system_is_shut_down_before_its_power_is_cut() -> None:
     machine = DualBoot(shutdown_answers=2)
-    own_system.shut_down(machine.strategy)
+    machine.strategy.shut_down()
     assert machine.actions == ["on", "poweroff"]
     assert machine.system is None
 
@@ -137,13 +137,13 @@ def test_the_own_system_is_shut_down_before_its_power_is_cut() -> None:
 @pytest.mark.parametrize("system", [GOLDEN, VARIANT])
 def test_a_system_of_the_lab_needs_no_shutdown(system: str) -> None:
     machine = DualBoot(system=system)
-    own_system.shut_down(machine.strategy)
+    machine.strategy.shut_down()
     assert machine.actions == ["on"]
 
 
 def test_a_silent_machine_is_switched_on_before_it_is_shut_down() -> None:
     machine = DualBoot(system=None)
-    own_system.shut_down(machine.strategy)
+    machine.strategy.shut_down()
     assert machine.actions == ["on", "poweroff"]
 
 
@@ -152,17 +152,18 @@ def test_a_machine_that_cannot_be_shut_down_keeps_its_power(refusal: str) -> Non
     """Its address may be wrong, or its key missing: it may be running."""
     machine = DualBoot(system=None, starts=None, refusal=refusal, timeout_s=0)
     with pytest.raises(DeviceFailure, match="own system"):
-        own_system.shut_down(machine.strategy)
+        machine.strategy.shut_down()
     assert machine.actions == ["on"]
 
 
 def test_a_switch_that_refuses_is_found_before_the_own_system_is_shut_down() -> None:
     machine = DualBoot(failed_ons=1)
     with pytest.raises(DeviceFailure, match="power could not be switched on"):
-        own_system.shut_down(machine.strategy)
+        machine.strategy.shut_down()
     machine.failed_ons = 1
-    with pytest.raises(DeviceFailure, match="power could not be switched on"):
-        own_system.try_power_switch(machine.strategy)
+    with pytest.raises(DeviceFailure, match="power could not be switched on") as caught:
+        machine.strategy.try_power_switch()
+    assert caught.value.stage is DeviceStep.POWER
     assert machine.actions == ["on", "on"]
 
 
@@ -170,13 +171,13 @@ def test_the_own_system_has_time_to_unmount_after_its_ssh_server_has_ended(monke
     machine = DualBoot()
     monkeypatch.setattr(own_system, "HALT_S", 0.2)
     started = time.monotonic()
-    own_system.shut_down(machine.strategy)
+    machine.strategy.shut_down()
     assert time.monotonic() - started >= 0.2
 
 
 def test_a_power_switch_that_works_brings_the_halted_system_back() -> None:
     machine = DualBoot(shutdown_answers=1)
-    own_system.try_power_switch(machine.strategy)
+    machine.strategy.try_power_switch()
     machine.strategy.transition(Status.golden, key=KEY)
     assert machine.actions == ["on", "halt", "off", "on", *RESTARTED]
 
@@ -184,7 +185,7 @@ def test_a_power_switch_that_works_brings_the_halted_system_back() -> None:
 def test_a_power_switch_that_does_nothing_is_found() -> None:
     machine = DualBoot(timeout_s=0, ignores_off=True)
     with pytest.raises(DeviceFailure) as caught:
-        own_system.try_power_switch(machine.strategy)
+        machine.strategy.try_power_switch()
     assert "did not come back in 0 s after its power was switched off and on" in caught.value.failure.summary
     assert (caught.value.stage, caught.value.suspect) == (DeviceStep.POWER, True)
     assert machine.actions == ["on", "halt", "off", "on"]

@@ -9,7 +9,7 @@ import pytest
 
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.specs import BootMethod
-from wqlab_worker.backends import answering_system, device_trial, own_system
+from wqlab_worker.backends import answering_system, device_trial
 from wqlab_worker.backends.device_trial import Trial
 from wqlab_worker.backends.kexec import Status
 from wqlab_worker.claims.heartbeats import canceled
@@ -103,7 +103,7 @@ def test_a_golden_system_that_does_not_come_gets_a_power_cycle_after_the_shutdow
 def test_a_canceled_shutdown_does_not_leave_the_machine_off(command: str) -> None:
     machine = DualBoot(cancel_after=command)
     with pytest.raises(DeviceFailure) as caught:
-        (own_system.try_power_switch if command == "halt" else own_system.shut_down)(machine.strategy)
+        machine.strategy.try_power_switch() if command == "halt" else machine.strategy.shut_down()
     assert caught.value.failure.kind is ErrorKind.CANCELED
     machine.strategy.transition(Status.off)
     assert machine.actions == ["on", command, "off", "on"]
@@ -112,7 +112,7 @@ def test_a_canceled_shutdown_does_not_leave_the_machine_off(command: str) -> Non
 
 def test_a_machine_that_starts_its_own_system_is_left_alone() -> None:
     machine = DualBoot()
-    own_system.shut_down(machine.strategy)
+    machine.strategy.shut_down()
     machine.strategy.cut_power()
     machine.strategy.restore_power()
     machine.system = None  # it is starting
@@ -139,7 +139,7 @@ def last_boot(system: str | None, **more: Any) -> DualBoot:
 
 def test_a_kernel_that_hangs_in_its_restart_is_ended_at_the_end_of_the_session() -> None:
     machine = last_boot(None, hangs=True)
-    own_system.see_back(machine.strategy)
+    machine.strategy.see_back()
     assert machine.actions == ["off", "on"]
     assert machine.system == OWN
 
@@ -149,20 +149,20 @@ def test_a_kernel_that_hangs_in_its_restart_is_ended_at_the_end_of_the_session()
 )
 def test_a_system_that_is_back_keeps_its_power(system: str | None, more: dict[str, Any]) -> None:
     machine = last_boot(system, **more)
-    own_system.see_back(machine.strategy)
+    machine.strategy.see_back()
     assert machine.actions == []
 
 
 def test_the_end_of_a_canceled_session_waits_for_nothing() -> None:
     machine = last_boot(None)
     machine.stop.request(canceled("not needed any more"))
-    own_system.see_back(machine.strategy)
+    machine.strategy.see_back()
     assert machine.actions == []
 
 
 def test_a_machine_that_was_never_restarted_is_not_waited_for() -> None:
     machine = DualBoot(system=None)
-    own_system.see_back(machine.strategy)
+    machine.strategy.see_back()
     assert machine.actions == []
 
 

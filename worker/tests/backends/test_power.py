@@ -14,6 +14,7 @@ import serial  # type: ignore[import-untyped]
 from labgrid import Target
 
 from wqlab_contracts.addresses_file import read_device_type
+from wqlab_contracts.enums import DeviceStep
 from wqlab_contracts.specs import DeviceType
 from wqlab_worker.backends.power import CommandPowerDriver, is_unreachable, power_errors, time_limit
 from wqlab_worker.measure.device_interface import DeviceFailure
@@ -91,7 +92,7 @@ def test_slow_power_command_is_killed_with_its_children(tmp_path: Path) -> None:
     os.mkfifo(alive)
     reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
     power = driver(shlex.join(["sh", "-c", f"(echo started; exec sleep infinity) > {alive} & wait"]))
-    limited = time_limit(1.0, "it did not end")
+    limited = time_limit(1.0, "it did not end", DeviceStep.POWER)
     with pytest.raises(DeviceFailure, match="it did not end in 1 s") as caught, limited, power_errors("off"):
         power.off()
     assert caught.value.suspect and caught.value.unreachable, "nothing was seen of the device"

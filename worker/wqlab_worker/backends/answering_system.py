@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from wqlab_contracts.enums import DeviceStep
 
-from .ssh import CommandResult
+from .console_tap import Wakeup
+from .ssh import CommandResult, DeviceSSHDriver
 from .verify_boot import infrastructure_failure
-
-if TYPE_CHECKING:
-    from .kexec import KexecStrategy
 
 ANSWER_S = 10.0
 """Longest time until a machine counts as silent, and for a short command on a system of the lab."""
@@ -84,17 +81,17 @@ def still_runs(answer: CommandResult, since_restart_s: float) -> bool:
     return True
 
 
-def ask(strategy: KexecStrategy, timeout_s: float, stopped: Callable[[], bool]) -> AnsweringSystem | str:
+def ask(ssh: DeviceSSHDriver, wakeup: Wakeup, timeout_s: float, stopped: Callable[[], bool]) -> AnsweringSystem | str:
     """Connect anew, and return the system that answers or the reason why none does."""
-    strategy.ssh.close()
-    reason = strategy.ssh.connect(strategy.wakeup, stopped, timeout_s)
-    if reason is not None and not stopped() and strategy.ssh.greets(timeout_s):
-        reason = strategy.ssh.connect(strategy.wakeup, stopped, LOGIN_S)
+    ssh.close()
+    reason = ssh.connect(wakeup, stopped, timeout_s)
+    if reason is not None and not stopped() and ssh.greets(timeout_s):
+        reason = ssh.connect(wakeup, stopped, LOGIN_S)
         if reason is not None:
             return Unusable(reason)
     if reason is not None:
         return str(reason)
-    answer = run(strategy, READ_SYSTEM, LOGIN_S)
+    answer = run(ssh, wakeup, READ_SYSTEM, LOGIN_S)
     if answer is None:
         return Unusable(f"it does not answer a command in {LOGIN_S:.0f} s")
     if answer.transport_lost:
@@ -104,10 +101,10 @@ def ask(strategy: KexecStrategy, timeout_s: float, stopped: Callable[[], bool]) 
     )
 
 
-def run(strategy: KexecStrategy, command: str, timeout_s: float) -> CommandResult | None:
+def run(ssh: DeviceSSHDriver, wakeup: Wakeup, command: str, timeout_s: float) -> CommandResult | None:
     """Run a command, also after a cancellation; return None if it does not end in time, as when it cuts SSH."""
-    running = strategy.ssh.start(command, strategy.wakeup)
-    strategy.wakeup.wait_for(lambda: running.done, timeout_s)
+    running = ssh.start(command, wakeup)
+    wakeup.wait_for(lambda: running.done, timeout_s)
     if not running.done:
         running.kill()
     answer: CommandResult | None = running.answer

@@ -30,7 +30,7 @@ def load(strategy: KexecStrategy, image: VariantImage) -> str | None:
 
     Raises DeviceFailure if the image does not arrive on the device, the connection breaks or the variant crashes.
     """
-    send_image(strategy, image)
+    send_image(strategy.command, strategy.device, image, of_variant=True)
     words = [LOADER, IMAGE_ON_DEVICE, _command_line(strategy)]
     answer = strategy.command(f"{shlex.join(words)}; status=$?; rm -f {IMAGE_ON_DEVICE}; exit $status", LOAD_TIMEOUT_S)
     if answer.transport_lost:

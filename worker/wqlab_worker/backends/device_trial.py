@@ -44,9 +44,10 @@ from ..claims.server import sha256_of
 from ..linear_patterns import LinearPattern
 from ..measure.device_interface import DeviceFailure
 from ..measure.device_text import printable
-from . import answering_system, declare_topology, own_system, probe, trial_advice
+from . import answering_system, declare_topology, probe, trial_advice
 from .console_tap import ConsoleTap, Wakeup
 from .kexec import CONNECT_TIMEOUT_S, KexecStrategy, Status
+from .own_system import OwnSystemStrategy
 from .power import POWER_TIMEOUT_S, time_limit
 from .send_image import VariantImage
 from .ssh import public_key_blob
@@ -98,7 +99,8 @@ class Trial:
         target_factory.make_driver(self._target, "DeviceSSHDriver", None, {"keyfile": str(request.ssh_key)})
         self._console = _Console()
         self._tap = ConsoleTap(self._serial, self._console, wakeup)
-        strategy: KexecStrategy = target_factory.make_driver(self._target, "KexecStrategy", None, {})
+        kind = "OwnSystemStrategy" if self._device.own_system else "KexecStrategy"
+        strategy: KexecStrategy = target_factory.make_driver(self._target, kind, None, {})
         strategy.device, strategy.tap, strategy.wakeup, strategy.cancel = _facts(self._device), self._tap, wakeup, stop
         strategy.public_key = public_key_blob(request.ssh_key.with_name(f"{request.ssh_key.name}.pub"))
         self._strategy = strategy
@@ -179,7 +181,7 @@ class Trial:
         self._doing("opening the console")
         address = f"{self._device.console.host}:{self._device.console.port}"
         try:
-            with time_limit(POWER_TIMEOUT_S, "the console could not be opened"):
+            with time_limit(POWER_TIMEOUT_S, "the console could not be opened", DeviceStep.CONSOLE):
                 self._target.activate(self._serial)
         except (OSError, SerialException) as error:
             raise StepFailed(
@@ -191,10 +193,10 @@ class Trial:
     def _switch_off(self) -> str:
         self._doing("switching the power off")
         check_files(self._device)
-        if self._device.choose_golden is not None:
+        if isinstance(self._strategy, OwnSystemStrategy):
             self._switched = True
             self._doing("waiting for the machine's own system by SSH, to shut it down: minutes; then switching off")
-            own_system.shut_down(self._strategy)
+            self._strategy.shut_down()
         started = time.monotonic()
         self._strategy.cut_power()
         self._switched = True
@@ -212,9 +214,9 @@ class Trial:
         self._on_at = time.monotonic()
         self._strategy.restore_power()
         self._since = "power on"
-        if self._device.choose_golden is not None:
+        if isinstance(self._strategy, OwnSystemStrategy):
             self._doing("waiting for the machine's own system by SSH, to restart it")
-            self._on_at = own_system.restart_into_golden(self._strategy, key)
+            self._on_at = self._strategy.restart_into_golden(key)
             self._since = "the restart of its own system"
         # On netconsole firmware and boot loader are silent too.
         longest = float(boot.golden_timeout_s)

@@ -1,7 +1,5 @@
 """Boot a labgrid device into a variant: off -> golden system -> variant, each state reached through the one before.
 
-A device with an operating system of its own runs that in place of `off` (`own_system.py`).
-
 Each state waits for events: the ready line on the console, a fatal report, the end of a command, a cancellation. A
 timeout ends only a wait that no event ended.
 """
@@ -26,7 +24,7 @@ from wqlab_contracts.specs import console_arguments
 
 from ..measure.detect import Report
 from ..measure.device_interface import DeviceFailure
-from . import answering_system, diagnose_boot, own_system
+from . import answering_system, diagnose_boot
 from .console_tap import ConsoleTap, Wakeup
 from .interface import Cancel, kexec_options
 from .power import power_errors, power_time_limit
@@ -62,7 +60,7 @@ class Status(enum.Enum):
 
     unknown = 0
     off = 1
-    """Without power; a device with an operating system of its own: left to that."""
+    """Without power; a device with an operating system of its own: left to that (`own_system.py`)."""
     golden = 2
     variant = 3
 
@@ -100,8 +98,6 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.times = BootTimes()
         self.token = ""
         self.golden_boot_id = ""
-        self.ended_own_at: float | None = None
-        """When (time.monotonic()) the lab ended the device's own system; None once the device is left to that again."""
         self.jumped = False
         """True once the golden system was told to start the kernel under test in this boot."""
         self.stage = DeviceStep.POWER
@@ -121,13 +117,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             started = self._start_boot()
             if self.status is not Status.off:
                 self.transition(Status.off)
-            if self.device.own_system:
-                self.status = Status.unknown
-                started = own_system.restart_into_golden(self, key)
-                self._await_golden(started, self.device.boot.golden_timeout_s)
-            else:
-                self._switch_on(key)
-            self.times.golden = time.monotonic() - started
+            self._boot_golden(key, started)
         elif to is Status.variant:
             if image is None:
                 raise ValueError("a variant needs its image")
@@ -142,11 +132,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
     # --- off ----------------------------------------------------------------------------------------------------
 
     def _switch_off(self) -> None:
-        if self.device.own_system:
-            own_system.leave(self)
-            self.tap.end_boot()
-        else:
-            self.cut_power()
+        self.cut_power()
 
     def cut_power(self) -> None:
         """End SSH and the boot, and switch the power off. Raises DeviceFailure."""
@@ -161,7 +147,6 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.target.activate(self.power)
         with power_time_limit("on"), power_errors("on"):
             self.power.on()
-        self.ended_own_at = None  # a device with an own system starts it now
 
     # --- golden system ------------------------------------------------------------------------------------------
 
@@ -174,8 +159,11 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             self.tap.reopen(self.cancel.is_set, REOPEN_S)
         return time.monotonic()
 
-    def _switch_on(self, key: BootKey) -> None:
-        """Switch the power on, with the console already open, and wait for the golden system."""
+    def _boot_golden(self, key: BootKey, started: float) -> None:
+        """Boot the device, which is in state `off`, into the golden system. The boot began at `started` (monotonic).
+
+        The power is switched on with the console already open.
+        """
         # The device must stay off this long to be cold; no event reports a discharged capacitor.
         self.wait(lambda: False, min(SETTLE_S, self.device.boot.power_off_s))
         self.tap.count_while_off()
@@ -185,11 +173,12 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         power_on_time = time.monotonic()
         self.restore_power()
         self.stage = DeviceStep.GOLDEN
-        self._await_golden(power_on_time, self.device.boot.golden_timeout_s)
+        self._await_golden(power_on_time)
+        self.times.golden = time.monotonic() - started
 
-    def _await_golden(self, power_on_time: float, timeout_s: float) -> None:
+    def _await_golden(self, power_on_time: float) -> None:
         """Wait for the golden system's ready line and connect by SSH. `power_on_time` is in monotonic seconds."""
-        started = time.monotonic()
+        started, timeout_s = time.monotonic(), self.device.boot.golden_timeout_s
         ssh_said: str | None = None
         while (left := self._time_left(started, timeout_s)) > 0:
             self.wait(lambda: self.tap.ready is not None or self.tap.fatal is not None, min(left, QUIET_S))
@@ -268,7 +257,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
     def _upload(self, image: VariantImage) -> None:
         self.stage = DeviceStep.KEXEC
         started = time.monotonic()
-        send_image(self, image)
+        send_image(self.command, self.device, image, of_variant=False)
         self.times.upload = time.monotonic() - started
 
     def _jump(self) -> None:

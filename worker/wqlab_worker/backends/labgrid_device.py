@@ -19,6 +19,7 @@ from ..measure.script_calls import checks_health, observer
 from . import crash_kernel, diagnose_boot, diagnose_console, own_system, probe
 from .device_conditions import DeviceConditions
 from .kexec import KexecStrategy, Status
+from .own_system import OwnSystemStrategy
 from .send_image import VariantImage
 from .ssh import CommandResult
 from .verify_boot import infrastructure_failure, kernel_failure, verify_variant
@@ -56,8 +57,8 @@ class LabgridDevice:
         started = time.monotonic()
         strategy = self._strategy
         try:
-            if self._job.device.own_system and checks_health(self._job):
-                own_system.try_power_switch(strategy)
+            if isinstance(strategy, OwnSystemStrategy) and checks_health(self._job):
+                strategy.try_power_switch()
             strategy.transition(Status.variant, key=key, image=self._images[kernel.image.sha256])
             probed = self._verify(key.arm, kernel)
             if unusable := diagnose_boot.unusable_console(strategy.tap, self._job.device.name):

@@ -32,10 +32,11 @@ from ..measure.device_interface import DeviceFailure
 from ..measure.health_check_report import HealthCheckReport
 from ..measure.measuring_loop import measure
 from ..measure.script_calls import checks_health
-from . import coordinator, own_system
+from . import coordinator
 from .console_tap import ConsoleTap, Wakeup
 from .kexec import KexecStrategy
 from .labgrid_device import LabgridDevice
+from .own_system import OwnSystemStrategy
 from .power import POWER_TIMEOUT_S, CommandPowerDriver, is_unreachable, power_time_limit, time_limit
 from .send_image import VariantImage
 from .session_messages import (
@@ -143,13 +144,14 @@ def _with_device(
     console = SerialDriver(target, None)
     target_factory.make_driver(target, "DeviceSSHDriver", None, {"keyfile": str(request.ssh_key)})
     tap = ConsoleTap(console, writer, wakeup)
-    strategy: KexecStrategy = target_factory.make_driver(target, "KexecStrategy", None, {})
+    kind = "OwnSystemStrategy" if request.job.device.own_system else "KexecStrategy"
+    strategy: KexecStrategy = target_factory.make_driver(target, kind, None, {})
     strategy.device, strategy.tap, strategy.wakeup = request.job.device, tap, wakeup
     strategy.cancel, strategy.place_lost = stop, hold.lost
     strategy.public_key = public_key_blob(request.ssh_key.with_suffix(".pub"))
     images = {sha256: VariantImage(image.path, image.sha256) for sha256, image in request.images.items()}
     try:
-        with time_limit(POWER_TIMEOUT_S, "the console could not be opened"), _console_errors():
+        with time_limit(POWER_TIMEOUT_S, "the console could not be opened", DeviceStep.CONSOLE), _console_errors():
             target.activate(console)
         tap.start()
         result = measure(
@@ -159,8 +161,8 @@ def _with_device(
             writer,
             stop,
         )
-        if request.job.device.own_system:
-            own_system.see_back(strategy)
+        if isinstance(strategy, OwnSystemStrategy):
+            strategy.see_back()
         return result
     finally:
         tap.stop()
@@ -178,9 +180,6 @@ def _console_errors() -> Iterator[None]:
     """Turn any exception of the console driver into a DeviceFailure at the console step."""
     try:
         yield
-    except DeviceFailure as error:
-        error.stage = DeviceStep.CONSOLE
-        raise
     except (OSError, SerialException) as error:
         raise infrastructure_failure(
             f"the console cannot be opened: {error}",

@@ -7,9 +7,10 @@ is never cut off from its power: it restarts by its own command.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
+import attr
 import structlog
+from labgrid import target_factory
 
 from wqlab_contracts.enums import DeviceStep
 from wqlab_contracts.messages import BootKey
@@ -17,11 +18,9 @@ from wqlab_contracts.specs import OwnSystem
 
 from ..measure.device_interface import DeviceFailure
 from .answering_system import ANSWER_S, AnsweringSystem, Unusable, ask, run
+from .kexec import KexecStrategy, Status
 from .ssh import CommandResult
 from .verify_boot import infrastructure_failure
-
-if TYPE_CHECKING:
-    from .kexec import KexecStrategy
 
 log = structlog.get_logger()
 
@@ -39,93 +38,222 @@ POWER_ON_TRIES = 3
 POWER_ON_PAUSE_S = 10.0
 """A BMC may be busy for some seconds after it has cut the power."""
 PAUSE_S = 2.0
+NOT_CUT = "The lab has not cut its power, since its own system may be running. "
 
 
-def leave(strategy: KexecStrategy) -> None:
-    """Let the device start its own system, without waiting for it. Call it also after a cancellation.
+@target_factory.reg_driver
+@attr.s(eq=False)
+class OwnSystemStrategy(KexecStrategy):
+    """labgrid strategy for a device with an operating system of its own, which runs in place of `off`."""
 
-    A device that the lab has restarted and that is silent now gets a power cycle. If its golden system has not come
-    yet, wait until it has come or the own system's shutdown must have ended. Raises DeviceFailure if its power cannot
-    be switched.
-    """
-    found = ask(strategy, ANSWER_S, lambda: False)
-    ended_at = strategy.ended_own_at
-    if ended_at is not None and not strategy.golden_boot_id:
-        while not _is_new(found, ended_at) and time.monotonic() < ended_at + SHUTDOWN_S:
-            strategy.wakeup.wait_for(lambda: False, PAUSE_S)
-            found = ask(strategy, ANSWER_S, lambda: False)
-    if isinstance(found, AnsweringSystem):
-        if found.of_lab:
-            run(strategy, RESTART_LAB_SYSTEM, ANSWER_S)
-    elif ended_at is not None and (strategy.golden_boot_id or not isinstance(found, Unusable)):
-        _cycle_power(strategy)
-    strategy.ended_own_at = None
-    strategy.ssh.close()
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self._ended_own_at: float | None = None
+        """When (time.monotonic()) the lab ended the own system; None once the device is left to that again."""
 
+    @property
+    def _own(self) -> OwnSystem:
+        own = self.device.own_system
+        assert own is not None  # noqa: S101 - the strategy was chosen by it
+        return own
 
-def see_back(strategy: KexecStrategy) -> None:
-    """Wait until the own system is back after a session's last boot, unless the run is interrupted; log a failure.
+    def _switch_off(self) -> None:
+        """Let the device start its own system, without waiting for it. Call it also after a cancellation.
 
-    A kernel under test may hang in its restart, and no later boot would notice it: a silent device gets a power cycle.
-    """
-    if not strategy.golden_boot_id:
-        return
-    try:
-        reason = _await(strategy, _own(strategy).timeout_s)
-        if reason is not None and not isinstance(reason, Unusable):
-            log.warning("own system not back; switching the power off and on", reason=reason)
-            _cycle_power(strategy)
-    except DeviceFailure as error:
-        log.warning("own system not seen again", error=error.failure.summary)
-    finally:
-        strategy.ssh.close()
+        A device that the lab has restarted and that is silent now gets a power cycle. If its golden system has not
+        come yet, wait until it has come or the own system's shutdown must have ended. Raises DeviceFailure if its power
+        cannot be switched.
+        """
+        found = ask(self.ssh, self.wakeup, ANSWER_S, lambda: False)
+        ended_at = self._ended_own_at
+        if ended_at is not None and not self.golden_boot_id:
+            while not _is_new(found, ended_at) and time.monotonic() < ended_at + SHUTDOWN_S:
+                self.wakeup.wait_for(lambda: False, PAUSE_S)
+                found = ask(self.ssh, self.wakeup, ANSWER_S, lambda: False)
+        if isinstance(found, AnsweringSystem):
+            if found.of_lab:
+                run(self.ssh, self.wakeup, RESTART_LAB_SYSTEM, ANSWER_S)
+        elif ended_at is not None and (self.golden_boot_id or not isinstance(found, Unusable)):
+            self._cycle_power()
+        self._ended_own_at = None
+        self.ssh.close()
+        self.tap.end_boot()
+
+    def restore_power(self) -> None:
+        super().restore_power()
+        self._ended_own_at = None  # the own system starts now
+
+    def _boot_golden(self, key: BootKey, started: float) -> None:
+        self.status = Status.unknown
+        restarted = self.restart_into_golden(key)
+        self._await_golden(restarted)
+        self.times.golden = time.monotonic() - restarted
+
+    def restart_into_golden(self, key: BootKey) -> float:
+        """Choose the golden system on the running own system and restart; return the time (monotonic seconds) of that.
+
+        The caller waits for the golden system. Raises DeviceFailure if the own system does not answer, also after a
+        power cycle, or does not obey.
+        """
+        self._wake()
+        self._choose_golden()
+        self.tap.begin_boot(key)
+        restarted = self._end_own_system("reboot")
+        self.ssh.close()
+        return restarted
+
+    def try_power_switch(self) -> None:
+        """Halt the own system, cycle the power and wait until the system is back: only the switch leads there.
+
+        Restarts by SSH need no switch, and a switch that does not work would be noticed when a kernel hangs. Raises
+        DeviceFailure.
+        """
+        self._wake()
+        self.restore_power()  # changes nothing, and shows that the switch obeys before the own system ends
+        self._shut_down_by("halt")
+        self._cycle_power()
+        timeout_s = self._own.timeout_s
+        reason = self._await_own_system(timeout_s)
+        if reason is not None:
+            raise infrastructure_failure(
+                f"the device did not come back in {timeout_s} s after its power was switched off and on: {reason}",
+                advice="Its own system was halted, and the power switch accepted both commands. Switch it by hand: "
+                "the switch may be another machine's, or the firmware may not start the machine when power returns.",
+                suspect=True,
+                stage=DeviceStep.POWER,
+            )
+
+    def shut_down(self) -> None:
+        """Shut down whatever runs before its power is cut. Raises DeviceFailure if the own system cannot be shut down.
+
+        A silent device is switched on, since a wrong address must not cost a running system its power.
+        """
+        self.restore_power()  # shows that the switch obeys before the own system ends
+        found = ask(self.ssh, self.wakeup, ANSWER_S, self.interrupted)
+        if not (isinstance(found, AnsweringSystem) and found.of_lab):
+            reason = self._await_own_system(self._own.timeout_s)
+            if reason is not None:
+                raise _not_up(self._own, reason, NOT_CUT)
+            self._shut_down_by("poweroff")
+        self.ssh.close()
+
+    def see_back(self) -> None:
+        """Wait until the own system is back after a session's last boot, unless the run is interrupted; log a failure.
+
+        A kernel under test may hang in its restart, and no later boot would notice it: a silent device gets a power
+        cycle.
+        """
+        if not self.golden_boot_id:
+            return
+        try:
+            reason = self._await_own_system(self._own.timeout_s)
+            if reason is not None and not isinstance(reason, Unusable):
+                log.warning("own system not back; switching the power off and on", reason=reason)
+                self._cycle_power()
+        except DeviceFailure as error:
+            log.warning("own system not seen again", error=error.failure.summary)
+        finally:
+            self.ssh.close()
+
+    def _wake(self) -> None:
+        """Wait until the own system answers by SSH: switch a silent device on, and cycle its power once if that is not
+        enough. Raises DeviceFailure."""
+        own = self._own
+        self.stage = DeviceStep.GOLDEN
+        if self._await_own_system(0) is None:
+            return
+        self.restore_power()
+        reason = self._await_own_system(own.timeout_s)
+        if reason is None:
+            return
+        if isinstance(reason, Unusable):
+            raise _not_up(own, reason, NOT_CUT)
+        self._cycle_power()
+        reason = self._await_own_system(own.timeout_s)
+        if reason is not None:
+            raise _not_up(own, reason, "", ", also after a power cycle")
+
+    def _await_own_system(self, timeout_s: float) -> str | None:
+        """Wait until the own system answers by SSH; return None, or the reason.
+
+        The system of an earlier boot may still answer for a moment. Raises DeviceFailure if the key is refused.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            found = ask(self.ssh, self.wakeup, ANSWER_S, self.interrupted)
+            self.raise_if_interrupted()
+            if isinstance(found, AnsweringSystem):
+                if not found.of_lab:
+                    return None
+                reason = "a system of the lab goes on running, though it was told to restart"
+            else:
+                reason = found
+                _raise_if_refused(reason)
+            if time.monotonic() >= deadline:
+                return reason
+            self.wait(lambda: False, PAUSE_S)
+
+    def _choose_golden(self) -> None:
+        """Run the command that chooses the golden system. Raises DeviceFailure unless it succeeds."""
+        command = self._own.choose_golden
+        answer = run(self.ssh, self.wakeup, command, COMMAND_S)
+        if answer is None or answer.transport_lost:
+            did = f"did not end in {COMMAND_S:.0f} s" if answer is None else "was interrupted: the SSH connection broke"
+            raise infrastructure_failure(
+                f"`{command}` {did} on the device's own system",
+                advice=f"Log in to its own system as root by SSH and run `{command}`. It must not ask, and the system "
+                "must not restart by itself meanwhile.",
+                suspect=True,
+                stage=DeviceStep.GOLDEN,
+            )
+        _raise_if_failed(command, answer, "")
+
+    def _end_own_system(self, command: str) -> float:
+        """End the own system by `reboot`, `poweroff` or `halt`, and return the time (monotonic seconds) of that.
+
+        The connection may break. Raises DeviceFailure.
+        """
+        self.golden_boot_id = ""
+        ended_at = self._ended_own_at = time.monotonic()
+        answer = run(self.ssh, self.wakeup, command, COMMAND_S)
+        if answer is not None and answer.status and not answer.transport_lost:
+            self._ended_own_at = None
+            _raise_if_failed(command, answer, CHOSEN if command == "reboot" else "")
+        return ended_at
+
+    def _shut_down_by(self, command: str) -> None:
+        """Run `poweroff` or `halt` on the device's own system. Wait until SSH no longer answers, then for HALT_S, in
+        which the system unmounts its file systems. Raises DeviceFailure."""
+        self._end_own_system(command)
+        deadline = time.monotonic() + SHUTDOWN_S
+        while isinstance(ask(self.ssh, self.wakeup, PAUSE_S, self.interrupted), AnsweringSystem | Unusable):
+            self.wait(lambda: False, PAUSE_S)
+            if time.monotonic() > deadline:
+                raise infrastructure_failure(
+                    f"the device's own system still answers by SSH {SHUTDOWN_S:.0f} s after `{command}`",
+                    advice="See what holds its shutdown up. Once it has ended, switch the machine off and on by hand.",
+                    suspect=True,
+                    stage=DeviceStep.GOLDEN,
+                )
+        self.wait(lambda: False, HALT_S)
+
+    def _cycle_power(self) -> None:
+        """Switch the power off and on. Raises DeviceFailure if it cannot be switched."""
+        self.cut_power()
+        self.wakeup.wait_for(lambda: False, self.device.boot.power_off_s)
+        for left in reversed(range(POWER_ON_TRIES)):
+            try:
+                return self.restore_power()
+            except DeviceFailure:
+                if not left:
+                    raise
+                self.wakeup.wait_for(lambda: False, POWER_ON_PAUSE_S)
+        return None
 
 
 def _is_new(found: AnsweringSystem | str, ended_at: float) -> bool:
     """Return True if the system has started since the lab ended the own one."""
     return isinstance(found, AnsweringSystem) and (found.of_lab or found.up_s < time.monotonic() - ended_at)
-
-
-def restart_into_golden(strategy: KexecStrategy, key: BootKey) -> float:
-    """Choose the golden system on the running own system and restart; return the time (monotonic seconds) of that.
-
-    The caller waits for the golden system. Raises DeviceFailure if the own system does not answer, also after a power
-    cycle, or does not obey.
-    """
-    own = _own(strategy)
-    strategy.stage = DeviceStep.GOLDEN
-    await_own_system(strategy)
-    _choose(strategy, own.choose_golden)
-    strategy.tap.begin_boot(key)
-    _end(strategy, "reboot")
-    assert strategy.ended_own_at is not None  # noqa: S101 - `_end` has set it
-    strategy.ssh.close()
-    return strategy.ended_own_at
-
-
-def await_own_system(strategy: KexecStrategy) -> None:
-    """Wait until the own system answers by SSH: switch a silent device on, and cycle its power once if that is not
-    enough. Raises DeviceFailure."""
-    own = _own(strategy)
-    if _await(strategy, 0) is None:
-        return
-    strategy.stage = DeviceStep.POWER
-    strategy.restore_power()
-    strategy.stage = DeviceStep.GOLDEN
-    reason = _await(strategy, own.timeout_s)
-    if reason is None:
-        return
-    if isinstance(reason, Unusable):
-        raise _not_up(own, reason, NOT_CUT)
-    strategy.stage = DeviceStep.POWER
-    _cycle_power(strategy)
-    strategy.stage = DeviceStep.GOLDEN
-    reason = _await(strategy, own.timeout_s)
-    if reason is not None:
-        raise _not_up(own, reason, "", ", also after a power cycle")
-
-
-NOT_CUT = "The lab has not cut its power, since its own system may be running. "
 
 
 def _not_up(own: OwnSystem, reason: str, power: str, after: str = "") -> DeviceFailure:
@@ -140,94 +268,6 @@ def _not_up(own: OwnSystem, reason: str, power: str, after: str = "") -> DeviceF
     )
 
 
-def try_power_switch(strategy: KexecStrategy) -> None:
-    """Halt the own system, cycle the power and wait until the system is back: only the switch leads there.
-
-    Restarts by SSH need no switch, and a switch that does not work would be noticed when a kernel hangs. Raises
-    DeviceFailure.
-    """
-    own = _own(strategy)
-    strategy.stage = DeviceStep.GOLDEN
-    await_own_system(strategy)
-    strategy.stage = DeviceStep.POWER
-    strategy.restore_power()  # changes nothing, and shows that the switch obeys before the own system ends
-    strategy.stage = DeviceStep.GOLDEN
-    _shut_down(strategy, "halt")
-    strategy.stage = DeviceStep.POWER
-    _cycle_power(strategy)
-    reason = _await(strategy, own.timeout_s)
-    if reason is not None:
-        raise infrastructure_failure(
-            f"the device did not come back in {own.timeout_s} s after its power was switched off and on: {reason}",
-            advice="Its own system was halted, and the power switch accepted both commands. Switch it by hand: "
-            "the switch may be another machine's, or the firmware may not start the machine when power returns.",
-            suspect=True,
-            stage=DeviceStep.POWER,
-        )
-
-
-def shut_down(strategy: KexecStrategy) -> None:
-    """Shut down whatever runs before its power is cut. Raises DeviceFailure if the own system cannot be shut down.
-
-    A silent device is switched on, since a wrong address must not cost a running system its power.
-    """
-    strategy.stage = DeviceStep.POWER
-    strategy.restore_power()  # shows that the switch obeys before the own system ends
-    strategy.stage = DeviceStep.GOLDEN
-    found = ask(strategy, ANSWER_S, strategy.interrupted)
-    if not (isinstance(found, AnsweringSystem) and found.of_lab):
-        own = _own(strategy)
-        reason = _await(strategy, own.timeout_s)
-        if reason is not None:
-            raise _not_up(own, reason, NOT_CUT)
-        _shut_down(strategy, "poweroff")
-    strategy.ssh.close()
-
-
-def _shut_down(strategy: KexecStrategy, command: str) -> None:
-    """Run `poweroff` or `halt` on the device's own system. Wait until SSH no longer answers, then for HALT_S, in which
-    the system unmounts its file systems. Raises DeviceFailure."""
-    _end(strategy, command)
-    deadline = time.monotonic() + SHUTDOWN_S
-    while isinstance(ask(strategy, PAUSE_S, strategy.interrupted), AnsweringSystem | Unusable):
-        strategy.wait(lambda: False, PAUSE_S)
-        if time.monotonic() > deadline:
-            raise infrastructure_failure(
-                f"the device's own system still answers by SSH {SHUTDOWN_S:.0f} s after `{command}`",
-                advice="See what holds its shutdown up. Once it has ended, switch the machine off and on by hand.",
-                suspect=True,
-                stage=DeviceStep.GOLDEN,
-            )
-    strategy.wait(lambda: False, HALT_S)
-
-
-def _own(strategy: KexecStrategy) -> OwnSystem:
-    own = strategy.device.own_system
-    assert own is not None  # noqa: S101 - callers checked it
-    return own
-
-
-def _await(strategy: KexecStrategy, timeout_s: float) -> str | None:
-    """Wait until the own system answers by SSH; return None, or the reason. Raises DeviceFailure if it refuses the key.
-
-    The system of an earlier boot may still answer for a moment.
-    """
-    deadline = time.monotonic() + timeout_s
-    while True:
-        found = ask(strategy, ANSWER_S, strategy.interrupted)
-        strategy.raise_if_interrupted()
-        if isinstance(found, AnsweringSystem):
-            if not found.of_lab:
-                return None
-            reason = "a system of the lab goes on running, though it was told to restart"
-        else:
-            reason = found
-            _raise_if_refused(reason)
-        if time.monotonic() >= deadline:
-            return reason
-        strategy.wait(lambda: False, PAUSE_S)
-
-
 def _raise_if_refused(reason: str) -> None:
     """Raise DeviceFailure if the device's SSH server refused the lab's key: it runs, so its power must not be cut."""
     if "ermission denied" in reason:
@@ -239,45 +279,6 @@ def _raise_if_refused(reason: str) -> None:
             suspect=True,
             stage=DeviceStep.GOLDEN,
         )
-
-
-def _cycle_power(strategy: KexecStrategy) -> None:
-    """Switch the power off and on. Raises DeviceFailure if it cannot be switched."""
-    strategy.cut_power()
-    strategy.wakeup.wait_for(lambda: False, strategy.device.boot.power_off_s)
-    for left in reversed(range(POWER_ON_TRIES)):
-        try:
-            return strategy.restore_power()
-        except DeviceFailure:
-            if not left:
-                raise
-            strategy.wakeup.wait_for(lambda: False, POWER_ON_PAUSE_S)
-    return None
-
-
-def _choose(strategy: KexecStrategy, command: str) -> None:
-    """Run the command that chooses the golden system. Raises DeviceFailure unless it succeeds."""
-    answer = run(strategy, command, COMMAND_S)
-    if answer is None or answer.transport_lost:
-        did = f"did not end in {COMMAND_S:.0f} s" if answer is None else "was interrupted: the SSH connection broke"
-        raise infrastructure_failure(
-            f"`{command}` {did} on the device's own system",
-            advice=f"Log in to its own system as root by SSH and run `{command}`. It must not ask, and the system must "
-            "not restart by itself meanwhile.",
-            suspect=True,
-            stage=DeviceStep.GOLDEN,
-        )
-    _raise_if_failed(command, answer, "")
-
-
-def _end(strategy: KexecStrategy, command: str) -> None:
-    """End the own system by `reboot`, `poweroff` or `halt`, which may break the connection. Raises DeviceFailure."""
-    strategy.golden_boot_id = ""
-    strategy.ended_own_at = time.monotonic()
-    answer = run(strategy, command, COMMAND_S)
-    if answer is not None and answer.status and not answer.transport_lost:
-        strategy.ended_own_at = None
-        _raise_if_failed(command, answer, CHOSEN if command == "reboot" else "")
 
 
 def _raise_if_failed(command: str, answer: CommandResult, advice: str) -> None:

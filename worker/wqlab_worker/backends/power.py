@@ -15,6 +15,8 @@ from types import FrameType
 
 from labgrid.driver import Driver, ExternalPowerDriver
 
+from wqlab_contracts.enums import DeviceStep
+
 from ..linear_patterns import LinearPattern
 from ..measure.device_interface import DeviceFailure
 from .verify_boot import infrastructure_failure
@@ -67,15 +69,17 @@ def run_power_command(command: str) -> None:
 
 
 @contextmanager
-def time_limit(seconds: float, what: str) -> Iterator[None]:
+def time_limit(seconds: float, what: str, stage: DeviceStep) -> Iterator[None]:
     """Interrupt a call that has no timeout of its own; works in the main thread only.
 
-    Raises DeviceFailure if the body takes longer than `seconds`; the message is `what` with the time. It is a failure
-    of the lab's own equipment: nothing was seen of the device.
+    Raises DeviceFailure of `stage` if the body takes longer than `seconds`; the message is `what` with the time. It is
+    a failure of the lab's own equipment: nothing was seen of the device.
     """
 
     def expired(_number: int, _frame: FrameType | None) -> None:
-        raise infrastructure_failure(f"{what} in {seconds:.0f} s", advice=LATE_ADVICE, suspect=True, unreachable=True)
+        raise infrastructure_failure(
+            f"{what} in {seconds:.0f} s", advice=LATE_ADVICE, suspect=True, unreachable=True, stage=stage
+        )
 
     before = signal.signal(signal.SIGALRM, expired)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -90,7 +94,7 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
 def power_time_limit(to: str) -> Iterator[None]:
     """Interrupt a power driver after POWER_TIMEOUT_S. `to` is "on" or "off". Raises DeviceFailure."""
     what = f"the power could not be switched {to}, because the power controller did not answer"
-    with time_limit(POWER_TIMEOUT_S, what):
+    with time_limit(POWER_TIMEOUT_S, what, DeviceStep.POWER):
         yield
 
 
@@ -116,10 +120,14 @@ def power_errors(to: str) -> Iterator[None]:
                 advice=NO_ANSWER_ADVICE,
                 suspect=True,
                 unreachable=True,
+                stage=DeviceStep.POWER,
             ) from error
         refused = REFUSED.search(said) is not None
         raise infrastructure_failure(
-            f"the power could not be switched {to}: {what}", advice=REFUSED_ADVICE if refused else "", suspect=True
+            f"the power could not be switched {to}: {what}",
+            advice=REFUSED_ADVICE if refused else "",
+            suspect=True,
+            stage=DeviceStep.POWER,
         ) from error
 
 

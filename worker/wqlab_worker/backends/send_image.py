@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from wqlab_contracts.messages import DeviceFacts
 
 from .interface import upload_check
+from .ssh import CommandResult
 from .verify_boot import infrastructure_failure
-
-if TYPE_CHECKING:
-    from .kexec import KexecStrategy
 
 IMAGE_ON_DEVICE = "/lab/variant"
 """Path of the sent kernel image on the device."""
@@ -26,8 +26,10 @@ class VariantImage:
     sha256: str
 
 
-def send_image(strategy: KexecStrategy, image: VariantImage) -> None:
-    """Copy the kernel image to the device, whether its golden system or a variant runs.
+def send_image(
+    command: Callable[[str, float, bytes], CommandResult], device: DeviceFacts, image: VariantImage, *, of_variant: bool
+) -> None:
+    """Copy the kernel image to the device by `command`. `of_variant`: a variant runs there, not the golden system.
 
     Raises DeviceFailure if the image was changed on this worker or on the way.
     """
@@ -36,12 +38,12 @@ def send_image(strategy: KexecStrategy, image: VariantImage) -> None:
         raise infrastructure_failure(
             f"the kernel image on this worker was changed: sha256 {digest}, not {image.sha256}"
         )
-    check, expected = upload_check(strategy.device, data)
-    answer = strategy.command(f"cat > {IMAGE_ON_DEVICE} && {check} {IMAGE_ON_DEVICE}", UPLOAD_TIMEOUT_S, data)
+    check, expected = upload_check(device, data)
+    answer = command(f"cat > {IMAGE_ON_DEVICE} && {check} {IMAGE_ON_DEVICE}", UPLOAD_TIMEOUT_S, data)
     found = "".join(answer.text.split()[:1])
     if answer.status or found != expected:
         raise infrastructure_failure(
             f"the kernel image did not arrive whole on the device: {check} is {found or 'unknown'}, not {expected}",
             excerpt=answer.stderr_text[-2000:],
-            of_variant=strategy.jumped,
+            of_variant=of_variant,
         )
