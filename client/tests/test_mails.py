@@ -59,4 +59,4 @@ def test_mail_as_a_file_to_send_by_hand(ask: Wqlab, tmp_path: Path) -> None:
 
 
 def test_no_commands_by_mail(ask: Wqlab) -> None:
-    assert ask("mail", "commands").err == "no reply has asked for anything\n"
+    assert ask("mail", "commands").err == "no reply has commanded the lab\n"

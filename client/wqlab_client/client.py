@@ -9,10 +9,10 @@ from .calls.events import EventCalls
 from .calls.forges import ForgeCalls
 from .calls.history import HistoryCalls
 from .calls.lab import LabCalls
+from .calls.mail_address import MailAddressCalls
 from .calls.outbox import OutboxCalls
 from .calls.reports import ReportCalls, ReportFormat
 from .calls.rules import RuleCalls
-from .calls.subscriptions import SubscriptionCalls
 from .calls.touches import TouchesCalls
 from .calls.watched_trees import WatchedTreeCalls
 
@@ -32,7 +32,7 @@ class Client(
     BisectionCalls,
     ComparisonCalls,
     ForgeCalls,
-    SubscriptionCalls,
+    MailAddressCalls,
     TouchesCalls,
 ):
     """A connection to one lab; safe to use from several threads.

@@ -45,10 +45,6 @@ class TestShares:
     def test_looks_that_have_taken_place(self, blocks, expected):
         assert looks.taken((2, 6, 10, 16), blocks) == [Look(number, looks.share(index)) for number, index in expected]
 
-    def test_run_that_continues_others_has_only_what_they_left(self):
-        assert looks.taken((6, 10), 10, earlier=3) == [Look(6, looks.share(3)), Look(10, looks.share(4))]
-        assert looks.taken((), 12, earlier=1) == [Look(12, looks.share(1))]
-
 
 class TestSmallestP:
     def test_p_never_rises_from_look_to_look(self):

@@ -73,19 +73,19 @@ def with_share(looks: Sequence[int]) -> list[int]:
     return [number for number in looks if number >= LEAST_BLOCKS]
 
 
-def taken(looks: Sequence[int], blocks: int, earlier: int = 0) -> list[Look]:
+def taken(looks: Sequence[int], blocks: int) -> list[Look]:
     """Return the looks at a run that has so many blocks.
 
     `looks`: the planned numbers of blocks, ascending; without any the run has one look with the whole level. Looks at
     fewer than LEAST_BLOCKS blocks have no share, because no test can reach it. A run that ended between two looks was
-    looked at when it ended. `earlier`: number of looks of other runs that this one continues.
+    looked at when it ended.
     """
-    if not looks and not earlier:
+    if not looks:
         return [Look(blocks, 1.0)]
     counted = [number for number in with_share(looks) if number <= blocks]
     if not counted or counted[-1] < blocks:
         counted.append(blocks)
-    return [Look(number, share(index + earlier)) for index, number in enumerate(counted)]
+    return [Look(number, share(index)) for index, number in enumerate(counted)]
 
 
 def cut(d: Floats, blocks: Sequence[int], cuts: Sequence[Cut]) -> list[Part]:

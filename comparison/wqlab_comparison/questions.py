@@ -44,8 +44,6 @@ class TargetFacts:
     """All discarded blocks, including those discarded without a failed boot."""
     looks: Sequence[int] = ()
     """Planned numbers of blocks after which the run is looked at; empty if its size is fixed."""
-    earlier_looks: int = 0
-    """Number of looks of earlier runs that this one continues; they have used their shares of the level."""
     rungs: Sequence[Rung] = ()
     """Comparisons of single patches, if the series is walked."""
     ended: bool = True
@@ -125,10 +123,10 @@ def questions(
 
 def _cuts(blocks: Sequence[int], target: TargetFacts | None, default_looks: Sequence[int]) -> list[looks.Cut]:
     """Return the looks at a run that has the blocks of these numbers, ascending; none if its size was fixed."""
-    planned, earlier = (target.looks, target.earlier_looks) if target else (default_looks, 0)
-    if not planned and not earlier:
+    planned = target.looks if target else default_looks
+    if not planned:
         return []
-    return [looks.Cut(blocks[look.blocks - 1], look.share) for look in looks.taken(planned, len(blocks), earlier)]
+    return [looks.Cut(blocks[look.blocks - 1], look.share) for look in looks.taken(planned, len(blocks))]
 
 
 def _of_arm(boots: Mapping[Boot, float], arm: Arm) -> list[float]:

@@ -54,8 +54,6 @@ class RecordedRun:
     """Failure that ended the run early, if any."""
     looks: Sequence[int] = ()
     """Planned numbers of blocks after which the run may stop; empty if its size was fixed."""
-    earlier_looks: int = 0
-    """Number of looks of the runs that this one continues."""
     walk: Sequence[WalkStep] = ()
     """The kernels after each patch, if the series was walked."""
 
@@ -88,7 +86,6 @@ def facts_of_run(
         discarded={arm: arms[arm] for arm in Arm if arms[arm]},
         blocks_discarded=arms.total(),
         looks=run.looks,
-        earlier_looks=run.earlier_looks,
         rungs=list(rungs(run.walk)),
     )
 

@@ -41,10 +41,10 @@ def look_at(samples: Samples | None, targets: Sequence[TargetFacts], at: tuple[s
         for answer in answers(samples, targets)
         if answer.target is target and answer.asked.facts.role is Role.PRIMARY
     ]
-    return decide_look(primaries, target.looks, blocks, target.earlier_looks)
+    return decide_look(primaries, target.looks, blocks)
 
 
-def decide_look(primaries: Sequence[Answer], planned: Sequence[int], blocks: int, earlier: int = 0) -> LookRecord:
+def decide_look(primaries: Sequence[Answer], planned: Sequence[int], blocks: int) -> LookRecord:
     """Return the result of a look after so many blocks. `planned`: all looks of the run; `primaries`: its answers."""
     closed = Counter(_verdict(each) for each in primaries if not _is_open(each))
     undecided = [each for each in primaries if _is_open(each)]
@@ -60,7 +60,7 @@ def decide_look(primaries: Sequence[Answer], planned: Sequence[int], blocks: int
     elif not further:
         reason, text = LookReason.LAST, f"{_of(len(undecided), len(primaries))} undecided"
     else:
-        taken = len([number for number in looks.with_share(planned) if number <= blocks]) + earlier
+        taken = len([number for number in looks.with_share(planned) if number <= blocks])
         at_last = max(_chance(each, further[-1], looks.share(taken + len(further) - 1)) for each in undecided)
         expected = sum(_chance(each, further[0], looks.share(taken)) for each in undecided)
         reason, text = LookReason.OPEN, f"{_of(len(undecided), len(primaries))} undecided"

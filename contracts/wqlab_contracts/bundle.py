@@ -29,7 +29,7 @@ from .api.runs import BootView, FindingView
 from .enums import Arm, NotMeasuredCause, Outcome
 from .messages import Failure, Message
 from .messages.base import Sha256
-from .messages.looks import MOST_LOOKS, LookRecord
+from .messages.looks import LookRecord
 from .messages.walk import WalkStep
 from .specs import Profile, TestPlan, Topology
 
@@ -156,8 +156,6 @@ class RunRecord(Message):
     """Numbers of blocks after which the run could stop; empty if its size was fixed."""
     looked: list[LookRecord] = Field(default_factory=list)
     """The looks that took place."""
-    earlier_looks: int = Field(default=0, ge=0, le=MOST_LOOKS)
-    """Number of looks of the runs that this one continues; they used their shares of the level."""
     walk: list[WalkStep] = Field(default_factory=list)
     """The kernels after each patch, if the series was walked."""
     outcome: Outcome | None

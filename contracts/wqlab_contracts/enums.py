@@ -17,13 +17,11 @@ from .intake_enums import CommandState as CommandState
 from .intake_enums import DecisionReason as DecisionReason
 from .intake_enums import DecisionState as DecisionState
 from .intake_enums import ForgeHeadState as ForgeHeadState
-from .intake_enums import MailCommand as MailCommand
 from .intake_enums import WatchedHeadState as WatchedHeadState
 from .outbox_enums import AttemptOutcome as AttemptOutcome
 from .outbox_enums import DeliveryKind as DeliveryKind
 from .outbox_enums import DeliveryState as DeliveryState
 from .outbox_enums import OutboxEvent as OutboxEvent
-from .outbox_enums import SubscriptionKind as SubscriptionKind
 
 
 class ErrorKind(StrEnum):

@@ -1,17 +1,6 @@
-"""Enumerations of what makes submissions by itself: watched lists, watched trees and commands by mail."""
+"""Enumerations of what makes submissions by itself, watched lists, trees and forges, and of commands by mail."""
 
 from enum import StrEnum
-
-
-class MailCommand(StrEnum):
-    """What a reply to a mail of the lab can ask for, by a line `wqlab: COMMAND`."""
-
-    RETRY = "retry"
-    """Measure the series again."""
-    MORE_BLOCKS = "more blocks"
-    """Measure it again with twice as many blocks."""
-    STOP = "stop"
-    """Cancel what is measured, and send no more mails about this revision."""
 
 
 class CommandState(StrEnum):
@@ -39,9 +28,7 @@ class DecisionReason(StrEnum):
     SUBJECTS = "subjects"
     AUTHORS = "authors"
     NOT_ASKED = "not_asked"
-    """The cover letter has no line `wqlab: ...`, which the rule wants."""
-    NOT_ALLOWED = "not_allowed"
-    """The cover letter asks for something that the rule does not allow, or in a way that is not understood."""
+    """The cover letter has no line `wqlab: test`, which the rule wants."""
     INCOMPLETE = "incomplete"
     """Patches did not arrive within a day."""
     REMOVED = "removed"

@@ -197,7 +197,7 @@ def to_bytes(mail: OutgoingMail, *, seven_bit: bool = False, unsubscribe: str | 
     """Return the mail in the form of RFC 5322, with CRLF, as SMTP and `git send-email` take it.
 
     `seven_bit`: for a server without 8BITMIME; other characters than ASCII are then encoded. `unsubscribe`: URL that
-    ends the subscriptions behind the mail; with https also by a POST without a sign-in (RFC 8058).
+    switches such mails off; with https also by a POST without a sign-in (RFC 8058).
     """
     message = EmailMessage(_POLICY)
     message["From"] = _header_addresses([mail.sender])

@@ -25,24 +25,13 @@ class DeliveryKind(StrEnum):
     MAIL = "mail"
     """An answer to a series, for everyone who got the series."""
     PERSONAL_MAIL = "personal_mail"
-    """A mail to one account: a result that it has subscribed to, or the confirmation of its address."""
+    """A mail to one account: one of its results, or the confirmation of its address."""
     KCIDB = "kcidb"
     """A document for KernelCI's results database."""
     FORGE_STATUS = "forge_status"
     """Status of a commit on a forge."""
     FORGE_COMMENT = "forge_comment"
     """The lab's one comment on a pull request."""
-
-
-class SubscriptionKind(StrEnum):
-    """Which results a subscription is about."""
-
-    MY_SERIES = "my_series"
-    """Submissions that the account owns, or whose first patch has its confirmed address as author."""
-    DEVICE_TYPE = "device_type"
-    """Submissions with a target on the device type."""
-    REGRESSIONS = "regressions"
-    """Submissions that regressed in the plan, on the device type if one is named."""
 
 
 class DeliveryState(StrEnum):

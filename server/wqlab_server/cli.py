@@ -258,7 +258,7 @@ def audit_prune(
 def mail_receive(
     file: Annotated[Path | None, typer.Argument(help="the mail (RFC 5322); standard input without it")] = None,
 ) -> None:
-    """Act on one mail to the lab: record a bounce, or follow a command in a reply. For the pipe of a mail server.
+    """Act on one mail to the lab: record a bounce, or follow `wqlab: stop` in a reply. For the pipe of a mail server.
 
     The status is that of sysexits.h: 65 for a mail that cannot be read, 75 if it is to be delivered again later.
     """
@@ -268,15 +268,13 @@ def mail_receive(
     from .intake.mailbox.read_mail import SIZE_LIMIT
     from .pipeline.received_mail import receive
     from .storage.celery_client import Sender, celery_app
-    from .storage.live_data import LiveData
 
     with file.open("rb") if file is not None else nullcontext(sys.stdin.buffer) as stream:
         mail = stream.read(SIZE_LIMIT + 1)
     engine = make_engine(settings().database_url)
     factory = make_factory(engine, Sender(celery_app(settings().broker_url)))
     try:
-        data = LiveData(settings().data_dir).current()
-        typer.echo(receive(factory, settings(), data, mail, check_signature))
+        typer.echo(receive(factory, settings(), mail, check_signature))
     except ValueError as error:
         typer.echo(f"wqlab-server: {error}", err=True)
         raise typer.Exit(os.EX_DATAERR) from error

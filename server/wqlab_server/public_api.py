@@ -36,7 +36,7 @@ from .intake.mailbox import endpoints as command_endpoints
 from .lab import endpoints as device_endpoints
 from .lab import host_endpoints
 from .lab import page_endpoints as lab_page_endpoints
-from .outbox import delivery_endpoints, mail_endpoints, subscription_endpoints, webhook_endpoints
+from .outbox import delivery_endpoints, mail_address_endpoints, mail_endpoints, webhook_endpoints
 from .outbox import link_endpoints as mail_link_endpoints
 from .plans import endpoints as plan_endpoints
 from .reports import bundle_endpoints, link_endpoints
@@ -98,7 +98,7 @@ def include_in(router: APIRouter) -> None:
         webhook_endpoints,
         delivery_endpoints,
         mail_endpoints,
-        subscription_endpoints,
+        mail_address_endpoints,
         mail_link_endpoints,
         command_endpoints,
         session_endpoints,

@@ -125,9 +125,6 @@ class Settings(OidcSettings):
     """True if the author of a series that did not come by mail gets one too."""
     mail_commanders: str = ""
     """Addresses whose replies to the lab's mails are followed, beside those of the authors; commas between them."""
-    personal_mails_a_day: int = Field(default=50, ge=1)
-    """Most results that an account's subscriptions send one by one on one day (UTC); those after them are collected in
-    one mail the next day."""
     lab_lost_s: float = Field(default=300.0, gt=0)
     """Time without a report of a lab's worker after which the lab counts as lost."""
 

@@ -38,7 +38,7 @@ from server.tests.support.smtp import MailServer, mail_server  # noqa: E402
 pytestmark = pytest.mark.scenario
 
 COVER = "flush-lock-runs-0@wqlab.example"
-ASK = "wqlab: xfs-fsync@tiny"
+ASK = "wqlab: test"
 RULE = {
     "name": "workqueue",
     "summary": "workqueue series that ask",

@@ -130,7 +130,7 @@ def list_commands(context: typer.Context, limit: Limit = 50, cursor: Cursor = No
         session.output.document(page)
         return
     if not page.items:
-        session.output.note("no reply has asked for anything")
+        session.output.note("no reply has commanded the lab")
         return
     header = ("TIME (UTC)", "SENDER", "COMMAND", "MAIL", "STATE", "WHAT WAS DONE")
     session.output.table(header, [_command(each) for each in page.items])

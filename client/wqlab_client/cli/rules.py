@@ -171,7 +171,7 @@ def _measures(rule: ListRule) -> str:
     named = ", ".join(rule.targets)
     if rule.what_it_touches:
         return f"what it touches, of {named}" if named else "what it touches"
-    return named or "what the cover letter asks for"
+    return named
 
 
 def _state(view: RuleView) -> Text:

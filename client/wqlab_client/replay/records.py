@@ -60,7 +60,6 @@ class Run:
             settings=record.profile.settings,
             blocks=record.blocks,
             looks=record.looks,
-            earlier_looks=record.earlier_looks,
             walk=record.walk,
             recipe=record.recipe,
             figures=record.figures,
@@ -126,7 +125,6 @@ def _check_plan(run: Run) -> Check:
         ("byte-identical", reported.byte_identical, record.byte_identical),
         ("planned blocks", reported.blocks_planned, len(record.blocks)),
         ("looks", reported.looks, record.looks),
-        ("earlier looks", reported.earlier_looks, record.earlier_looks),
     ]
     problems += [f"{name}: report says {one}, record says {other}" for name, one, other in pairs if one != other]
     blocks = words.count(len(record.blocks), "block")

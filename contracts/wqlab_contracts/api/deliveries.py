@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from ..enums import AttemptOutcome, CommandState, DeliveryKind, DeliveryState, MailCommand
+from ..enums import AttemptOutcome, CommandState, DeliveryKind, DeliveryState
 from ..mail import OutgoingMail
 from ..messages import Message
 
@@ -97,13 +97,11 @@ class ReceivedCommandView(Message):
     at: datetime
     sender: str
     text: str
-    """What follows `wqlab:` in the mail."""
-    command: MailCommand | None
-    """null if the lab knows no such command."""
+    """What follows `wqlab:` in the mail; the lab knows only `stop`."""
     state: CommandState
     reason: str
     """What was done, or why nothing was."""
     delivery_id: int
     """The mail of the lab that was replied to."""
     submission_id: int | None
-    """The new submission, or the one that was stopped; null if the command was refused."""
+    """The submission that was stopped; null if the command was refused."""

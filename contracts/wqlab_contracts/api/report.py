@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ..enums import Arm, NotMeasuredCause, Outcome, Verdict
 from ..messages import Failure, MeasuredTopology, Message
-from ..messages.looks import MOST_LOOKS, LookRecord
+from ..messages.looks import LookRecord
 from ..specs import Reference, TestPlan, Topology
 from .canaries import CanaryRecord
 from .comparison import ArmSummary, Comparison, Mode
@@ -149,8 +149,6 @@ class TargetReport(Message):
     """Numbers of blocks after which the run could stop; empty if its size was fixed."""
     looked: list[LookRecord] = Field(default_factory=list)
     """The looks that took place. The last one says why the run stopped."""
-    earlier_looks: int = Field(default=0, ge=0, le=MOST_LOOKS)
-    """Number of looks of the runs that this one continues; they used their shares of the level."""
     discarded: dict[Arm, int]
     """Discarded blocks by the arm that they count against."""
     discarded_by_lab: int = 0

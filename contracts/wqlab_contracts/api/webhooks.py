@@ -20,7 +20,7 @@ WEBHOOK_TEST = "webhook.test"
 FILTER_LIMIT = 50
 """Maximum number of device types or plans in a filter."""
 
-# --- subscriptions ----------------------------------------------------------------------------------------------
+# --- webhooks ---------------------------------------------------------------------------------------------------
 
 
 class WebhookFilter(Message):

@@ -21,7 +21,6 @@ SYMBOL_LIMIT = 300
 """Maximum number of symbols of a mail."""
 REPLY_BYTES = 64 << 10
 """Size of the largest reply that may be a command; it has a few kilobytes."""
-REQUEST_LIMIT = 10
 _MessageId = Annotated[str, StringConstraints(max_length=1000)]
 _Path = Annotated[str, StringConstraints(max_length=PATH_LENGTH)]
 _Symbol = Annotated[str, StringConstraints(max_length=100)]
@@ -58,8 +57,8 @@ class ListMail(Message):
     """Files that the patch changes."""
     symbols: dict[_Path, list[_Symbol]] = Field(default_factory=dict, max_length=PATH_LIMIT)
     """Functions, variables, types and macros that the patch changes in them, at most SYMBOL_LIMIT in all."""
-    requests: list[ShortText] = Field(default_factory=list, max_length=REQUEST_LIMIT)
-    """What lines `wqlab: ...` of the mail ask for; quoted lines are left out."""
+    asks: bool = False
+    """True if it has a line `wqlab: test`; quoted lines do not count."""
 
     @property
     def is_head(self) -> bool:

@@ -58,13 +58,12 @@ class ListRule(Strict):
     authors: list[_Address] = Field(default_factory=list, max_length=200)
     """Senders, by address (`ada@example.org`) or domain (`@example.org`)."""
     only_if_asked: bool = True
-    """Take only series whose cover letter asks, by a line `wqlab: xfs-fsync@xeon-2s`."""
+    """Take only series whose cover letter asks, by a line `wqlab: test`."""
     targets: list[PlanOnType] = Field(default_factory=list, max_length=16)
-    """What is measured: `plan@device-type`. With `only_if_asked`, what may be asked for; empty: everything."""
+    """What is measured: `plan@device-type`."""
     what_it_touches: bool = False
     """Measure what testplans/touches.yaml proposes for the files and functions that a series changes, instead of all
-    `targets`; of them only those among `targets`, unless that is empty. With `only_if_asked`, `wqlab: test` asks for
-    it."""
+    `targets`; of them only those among `targets`, unless that is empty."""
     tree: Name
     """Kernel tree of the lab to which series are applied."""
     owner: Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -77,10 +76,9 @@ class ListRule(Strict):
 
     @model_validator(mode="after")
     def _check_targets(self) -> Self:
-        if not self.only_if_asked and not self.targets and not self.what_it_touches:
+        if not self.targets and not self.what_it_touches:
             raise ValueError(
-                "targets is empty: without only_if_asked, the rule has to say what is measured; name targets, or set "
-                "what_it_touches"
+                "targets is empty: the rule has to say what is measured; name targets, or set what_it_touches"
             )
         if not self.only_if_asked and not (self.paths or self.subjects or self.authors):
             raise ValueError(

@@ -29,7 +29,10 @@ from .test_real_worker import Kernel, PublicInbox, inbox, kernel, worker
 __all__ = ["inbox", "kernel", "worker"]
 
 pytestmark = pytest.mark.integration
-RULE = {"name": "wq", "archive": "ours", "tree": "t", "owner": "admin", "paths": ["kernel/workqueue.c"]}
+RULE = {
+    "name": "wq", "archive": "ours", "tree": "t", "owner": "admin", "paths": ["kernel/workqueue.c"],
+    "targets": ["flush@tiny"],
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -80,7 +83,7 @@ def watcher(live: Live, sessions: SessionFactory, worker: WorkerSettings) -> Wat
 def asking(kernel: Kernel, version: int) -> list[str]:
     """Return the topic's mails; their cover letter asks for a measurement."""
     cover, *patches = kernel.mails(version)
-    return [cover.replace("*** BLURB HERE ***", "wqlab: flush@tiny"), *patches]
+    return [cover.replace("*** BLURB HERE ***", "wqlab: test"), *patches]
 
 
 def view(client: httpx.Client) -> RuleView:

@@ -79,12 +79,12 @@ def table(data_dir: Path) -> None:
 
 @pytest.mark.usefixtures("table")
 def test_rule_measures_what_a_series_touches(wq: List) -> None:
-    wq.rule(only_if_asked=False, what_it_touches=True)
-    wq.arrive(*mails(name="less", requests=[], symbols={"kernel/workqueue.c": ["flush_work"]}))
+    wq.rule(only_if_asked=False, what_it_touches=True, targets=[])
+    wq.arrive(*mails(name="less", asks=False, symbols={"kernel/workqueue.c": ["flush_work"]}))
     (made,) = wq.submissions()
     targets = [(target.plan, target.device_type) for target in made.request.targets]
     assert targets == [("locks", "single"), ("affinity", "device")]
-    wq.arrive(*mails(name="other", requests=[], symbols={"kernel/workqueue.c": ["insert_work"]}))
+    wq.arrive(*mails(name="other", asks=False, symbols={"kernel/workqueue.c": ["insert_work"]}))
     assert len(wq.submissions()) == 1
     row = wq.decision()
     assert (row.state, row.reason) == (DecisionState.NOT_TAKEN, DecisionReason.PATHS)
@@ -243,10 +243,8 @@ def test_removed_series_is_not_taken(wq: List) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"requests": []}, DecisionReason.NOT_ASKED),
+        ({"asks": False}, DecisionReason.NOT_ASKED),
         ({"paths": ["fs/inode.c"]}, DecisionReason.PATHS),
-        ({"requests": ["please do"]}, DecisionReason.NOT_ALLOWED),
-        ({"requests": ["locks@nothing"]}, DecisionReason.INVALID),
     ],
 )
 def test_reason_is_kept(wq: List, changes: dict[str, Any], reason: DecisionReason) -> None:
@@ -255,6 +253,15 @@ def test_reason_is_kept(wq: List, changes: dict[str, Any], reason: DecisionReaso
     assert wq.decisions() == [("wq", 1, DecisionState.NOT_TAKEN, reason)] and wq.submissions() == []
     (shown,) = get(wq, "rules/wq/decisions")["items"]
     assert shown["detail"] and shown["url"] == "https://lore.example.org/all/less-v1-0@x/"
+
+
+def test_series_is_not_taken_for_a_device_type_that_the_lab_has_no_more(wq: List) -> None:
+    wq.rule()
+    with wq.lab.transaction() as session:
+        row = session.scalars(select(StoredRule)).one()
+        row.rule = row.rule.model_copy(update={"targets": ["locks@nothing"]})
+    wq.arrive(*mails())
+    assert wq.decisions() == [("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.INVALID)] and wq.submissions() == []
 
 
 def test_budget_of_a_day_makes_series_wait(wq: List) -> None:
@@ -358,7 +365,9 @@ def test_list_without_enabled_rule_is_not_read(wq: List) -> None:
 def test_rules_of_the_data_folder_are_stored_and_removed(wq: List, data_dir: Path) -> None:
     file = data_dir / "intake/rules/flushes.yaml"
     file.parent.mkdir()
-    file.write_text("name: flushes\narchive: lore\ntree: lab-tree\nowner: dev\nenabled: true\n")
+    file.write_text(
+        "name: flushes\narchive: lore\ntargets: [locks@single]\ntree: lab-tree\nowner: dev\nenabled: true\n"
+    )
     live = wq.lab.app.state.data
     live._checked_at = float("-inf")
     wq.lab.tick()

@@ -11,8 +11,8 @@ from sqlalchemy import select
 from wqlab_contracts.api.webhooks import WebhookFilter
 from wqlab_contracts.enums import BisectionState as State
 from wqlab_contracts.enums import BisectionStepKind as Kind
-from wqlab_contracts.enums import OutboxEvent, SubscriptionKind, UserRole
-from wqlab_server.models import Delivery, Subscription, Webhook
+from wqlab_contracts.enums import OutboxEvent, UserRole
+from wqlab_server.models import Delivery, Webhook
 from wqlab_server.outbox.webhooks import new_secret
 
 from ..support.bisecting import Planted, begin, grow, steps, to_end
@@ -23,13 +23,12 @@ pytestmark = pytest.mark.integration
 
 
 def add_webhooks(watching: WatchingLab) -> None:
-    """Add webhooks: of this plan, of another device type, and one that only a subscription names."""
+    """Add webhooks: of this plan, and of another device type."""
     with watching.transaction() as session:
-        user = add_user(session, "ann", UserRole.ADMIN)
+        add_user(session, "ann", UserRole.ADMIN)
         filters = {
             "plan": WebhookFilter(plans=["locks"]),
             "other": WebhookFilter(device_types=["other"]),
-            "subscribed": WebhookFilter(plans=["no-plan"]),
         }
         for name, wanted in filters.items():
             session.add(
@@ -38,14 +37,6 @@ def add_webhooks(watching: WatchingLab) -> None:
                     events=[OutboxEvent.CULPRIT_FOUND.value],
                 )
             )  # fmt: skip
-        session.flush()
-        subscribed = session.scalars(select(Webhook).where(Webhook.url == "https://subscribed.example/")).one()
-        session.add(
-            Subscription(
-                user_id=user.id, kind=SubscriptionKind.REGRESSIONS, plan="locks", device_type=None,
-                webhook_id=subscribed.id,
-            )
-        )  # fmt: skip
 
 
 def told(watching: WatchingLab) -> dict[str, dict[str, Any]]:
@@ -67,9 +58,8 @@ def test_the_commit_is_named_once_it_is_found(watching: WatchingLab, upstream: U
     found = to_end(watching, begin(watching, commits[0], "for-next"))
     assert found.state is State.FOUND, found.reason
     bodies = told(watching)
-    assert set(bodies) == {"https://plan.example/", "https://subscribed.example/"}
+    assert set(bodies) == {"https://plan.example/"}
     body = bodies["https://plan.example/"]
-    assert body == bodies["https://subscribed.example/"]
     data = body["data"]
     first, *_, confirmed = steps(watching, found.id)
     assert (first.kind, confirmed.kind) == (Kind.ENDS, Kind.CONFIRM)
@@ -87,14 +77,14 @@ def test_the_commit_is_named_once_it_is_found(watching: WatchingLab, upstream: U
 
 
 @pytest.mark.nightly
-def test_what_makes_it_better_is_no_regression(watching: WatchingLab, upstream: Upstream) -> None:
+def test_a_commit_that_makes_it_better_is_told(watching: WatchingLab, upstream: Upstream) -> None:
     add_webhooks(watching)
     commits = grow(upstream, 2)
     Planted(watching, lambda commit: -6 / 34 if commit == commits[2] else 0.0)
     found = to_end(watching, begin(watching, commits[0], "for-next"))
     assert (found.state, found.culprit) == (State.FOUND, commits[2]), found.reason
     bodies = told(watching)
-    assert set(bodies) == {"https://plan.example/"}, "a subscription to regressions says nothing"
+    assert set(bodies) == {"https://plan.example/"}
     assert bodies["https://plan.example/"]["data"]["verdict"] == "improvement"
 
 
@@ -108,7 +98,7 @@ def test_a_range_and_a_failure_are_told_too(watching: WatchingLab, upstream: Ups
     found = to_end(watching, begin(watching, commits[0], "for-next", metric=None, failure=True))
     assert found.state is State.RANGE, found.reason
     bodies = told(watching)
-    assert set(bodies) == {"https://plan.example/", "https://subscribed.example/"}
+    assert set(bodies) == {"https://plan.example/"}
     data = bodies["https://plan.example/"]["data"]
     assert (data["state"], data["first"], data["culprit"]) == ("range", commits[2], commits[3])
     assert (data["metric"], data["effect"], data["effect_unit"]) == (None, None, "")

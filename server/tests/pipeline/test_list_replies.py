@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from wqlab_server.storage.db import clock
 from ..support.datafolder import ARCHIVES, write_data_folder
 from ..support.lab import LabUnderTest
 from ..support.watched_list import EPOCHS, List
-from .test_received_mail import commands, lab, lookup, mail, received, reply, submissions
+from .test_received_mail import commands, lab, lookup, mail, received, reply
 
 __all__ = ["lab", "mail"]
 
@@ -91,17 +92,17 @@ def through_list(data: bytes) -> bytes:
 
 def test_author_commands_through_the_archive_once(lab: LabUnderTest, mail: Delivery) -> None:
     archive = Archive(lab)
-    data = b"Precedence: bulk\nList-Id: <lkml.lists.example>\n" + reply(mail.message_id, "wqlab: retry\n")
-    assert archive.has(data) == ["done: submission 2 measures the series again"]
+    data = b"Precedence: bulk\nList-Id: <lkml.lists.example>\n" + reply(mail.message_id, "wqlab: stop\n")
+    assert archive.has(data) == ["done: no more mails about this revision"]
     # The archive is read again from an earlier position, and the lab's own mail server gives the lab the same mail.
     assert archive.has(data, data) == ["ignored: this mail was received before"] * 2
     assert received(lab, data.partition(b"\n")[2]) == "ignored: this mail was received before"
-    assert (len(submissions(lab)), len(commands(lab)), archive.waiting()) == (2, 1, [])
+    assert (len(commands(lab)), archive.waiting()) == (1, [])
 
 
 def test_copy_of_a_list_with_a_footer_adds_nothing_to_a_followed_mail(lab: LabUnderTest, mail: Delivery) -> None:
     archive = Archive(lab)
-    data = b"Message-ID: <c@example.org>\n" + reply(mail.message_id, "wqlab: retry\n")
+    data = b"Message-ID: <c@example.org>\n" + reply(mail.message_id, "wqlab: stop\n")
     assert received(lab, data).startswith("done: ")
     assert archive.has(through_list(data)) == ["ignored: this mail was received before"]
     assert [each.state for each in commands(lab)] == [CommandState.DONE]
@@ -109,7 +110,7 @@ def test_copy_of_a_list_with_a_footer_adds_nothing_to_a_followed_mail(lab: LabUn
 
 def test_forged_copy_in_the_archive_does_not_block_the_real_mail(lab: LabUnderTest, mail: Delivery) -> None:
     archive = Archive(lab)
-    data = b"Message-ID: <c@example.org>\n" + reply(mail.message_id, "wqlab: retry\n")
+    data = b"Message-ID: <c@example.org>\n" + reply(mail.message_id, "wqlab: stop\n")
     (said,) = archive.has(through_list(data))
     assert said.startswith("refused: ") and "body hash mismatch" in said
     assert received(lab, data).startswith("done: ")
@@ -117,44 +118,43 @@ def test_forged_copy_in_the_archive_does_not_block_the_real_mail(lab: LabUnderTe
 
 def test_archive_that_checks_senders_needs_no_signature(lab: LabUnderTest, mail: Delivery, trusted: bool) -> None:
     archive = Archive(lab)
-    unsigned = reply(mail.message_id, "wqlab: retry\n")
+    unsigned = reply(mail.message_id, "wqlab: stop\n")
     unsigned = unsigned[unsigned.index(b"From: ") :]
     (said,) = archive.has(through_list(unsigned))
-    assert said == (
-        "done: submission 2 measures the series again" if trusted else "refused: the mail has no DKIM signature"
-    )
+    assert said == ("done: no more mails about this revision" if trusted else "refused: the mail has no DKIM signature")
     twice = unsigned.replace(b"From: ", b"From: Eve <eve@evil.example>\nFrom: ", 1)
-    (said,) = archive.has(twice.replace(b"retry", b"stop"))
+    (said,) = archive.has(twice)
     assert said.startswith("refused: ")
 
 
 def test_commanders_of_the_rule_that_took_the_series(lab: LabUnderTest, mail: Delivery) -> None:
     archive = Archive(lab, commanders=["Bo@example.org"])
-    (said,) = archive.has(reply(mail.message_id, "wqlab: retry\n", sender=BO))
+    (said,) = archive.has(reply(mail.message_id, "wqlab: stop\n", sender=BO))
     assert said == (
         "refused: bo@example.org is neither the author of the series nor named by its rule or WQLAB_MAIL_COMMANDERS"
     )
     archive.take(1)
-    (said,) = archive.has(reply(mail.message_id, "wqlab: more blocks\n", sender=BO))
-    assert said == "done: submission 2 measures the series again with 4 blocks"
+    (said,) = archive.has(reply(mail.message_id, "wqlab: stop\n", sender=BO, age=timedelta(minutes=1)))
+    assert said == "done: no more mails about this revision"
     # Repetitions of the submission are under the same rule, also by the lab's own mail server.
-    lab.finished(2)
-    assert received(lab, reply(mail.message_id, "wqlab: stop\n", sender=BO)).startswith("done: ")
+    lab.post("submissions/1/retry")
+    said = received(lab, reply(mail.message_id, "wqlab: stop\n", sender=BO, age=timedelta(minutes=2)))
+    assert said == "done: submission 2 is canceled; no more mails about this revision"
     (said,) = archive.has(reply(mail.message_id, "wqlab: stop\n", sender="Eve <eve@example.org>"))
     assert said.startswith("refused: eve@example.org is neither")
 
 
 def test_only_replies_to_mails_of_the_lab_are_kept(lab: LabUnderTest, mail: Delivery) -> None:
     archive = Archive(lab)
-    assert archive.has(reply("other@example.org", "wqlab: retry\n"), b"\xff no mail", b"") == []
-    automatic = b"Auto-Submitted: auto-replied\n" + reply(mail.message_id, "wqlab: retry\n")
-    assert archive.has(automatic, reply(mail.message_id, "> wqlab: retry\n")) == []
+    assert archive.has(reply("other@example.org", "wqlab: stop\n"), b"\xff no mail", b"") == []
+    automatic = b"Auto-Submitted: auto-replied\n" + reply(mail.message_id, "wqlab: stop\n")
+    assert archive.has(automatic, reply(mail.message_id, "> wqlab: stop\n")) == []
     assert (commands(lab), archive.waiting()) == ([], [])
 
 
 def test_a_key_that_cannot_be_looked_up_is_asked_for_later(lab: LabUnderTest, mail: Delivery) -> None:
     archive = Archive(lab)
-    slow = reply(mail.message_id, "wqlab: retry\n", sender="Ada <ada@slow.example>", signer="slow.example")
+    slow = reply(mail.message_id, "wqlab: stop\n", sender="Ada <ada@slow.example>", signer="slow.example")
     (said,) = archive.has(slow)
     assert said.startswith("later: DNS does not answer")
     (row,) = archive.waiting()

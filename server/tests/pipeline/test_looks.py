@@ -13,7 +13,6 @@ from wqlab_contracts.messages.looks import LookReason
 from wqlab_server.reports.render.html import render_html
 from wqlab_server.reports.render.markdown import render_markdown
 from wqlab_server.reports.render.text import render_text
-from wqlab_server.submissions import service as submissions
 
 from ..support.lab import LabUnderTest, RunSession, infrastructure_result, passing_run
 
@@ -180,32 +179,6 @@ def test_other_targets_count_in_the_family_before_they_have_figures(lab: LabUnde
     judged = [cell for cell in cells if cell.metric == "locks_per_flush"]
     assert all(cell.p_adjusted is not None and cell.p is not None and cell.p_adjusted >= cell.p for cell in judged)
     assert {cell.verdict for cell in judged} == {Verdict.IMPROVEMENT}
-
-
-def test_more_blocks_continue_a_run_at_what_is_left_of_its_level(lab: LabUnderTest) -> None:
-    lab.worker.value = locks(0.5, 40)
-    first = lab.submit("locks@device", looks=LOOKS)
-    lab.finished(first)
-    with lab.transaction() as session:
-        second = submissions.retry(session, lab.data, lab.settings, first, "dev", blocks=32).id
-    lab.finished(second)
-    (run,) = lab.runs(second)
-    assert (len(run.blocks), run.looks, run.earlier_looks) == (32, [], 1), "the first run used its look at six blocks"
-    (target,) = lab.report(second).targets
-    (cell,) = [each for each in target.comparisons if each.metric == "locks_per_flush"]
-    assert "over 1 look" in cell.reason
-    assert target.earlier_looks == 1
-    with lab.transaction() as session:
-        third = submissions.retry(session, lab.data, lab.settings, second, "dev", blocks=64).id
-    assert lab.runs(third)[0].earlier_looks == 2
-
-
-def test_repetition_of_a_run_of_fixed_size_has_the_whole_level(lab: LabUnderTest) -> None:
-    first = lab.submit("locks@device", blocks=6)
-    lab.finished(first)
-    with lab.transaction() as session:
-        second = submissions.retry(session, lab.data, lab.settings, first, "dev", blocks=12).id
-    assert lab.runs(second)[0].earlier_looks == 0
 
 
 def test_settings_study_is_looked_at_too(lab: LabUnderTest) -> None:

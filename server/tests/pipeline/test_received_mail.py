@@ -12,12 +12,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from sqlalchemy import select
 
-from wqlab_contracts.enums import Arm, CommandState, DeliveryState, MailCommand, SubmissionState
+from wqlab_contracts.enums import Arm, AuditAction, CommandState, DeliveryState, SubmissionState
 from wqlab_contracts.messages import MboxSeries, Series
 from wqlab_server.intake.mailbox.check_signature import CannotCheck, Lookup, check_signature
 from wqlab_server.intake.mailbox.look_up_key import look_up_key
 from wqlab_server.intake.mailbox.read_mail import SIZE_LIMIT
-from wqlab_server.models import AuditEntry, Delivery, MailBounce, ReceivedCommand, Run, Submission
+from wqlab_server.models import AuditEntry, Delivery, MailBounce, ReceivedCommand, Submission
 from wqlab_server.pipeline.received_mail import receive
 
 from ..support.lab import LabUnderTest
@@ -98,7 +98,7 @@ def reply(
 
 
 def received(lab: LabUnderTest, data: bytes, lookup: Lookup = lookup) -> str:
-    return receive(lab.sessions, lab.settings, lab.data, data, partial(check_signature, lookup=lookup))
+    return receive(lab.sessions, lab.settings, data, partial(check_signature, lookup=lookup))
 
 
 def commands(lab: LabUnderTest) -> list[ReceivedCommand]:
@@ -111,36 +111,17 @@ def submissions(lab: LabUnderTest) -> list[Submission]:
         return list(session.scalars(select(Submission).order_by(Submission.id)))
 
 
-def test_retry_measures_the_series_again_once(lab: LabUnderTest, mail: Delivery) -> None:
-    data = reply(mail.message_id, "> text of the lab\n\nWQLAB:  Retry\n\n-- \nAda\n")
-    assert received(lab, data) == "done: submission 2 measures the series again"
+def test_stop_cancels_and_ends_the_mails_of_the_revision_once(lab: LabUnderTest, mail: Delivery) -> None:
+    lab.post("submissions/1/retry")
+    data = reply(mail.message_id, "> text of the lab\n\nWQLAB:  Stop.\n\n-- \nAda\n")
+    assert received(lab, data) == "done: submission 2 is canceled; no more mails about this revision"
     assert received(lab, data) == "ignored: this mail was received before"
-    first, second = submissions(lab)
-    assert (second.retry_of, second.owner) == (first.id, first.owner)
     with lab.transaction() as session:
         entry = session.scalars(select(AuditEntry).order_by(AuditEntry.id.desc())).first()
         assert entry is not None
-        assert (entry.actor, entry.resource) == ("mail:ada@example.org", "submission/1")
-        assert entry.detail == {"created": 2}
-    assert received(lab, reply(mail.message_id, "wqlab: retry\n", age=timedelta(hours=1))).startswith(
-        "refused: submission 2 is"
-    ), "one that is being measured is not measured again"
-
-
-def test_more_blocks_doubles_the_blocks(lab: LabUnderTest, mail: Delivery) -> None:
-    with lab.transaction() as session:
-        blocks = len(session.scalars(select(Run).where(Run.submission_id == 1)).one().blocks)
-    said = received(lab, reply(mail.message_id, "wqlab: more blocks\n"))
-    assert said == f"done: submission 2 measures the series again with {2 * blocks} blocks"
-    with lab.transaction() as session:
-        run = session.scalars(select(Run).where(Run.submission_id == 2)).one()
-        assert len(run.blocks) == 2 * blocks
-
-
-def test_stop_cancels_and_ends_the_mails_of_the_revision(lab: LabUnderTest, mail: Delivery) -> None:
-    received(lab, reply(mail.message_id, "wqlab: retry\n"))
-    said = received(lab, reply(mail.message_id, "wqlab: stop\n", age=timedelta(minutes=1)))
-    assert said == "done: submission 2 is canceled; no more mails about this revision"
+        assert (entry.action, entry.actor, entry.resource) == (
+            AuditAction.CANCEL_SUBMISSION, "mail:ada@example.org", "submission/2",
+        )  # fmt: skip
     lab.finished(2)
     lab.worker.value = lambda arm, *_: 33.0 if arm is Arm.BASELINE else 99.0
     lab.finished(lab.submit("locks@single", series=Series(mbox=MboxSeries(text=MBOX)), force=True))
@@ -160,14 +141,14 @@ def test_stop_cancels_and_ends_the_mails_of_the_revision(lab: LabUnderTest, mail
         ({"covered": (b"from", b"date")}, "the DKIM signature of example.org does not cover in-reply-to"),
         ({"whole": False}, "the DKIM signature of example.org covers only a part of the text"),
         ({"age": timedelta(days=8)}, "the mail is dated"),
-        ({"text": "wqlab: dance\n"}, "'dance' is not one command; the lab knows `wqlab: retry`"),
-        ({"text": "wqlab: retry\nwqlab: stop\n"}, "'retry; stop' is not one command"),
+        ({"text": "wqlab: dance\n"}, "'dance' is no command; the lab knows only `wqlab: stop`"),
+        ({"text": "wqlab: retry\nwqlab: stop\n"}, "'retry; stop' is no command"),
     ],
 )
 def test_what_is_refused_changes_nothing_and_says_why(
     lab: LabUnderTest, mail: Delivery, change: dict[str, object], reason: str
 ) -> None:
-    options = {"text": "wqlab: retry\n", **change}
+    options = {"text": "wqlab: stop\n", **change}
     said = received(lab, reply(mail.message_id, **options))  # type: ignore[arg-type]
     assert said.startswith(f"refused: {reason}"), said
     (row,) = commands(lab)
@@ -176,23 +157,23 @@ def test_what_is_refused_changes_nothing_and_says_why(
 
 
 def test_a_changed_and_an_unsigned_mail_are_refused(lab: LabUnderTest, mail: Delivery) -> None:
-    data = reply(mail.message_id, "wqlab: retry\n")
-    changed = data.replace(b"wqlab: retry", b"wqlab: stop ")
+    data = reply(mail.message_id, "wqlab: what\n")
+    changed = data.replace(b"wqlab: what", b"wqlab: stop")
     assert received(lab, changed) == "refused: a DKIM signature does not hold: body hash mismatch"
     assert "no DKIM signature" in received(lab, data[data.index(b"From:") :])
-    twice = b"From: eve@evil.example\n" + reply(mail.message_id, "wqlab: retry\n", age=timedelta(hours=1))
+    twice = b"From: eve@evil.example\n" + reply(mail.message_id, "wqlab: stop\n", age=timedelta(hours=1))
     assert "two headers From" in received(lab, twice)
     assert len(submissions(lab)) == 1
 
 
 def test_a_named_person_may_command_too(lab: LabUnderTest, mail: Delivery) -> None:
     lab.settings = lab.settings.model_copy(update={"mail_commanders": "tj@example.org, x@example.org"})
-    assert received(lab, reply(mail.message_id, "wqlab: retry\n", sender="TJ@example.org")).startswith("done")
-    assert commands(lab)[0].command is MailCommand.RETRY
+    assert received(lab, reply(mail.message_id, "wqlab: stop\n", sender="TJ@example.org")).startswith("done")
+    assert [row.state for row in commands(lab)] == [CommandState.DONE]
 
 
 def test_a_silent_dns_asks_for_the_mail_again(lab: LabUnderTest, mail: Delivery) -> None:
-    data = reply(mail.message_id, "wqlab: retry\n", sender="ada@slow.example", signer="slow.example")
+    data = reply(mail.message_id, "wqlab: stop\n", sender="ada@slow.example", signer="slow.example")
     with pytest.raises(CannotCheck, match=r"DNS does not answer for a key of slow.example"):
         received(lab, data)
     assert commands(lab) == []
@@ -204,8 +185,8 @@ def test_keys_are_read_from_a_real_name_server(lab: LabUnderTest, mail: Delivery
         {"s._domainkey.example.org": key()[1]}, {"s._domainkey.list.example": "s._domainkey.example.org"}
     ) as resolver:
         lookup = partial(look_up_key, resolver=resolver)
-        done = received(lab, reply(mail.message_id, "wqlab: retry\n"), lookup)
-        assert done == "done: submission 2 measures the series again"
+        done = received(lab, reply(mail.message_id, "wqlab: stop\n"), lookup)
+        assert done == "done: no more mails about this revision"
         other = reply(mail.message_id, "wqlab: stop\n", sender="ada@list.example", signer="list.example")
         assert received(lab, other, lookup).startswith("refused: ada@list.example is neither"), "its signature holds"
         unknown = reply(mail.message_id, "wqlab: stop\n", signer="nokey.example.org")
@@ -219,18 +200,18 @@ def test_keys_are_read_from_a_real_name_server(lab: LabUnderTest, mail: Delivery
 
 @pytest.mark.parametrize(
     "text",
-    ["thanks\n", "> wqlab: retry\n", "-- \nwqlab: retry\n", "On Monday you wrote wqlab: retry\n"],
+    ["thanks\n", "> wqlab: stop\n", "-- \nwqlab: stop\n", "On Monday you wrote wqlab: stop\n"],
 )
 def test_quotes_and_signatures_are_no_commands(lab: LabUnderTest, mail: Delivery, text: str) -> None:
     assert received(lab, reply(mail.message_id, text)) == "ignored: neither a bounce nor a command"
 
 
 def test_a_reply_to_somebody_else_is_ignored(lab: LabUnderTest, mail: Delivery) -> None:
-    assert received(lab, reply("patch@example.org", "wqlab: retry\n")) == "ignored: not a reply to a mail of this lab"
+    assert received(lab, reply("patch@example.org", "wqlab: stop\n")) == "ignored: not a reply to a mail of this lab"
 
 
 def test_an_automatic_reply_is_ignored(lab: LabUnderTest, mail: Delivery) -> None:
-    data = b"Auto-Submitted: auto-replied\n" + reply(mail.message_id, "wqlab: retry\n")
+    data = b"Auto-Submitted: auto-replied\n" + reply(mail.message_id, "wqlab: stop\n")
     assert received(lab, data) == "ignored: neither a bounce nor a command"
 
 
@@ -239,7 +220,7 @@ def test_refused_commands_do_not_fill_the_database(lab: LabUnderTest, mail: Deli
         said = received(lab, reply(mail.message_id, f"wqlab: dance {number}\n"))
     assert said == "ignored: too many commands about this mail were refused"
     assert len(commands(lab)) == 50
-    assert received(lab, reply(mail.message_id, "wqlab: retry\n")).startswith("done"), "the author's command counts"
+    assert received(lab, reply(mail.message_id, "wqlab: stop\n")).startswith("done"), "the author's command counts"
 
 
 def test_a_large_mail_is_refused(lab: LabUnderTest) -> None:

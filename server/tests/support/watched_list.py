@@ -38,8 +38,8 @@ def patch(message_id: str, number: int | None = None, total: int | None = None, 
 
 
 def mails(name: str = "less", version: int = 1, **changes: Any) -> list[ListMail]:
-    """Return a cover letter and two patches; `requests` are those of the cover letter."""
-    requests = changes.pop("requests", ["locks@single"])
+    """Return a cover letter, which asks unless `asks` is False, and two patches."""
+    asks = changes.pop("asks", True)
     subject = changes.pop("subject", f"workqueue: {name}")
     mark = f"v{version} " if version > 1 else ""
 
@@ -55,7 +55,7 @@ def mails(name: str = "less", version: int = 1, **changes: Any) -> list[ListMail
         )
 
     cover = f"{name}-v{version}-0@x"
-    return [one(0, requests=requests), one(1, in_reply_to=cover), one(2, in_reply_to=cover)]
+    return [one(0, asks=asks), one(1, in_reply_to=cover), one(2, in_reply_to=cover)]
 
 
 class List:
@@ -72,6 +72,7 @@ class List:
             "tree": "lab-tree",
             "owner": "dev",
             "paths": ["kernel/workqueue.c"],
+            "targets": ["locks@single"],
         }
         self.lab.post("rules", {**fields, **changes})
         self.lab.post(f"rules/{name}/on")

@@ -24,7 +24,6 @@ def rows(*, compared: bool = True, figures: bool = True, failure: Failure | None
         profile=SimpleNamespace(settings=[""]),
         looks=[],
         walk=[],
-        earlier_looks=0,
         compared_at=datetime(2026, 1, 1, tzinfo=UTC) if compared else None,
         recipe=SimpleNamespace(name="debug", figures=figures),
     )

@@ -131,7 +131,7 @@ def _answers(
 
 def _instead(answer: Taken | Refused, reason: DecisionReason, detail: str) -> Refused:
     """Return the reason why a series is not taken that the rule would take otherwise."""
-    keeps = isinstance(answer, Refused) and answer.reason not in {DecisionReason.NOT_ALLOWED, DecisionReason.OTHER_RULE}
+    keeps = isinstance(answer, Refused) and answer.reason is not DecisionReason.OTHER_RULE
     return answer if keeps and isinstance(answer, Refused) else Refused(answer.rule, reason, detail)
 
 

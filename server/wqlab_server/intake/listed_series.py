@@ -64,10 +64,10 @@ class ListedSeries:
         return [TouchedFile(path=path, symbols=list(symbols)) for path, symbols in found.items()]
 
     @property
-    def requests(self) -> list[str]:
-        """Return what the cover letter asks for; a single patch is its own cover letter."""
+    def asks(self) -> bool:
+        """Return True if the cover letter asks to be measured; a single patch is its own cover letter."""
         asking = self.cover or (self.patches.get(1) if self.total == 1 else None)
-        return list(asking.requests) if asking else []
+        return asking is not None and asking.asks
 
     @property
     def archived_at(self) -> datetime:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import email.utils
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,11 +12,7 @@ from wqlab_contracts.specs.rules import ListRule
 
 from .listed_series import ListedSeries
 
-_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}@[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_SEPARATORS = re.compile(r"[\s,]+")
 _TARGETS_LIMIT = 16
-EVERYTHING = "test"
-"""A request `wqlab: test` asks for the targets of the rule."""
 
 Propose = Callable[[Sequence[TouchedFile]], Sequence[str]]
 """Return the targets, `plan@device-type`, that the lab proposes for what a series changes."""
@@ -71,8 +66,8 @@ def judge(rule: ListRule, series: ListedSeries, propose: Propose = propose_nothi
         return Refused(rule, DecisionReason.SUBJECTS, "no subject has words of `subjects`")
     if not _any_author(rule.authors, series.author):
         return Refused(rule, DecisionReason.AUTHORS, "its sender is not in `authors`")
-    if rule.only_if_asked and not series.requests:
-        return Refused(rule, DecisionReason.NOT_ASKED, "its cover letter has no line `wqlab: PLAN@DEVICE-TYPE`")
+    if rule.only_if_asked and not series.asks:
+        return Refused(rule, DecisionReason.NOT_ASKED, "its cover letter has no line `wqlab: test`")
     return _targets(rule, series, propose)
 
 
@@ -99,36 +94,7 @@ def address_of(author: str) -> str:
 
 
 def _targets(rule: ListRule, series: ListedSeries, propose: Propose) -> Taken | Refused:
-    """Return what is measured: what the series asks for, else what the rule names or the lab proposes."""
-    if not series.requests:
-        return _own_targets(rule, series, propose)
-    asked: dict[str, None] = {}
-    problem = ""
-    for word in (word for request in series.requests for word in _SEPARATORS.split(request) if word):
-        if word == EVERYTHING and rule.what_it_touches:
-            own = _own_targets(rule, series, propose)
-            if isinstance(own, Refused):
-                return own
-            asked.update(dict.fromkeys(own.targets))
-        elif word == EVERYTHING:
-            if not rule.targets:
-                problem = f"`wqlab: {EVERYTHING}` needs a rule with targets; name one: wqlab: PLAN@DEVICE-TYPE"
-            asked.update(dict.fromkeys(rule.targets))
-        elif not _TARGET.fullmatch(word):
-            problem = f"`{word[:80]}` is not understood; write wqlab: PLAN@DEVICE-TYPE"
-        elif rule.targets and word not in rule.targets:
-            problem = f"rule {rule.name} does not allow {word}; it allows {', '.join(rule.targets)}"
-        else:
-            asked[word] = None
-        if problem:
-            return Refused(rule, DecisionReason.NOT_ALLOWED, problem)
-    if len(asked) > _TARGETS_LIMIT:
-        return Refused(rule, DecisionReason.NOT_ALLOWED, f"it asks for {len(asked)} targets; at most {_TARGETS_LIMIT}")
-    return Taken(rule, tuple(asked))
-
-
-def _own_targets(rule: ListRule, series: ListedSeries, propose: Propose) -> Taken | Refused:
-    """Return what a rule measures of a series that asks for nothing in particular."""
+    """Return what a rule measures of a series: what it names, or what the lab proposes."""
     if not rule.what_it_touches:
         return Taken(rule, tuple(rule.targets))
     proposed = propose(series.touched)

@@ -31,7 +31,7 @@ from .take_series import request_of
 
 MAX_UNFINISHED = 4
 """Maximum number of unfinished previews of one user."""
-_NEAR = frozenset({DecisionReason.NOT_ALLOWED, DecisionReason.INCOMPLETE, DecisionReason.NOT_ASKED})
+_NEAR = frozenset({DecisionReason.INCOMPLETE, DecisionReason.NOT_ASKED})
 """Reasons of series that are listed too, because a small change of rule or series would have it taken."""
 Minutes = Callable[[Session, SubmissionRequest, str], float]
 

@@ -17,6 +17,7 @@ from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
 from .lists import ListRead, RuleDecisionRow, SeenMail, StoredRule, WatchedList
 from .lookups import BranchReading, Lookup, ThreadLookup
+from .mail_addresses import MailAddress
 from .mailbox import ListReply, MailBounce, ReceivedCommand
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
@@ -24,7 +25,6 @@ from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
 from .storage_reports import StorageReport
 from .submissions import Apply, Event, Submission
-from .subscriptions import MailAddress, SubscribedResult, Subscription
 from .tick_errors import TickError
 from .ticks import LastTick
 from .watched_trees import WatchedHead, WatchedTree
@@ -87,8 +87,6 @@ __all__ = [
     "Submission",
     "SubmissionBuild",
     "SubmissionMail",
-    "SubscribedResult",
-    "Subscription",
     "ThreadLookup",
     "TickError",
     "Token",

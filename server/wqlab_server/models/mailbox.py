@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import ForeignKey, Index, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from wqlab_contracts.enums import CommandState, MailCommand
+from wqlab_contracts.enums import CommandState
 
 from .base import Base
 
@@ -16,7 +16,7 @@ class ReceivedCommand(Base):
     """A command in a reply to a mail of the lab."""
 
     __tablename__ = "received_commands"
-    __table_args__ = (Index("ix_received_commands_thread", "thread", "command"),)
+    __table_args__ = (Index("ix_received_commands_thread", "thread"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(unique=True)
@@ -27,15 +27,13 @@ class ReceivedCommand(Base):
     sender: Mapped[str]
     text: Mapped[str]
     """What follows `wqlab:` in the mail."""
-    command: Mapped[MailCommand | None]
-    """null if the text is no command."""
     state: Mapped[CommandState]
     reason: Mapped[str]
     """What was done, or why nothing was."""
     delivery_id: Mapped[int] = mapped_column(ForeignKey("deliveries.id"), index=True)
     """The mail of the lab that was replied to."""
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"))
-    """The new submission of a retry, the canceled one of a stop."""
+    """The submission that was stopped."""
     thread: Mapped[str]
     """Thread of the delivery, so that a stopped one is found."""
 

@@ -67,8 +67,6 @@ class Run(Job, KeepsFiles, Base):
     """Numbers of blocks after which the run may stop; empty if it always has all blocks."""
     looked: Mapped[list[LookRecord]] = mapped_column(default=list, server_default=text("'[]'::jsonb"))
     """The looks that have taken place, in order."""
-    earlier_looks: Mapped[int] = mapped_column(default=0, server_default=text("0"))
-    """Number of looks of the runs that this one continues, which have used their shares of the level."""
     walk: Mapped[list[WalkStep]] = mapped_column(default=list, server_default=text("'[]'::jsonb"))
     """The kernels after each patch of a series that is walked; empty for other runs and until the series is applied."""
     rung_comparisons: Mapped[list[ComparisonData]] = mapped_column(

@@ -29,7 +29,7 @@ _PAGE = """<!doctype html>
 <main>
 <h1>{title}</h1>
 <p>{text}</p>
-{form}<p><a href="/account#subscriptions">Subscriptions</a> · <a href="/">Start page</a></p>
+{form}<p><a href="/account#mail">Account</a> · <a href="/">Start page</a></p>
 </main>
 </html>
 """

@@ -1,15 +1,17 @@
-"""The mail address of an account: ask for one, confirm it by the link in its mail, and remove it."""
+"""The mail address of an account: ask for one, confirm it by the link in its mail, remove it, and switch the mails with
+results on or off."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import false, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api.subscriptions import MailAddressView
+from wqlab_contracts.api.mail_address import MailAddressView
 from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import DeliveryKind, DeliveryState
 from wqlab_contracts.mail import OutgoingMail, address_of, is_address
@@ -71,7 +73,7 @@ def _mistake(settings: Settings, data: DataFolder, wanted: str) -> str | None:
     lists = {archive.list.lower() for archive in data.archives if archive.list}
     is_list = wanted.lower() in lists or host in _LIST_HOSTS or host.partition(".")[0] in _LIST_LABELS
     if is_list or local.endswith("-request"):
-        return "this looks like a mailing list; subscriptions are mailed to one person"
+        return "this looks like a mailing list; results are mailed to one person"
     if wanted.lower() == address_of(settings.mail_from).lower():
         return "this is the lab's own address"
     return None
@@ -107,8 +109,8 @@ def _compose(settings: Settings, user: User, address: str, key: str, now: dateti
         "",
         f"    {settings.public_url}",
         "",
-        "asks for the results that it has subscribed to at this address. If you want",
-        f"them, open this link within {hours} hours, and confirm:",
+        "asks for its results, and those of the series that this address has sent, at",
+        f"this address. If you want them, open this link within {hours} hours, and confirm:",
         "",
         LINK,
         "",
@@ -134,7 +136,7 @@ def find_asked(session: Session, token: str, now: datetime) -> tuple[MailAddress
 
     Raises ApiProblem 404 for a token that is not valid, 409 for a disabled account, and 410 for an expired token.
     """
-    row = of_account(session, personal_mail.number_of(token), lock=True)
+    row = of_account(session, personal_mail.account_of(token), lock=True)
     if row is None or row.asked_at is None or not personal_mail.is_token(token, personal_mail.confirm_token(row)):
         raise not_found("address", "for this link", "it is not the newest one, or the address was removed")
     user = session.get_one(User, row.user_id)
@@ -151,16 +153,63 @@ def confirm(session: Session, token: str, now: datetime) -> tuple[MailAddress, U
     if row.asked_address is None:
         return row, user, False
     row.address, row.confirmed_at, row.asked_address = row.asked_address, now, None
+    row.mail_results = True
     return row, user, True
 
 
 def remove(session: Session, user_id: int) -> bool:
-    """Forget the addresses of an account; return False if it has none. Its subscriptions stay, and send no mail."""
+    """Forget the addresses of an account; return False if it has none."""
     row = of_account(session, user_id, lock=True)
     if row is None or (row.address is None and row.asked_address is None):
         return False
     row.address = row.confirmed_at = row.asked_address = row.asked_at = None
+    row.mail_results = False
     return True
+
+
+def switch(session: Session, user_id: int, *, on: bool) -> bool:
+    """Switch the mails with results of an account on or off; return False if that changes nothing.
+
+    Raises ApiProblem 409 without a confirmed address.
+    """
+    row = of_account(session, user_id, lock=True)
+    if row is None or row.address is None:
+        raise ApiProblem(409, "you have no confirmed mail address; enter one first")
+    changed = row.mail_results is not on
+    row.mail_results = on
+    return changed
+
+
+def find_unsubscribed(session: Session, token: str) -> tuple[MailAddress, User]:
+    """Lock and return the address whose mails with results a token switches off, and its account.
+
+    Raises ApiProblem 404 for a token that is not valid.
+    """
+    row = of_account(session, personal_mail.account_of(token), lock=True)
+    if row is None or not personal_mail.is_token(token, personal_mail.unsubscribe_token(row)):
+        raise not_found("mail", "with this link")
+    return row, session.get_one(User, row.user_id)
+
+
+def wanting_results(session: Session, owner: str, author: str) -> Sequence[MailAddress]:
+    """Return the addresses to which a finished submission is mailed: of the account that owns it, and of accounts
+    whose confirmed address is the author's. Accounts that may not read the lab any more are left out.
+
+    `author`: of the first patch, `Ada <ada@example.org>`.
+    """
+    address = address_of(author).lower()
+    is_author = func.lower(MailAddress.address) == address if address else false()
+    return session.scalars(
+        select(MailAddress)
+        .join(User, User.id == MailAddress.user_id)
+        .where(
+            MailAddress.address.is_not(None),
+            MailAddress.mail_results,
+            or_(User.name == owner, is_author),
+            personal_mail.is_active(),
+        )
+        .order_by(MailAddress.user_id)
+    ).all()
 
 
 def view(session: Session, settings: Settings, user_id: int) -> MailAddressView:
@@ -169,11 +218,11 @@ def view(session: Session, settings: Settings, user_id: int) -> MailAddressView:
     return MailAddressView(
         address=row.address if row is not None else None,
         confirmed_at=row.confirmed_at if row is not None else None,
+        mail_results=row is not None and row.mail_results,
         asked_address=row.asked_address if row is not None else None,
         asked_until=row.asked_at + LINK_LIFE if row is not None and asked and row.asked_at is not None else None,
         problem=_problem(session, row) if row is not None and asked else None,
         sends_mail=bool(settings.smtp_host),
-        mails_a_day=settings.personal_mails_a_day,
     )
 
 

@@ -11,18 +11,18 @@ import hmac
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, any_, select
+from sqlalchemy import ColumnElement, and_
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import DeliveryKind, DeliveryState
 from wqlab_contracts.mail import OutgoingMail, address_of, recipients
 
 from ..http.paging import MAX_ID
-from ..models import Delivery, MailAddress, SubscribedResult, Subscription, User
+from ..models import Delivery, MailAddress, User
 from ..settings import Settings
 from . import deliveries
 
-RESULT, CORRECTION, COLLECTED, CONFIRM = "result", "correction", "collected", "confirm"
+RESULT, CONFIRM = "result", "confirm"
 CONFIRM_PATH = "/api/v1/mail-address/confirm"
 UNSUBSCRIBE_PATH = "/api/v1/unsubscribe"
 LINK = "(the link is only in the mail itself)"
@@ -38,7 +38,7 @@ class Ready:
 
     mail: OutgoingMail
     unsubscribe: str | None
-    """URL for the header; None for a confirmation, which nobody has subscribed to."""
+    """URL for the header; None for a confirmation, which is sent once."""
 
 
 def is_active() -> ColumnElement[bool]:
@@ -93,17 +93,17 @@ def confirm_token(address: MailAddress) -> str:
     """Return the token in the link that confirms the address which was asked for last."""
     asked_at = address.asked_at.timestamp() if address.asked_at is not None else 0
     said = f"confirm\n{address.user_id}\n{address.asked_address or address.address}\n{asked_at:.6f}"
-    return _token(address, address.user_id, said)
+    return _token(address, said)
 
 
-def unsubscribe_token(address: MailAddress, delivery_id: int) -> str:
-    """Return the token in the link that ends the subscriptions behind a mail. It is valid for good."""
-    return _token(address, delivery_id, f"unsubscribe\n{delivery_id}")
+def unsubscribe_token(address: MailAddress) -> str:
+    """Return the token in the link that switches the account's mails with results off. It is valid for good."""
+    return _token(address, f"unsubscribe\n{address.user_id}")
 
 
-def number_of(token: str) -> int:
-    """Return the number that a token begins with: of the account, or of the delivery. A larger one than ids can be is
-    the largest, whose token is another."""
+def account_of(token: str) -> int:
+    """Return the id of the account that a token begins with. A larger one than ids can be is the largest, whose token
+    is another."""
     return min(int(token.partition("-")[0]), MAX_ID)
 
 
@@ -112,8 +112,8 @@ def is_token(text: str, token: str) -> bool:
     return hmac.compare_digest(text.encode(), token.encode())
 
 
-def _token(address: MailAddress, number: int, said: str) -> str:
-    return f"{number}-{hmac.new(address.secret.encode(), said.encode(), hashlib.sha256).hexdigest()}"
+def _token(address: MailAddress, said: str) -> str:
+    return f"{address.user_id}-{hmac.new(address.secret.encode(), said.encode(), hashlib.sha256).hexdigest()}"
 
 
 # --- sending ----------------------------------------------------------------------------------------------------
@@ -134,9 +134,9 @@ def prepare(session: Session, settings: Settings, delivery: Delivery) -> Ready |
         return Ready(mail.model_copy(update={"body": mail.body.replace(LINK, link)}), None)
     if address.address is None:
         return f"the account {user.name} has no confirmed mail address"
-    if not has_subscription(session, delivery.id):
-        return "the subscriptions were removed"
-    link = f"{settings.public_url}{UNSUBSCRIBE_PATH}/{unsubscribe_token(address, delivery.id)}"
+    if not address.mail_results:
+        return f"the account {user.name} has switched its mails with results off"
+    link = f"{settings.public_url}{UNSUBSCRIBE_PATH}/{unsubscribe_token(address)}"
     return Ready(mail.model_copy(update={"to": [address.address]}), link)
 
 
@@ -148,13 +148,3 @@ def confirm_key(address: MailAddress) -> str:
 
 def _is_newest(address: MailAddress, delivery: Delivery) -> bool:
     return address.asked_at is not None and delivery.key == confirm_key(address)
-
-
-def has_subscription(session: Session, delivery_id: int) -> bool:
-    """Return True if one of the subscriptions behind a mail is not removed."""
-    found = (
-        select(Subscription.id)
-        .join(SubscribedResult, Subscription.id == any_(SubscribedResult.subscription_ids))
-        .where(SubscribedResult.delivery_id == delivery_id, Subscription.removed_at.is_(None))
-    )
-    return session.scalar(found.limit(1)) is not None

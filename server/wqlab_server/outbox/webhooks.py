@@ -6,7 +6,7 @@ import base64
 import secrets
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.webhooks import (
@@ -23,7 +23,7 @@ from wqlab_contracts.enums import DeliveryKind, DeliveryState, OutboxEvent, Scop
 
 from ..http.auth import Principal
 from ..http.problems import ApiProblem, invalid, not_found
-from ..models import Delivery, PendingEvent, Subscription, User, Webhook
+from ..models import Delivery, PendingEvent, User, Webhook
 from ..settings import Settings
 from . import deliveries, post_webhook
 
@@ -111,7 +111,7 @@ def _get_active(session: Session, webhook_id: int, principal: Principal) -> Webh
 
 
 def remove(session: Session, webhook_id: int, principal: Principal, now: datetime) -> Webhook:
-    """Remove a webhook and the subscriptions to it, and drop what waits for it. Removing it again changes nothing.
+    """Remove a webhook, and drop what waits for it. Removing it again changes nothing.
 
     Raises ApiProblem 404.
     """
@@ -119,11 +119,6 @@ def remove(session: Session, webhook_id: int, principal: Principal, now: datetim
     if webhook.removed_at is None:
         webhook.removed_at = now
         webhook.secret, webhook.previous_secret, webhook.previous_until = "", None, None
-        session.execute(
-            update(Subscription)
-            .where(Subscription.webhook_id == webhook.id, Subscription.removed_at.is_(None))
-            .values(removed_at=now)
-        )
         deliveries.drop_waiting(session, [webhook.id], principal.owner, now, "the webhook was removed")
     return webhook
 
@@ -188,29 +183,22 @@ def write_deliveries(session: Session, settings: Settings, event: PendingEvent, 
     for webhook, role in found:
         if not is_for(webhook, UserRole(role), notice):
             continue
-        written += write_to(session, settings, webhook, event, body, now=now)
+        key = deliveries.key_of("webhook", webhook.id, event.key)
+        number = deliveries.write(
+            session,
+            DeliveryKind.WEBHOOK,
+            key,
+            event=event.event.value,
+            destination=webhook.url,
+            message_id=f"msg_{deliveries.id_of(key, settings.public_url)}",
+            webhook_id=webhook.id,
+            submission_id=event.submission_id,
+            body=body,
+            state=DeliveryState.WAITING,
+            next_at=now,
+        )
+        written += number is not None
     return written
-
-
-def write_to(
-    session: Session, settings: Settings, webhook: Webhook, event: PendingEvent, body: str, *, now: datetime
-) -> bool:
-    """Write the delivery of an event to a webhook; False if it was written before, for whatever reason it is sent."""
-    key = deliveries.key_of("webhook", webhook.id, event.key)
-    number = deliveries.write(
-        session,
-        DeliveryKind.WEBHOOK,
-        key,
-        event=event.event.value,
-        destination=webhook.url,
-        message_id=f"msg_{deliveries.id_of(key, settings.public_url)}",
-        webhook_id=webhook.id,
-        submission_id=event.submission_id,
-        body=body,
-        state=DeliveryState.WAITING,
-        next_at=now,
-    )
-    return number is not None
 
 
 def is_for(webhook: Webhook, role: UserRole, notice: Notice) -> bool:

@@ -8,7 +8,6 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.webhooks import (
-    CulpritNotice,
     DeviceNotice,
     LabNotice,
     Notice,
@@ -21,7 +20,7 @@ from wqlab_contracts.api.webhooks import (
 from wqlab_contracts.enums import OutboxEvent, Verdict
 
 from ..models import Device, Lab, LabHost, LastTick, PendingEvent, Submission
-from ..outbox import deliveries, subscriptions, webhooks
+from ..outbox import deliveries, webhooks
 from ..settings import Settings
 from ..storage.announcements import announce
 from ..storage.db import SessionFactory, clock, transaction
@@ -29,7 +28,7 @@ from ..views.load import target_summaries
 from .answers import write_answer
 from .culprits import culprit_notice
 from .kcidb_results import write_result
-from .subscribers import collect_results, write_results
+from .personal_results import write_results
 from .tick_errors import isolate_errors
 
 EVENTS_PER_TICK = 100
@@ -49,8 +48,6 @@ def send_announcements(factory: SessionFactory, settings: Settings) -> None:
     for event_id in pending:
         with isolate_errors(factory, "outbox", event_id), transaction(factory) as session:
             handle(session, settings, event_id)
-    with isolate_errors(factory, "outbox", "collected"):
-        collect_results(factory, settings)
     with isolate_errors(factory, "outbox", "due"), transaction(factory) as session:
         deliveries.nudge_due(session, clock(session))
 
@@ -65,15 +62,11 @@ def handle(session: Session, settings: Settings, event_id: int) -> None:
     event.handled_at = now = clock(session)
     notice = notice_of(session, settings, event)
     webhooks.write_deliveries(session, settings, event, notice, now)
-    if isinstance(notice, CulpritNotice):
-        subscriptions.post_culprit_to_webhooks(session, settings, event, notice, now)
-    if isinstance(notice, SubmissionNotice):
-        subscriptions.post_to_webhooks(session, settings, event, notice, now)
-        if event.event is OutboxEvent.SUBMISSION_FINISHED:
-            submission = session.get_one(Submission, event.submission_id)
-            write_answer(session, settings, submission, now)
-            write_result(session, settings, submission, now)
-            write_results(session, settings, submission, notice, now)
+    if event.event is OutboxEvent.SUBMISSION_FINISHED:
+        submission = session.get_one(Submission, event.submission_id)
+        write_answer(session, settings, submission, now)
+        write_result(session, settings, submission, now)
+        write_results(session, settings, submission, now)
 
 
 def notice_of(session: Session, settings: Settings, event: PendingEvent) -> Notice:

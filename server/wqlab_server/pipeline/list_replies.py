@@ -61,7 +61,7 @@ def handle(
     else:
         try:
             said = receive(
-                factory, settings, data, row.raw, _trust_archive if archive.dkim_checked else check, from_list=True
+                factory, settings, row.raw, _trust_archive if archive.dkim_checked else check, from_list=True
             )
         except CannotCheck as error:
             return _later(factory, row, str(error))

@@ -269,7 +269,6 @@ def _target(
         layouts=run.layouts,
         looks=run.looks,
         looked=run.looked,
-        earlier_looks=run.earlier_looks,
         discarded=Counter(block.arm for block in parts.blocks[run.id] if not block.finished and block.arm is not None),
         discarded_by_lab=sum(_is_lab_discard(block) for block in parts.blocks[run.id]),
         overhead_s=sum(overheads) / len(overheads) if overheads else None,

@@ -261,7 +261,6 @@ def _run_record(session: Session, run: Run) -> RunRecord:
         layouts=run.layouts,
         looks=run.looks,
         looked=run.looked,
-        earlier_looks=run.earlier_looks,
         walk=run.walk,
         outcome=run.outcome,
         failure=run.failure,

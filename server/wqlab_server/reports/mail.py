@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from wqlab_comparison import tables, words
 from wqlab_contracts.api.report import Report
-from wqlab_contracts.enums import VERDICT_ORDER, ErrorKind, Verdict
+from wqlab_contracts.enums import Verdict
 from wqlab_contracts.mail import OutgoingMail, address_of, addresses, answer_to, reply_subject, without_trailers
 from wqlab_contracts.messages.source_mail import SourceMail
 
@@ -121,14 +121,6 @@ def _correction(correction: Correction) -> list[str]:
 
 def _word(value: str) -> str:
     return words.VERDICT[Verdict(value)] if value in set(Verdict) else f"failed ({value})"
-
-
-def worst(said: Mapping[str, str]) -> str:
-    """Return in a word the most severe verdict of what `says` has returned; the lab's failure if it says nothing."""
-    if not said:
-        return _word(ErrorKind.INFRASTRUCTURE)
-    found = [Verdict(value) for value in said.values() if value in set(Verdict)]
-    return _word(min(found, key=VERDICT_ORDER.index)) if found else _word(next(iter(said.values())))
 
 
 def is_to_author_only(mail: OutgoingMail, source: SourceMail | None, report: Report) -> bool:

@@ -7,20 +7,18 @@ from collections.abc import Iterable
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_comparison.looks import taken as looks_taken
 from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
-from wqlab_contracts.enums import EventKind, OutboxEvent, Outcome, RunPurpose, SubmissionState, Verdict
+from wqlab_contracts.enums import EventKind, OutboxEvent, Outcome, SubmissionState, Verdict
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mail import source_of
 from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
-from wqlab_contracts.messages.looks import MOST_LOOKS
 from wqlab_contracts.specs import Tree
 
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims
-from ..models import Apply, Artifact, ArtifactLink, Device, Run, Submission
+from ..models import Apply, Artifact, ArtifactLink, Device, Submission
 from ..settings import Settings
 from ..storage.announcements import announce
 from ..storage.db import Message, clock, post
@@ -162,45 +160,34 @@ def retry(
     submission_id: int,
     owner: str,
     *,
-    blocks: int | None = None,
     limited: bool = False,
 ) -> Submission:
     """Create a new submission with the request of a finished one; builds that passed are reused.
 
     The finished submission is not changed, so that its report stays valid. A series that it took from a mail archive is
-    taken from its own copy, so that both test the same mails. `blocks` replaces the number of blocks, if given; runs
-    with looks are then continued: the new ones have only what is left of the level. Raises
-    ApiProblem 404 if there is none of this id, 409 if it is not finished, and with `limited` 429 if a quota of the
-    owner is used up.
+    taken from its own copy, so that both test the same mails. Raises ApiProblem 404 if there is none of this id, 409 if
+    it is not finished, and with `limited` 429 if a quota of the owner is used up.
     """
     old = lock(session, submission_id)
     if old.state is not SubmissionState.FINISHED:
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
     taken = _stored_thread(session, old)
-    request = old.request if blocks is None else old.request.model_copy(update={"blocks": blocks, "looks": None})
     repository = _repository(session, old)
     again = create(
-        session, data, settings, request, owner, retry_of=old.id, taken=taken, limited=limited, repository=repository
+        session,
+        data,
+        settings,
+        old.request,
+        owner,
+        retry_of=old.id,
+        taken=taken,
+        limited=limited,
+        repository=repository,
     )
-    if blocks is not None:
-        _continue_looks(session, old, again)
     source = find(session, old.id)
     if source is not None:
         remember(session, again.id, source)
     return again
-
-
-def _continue_looks(session: Session, old: Submission, again: Submission) -> None:
-    """Let the runs of `again` use only the shares of the level that the looks at those of `old` have left."""
-    session.flush()
-    measured = select(Run).where(Run.submission_id == old.id, Run.purpose == RunPurpose.MEASURE)
-    before = {run.target: run for run in session.scalars(measured)}
-    for run in session.scalars(select(Run).where(Run.submission_id == again.id)):
-        earlier = before.get(run.target)
-        if earlier is not None and (earlier.looks or earlier.earlier_looks):
-            blocks = earlier.boots_done // len(earlier.blocks[0])
-            used = looks_taken(earlier.looks, blocks, earlier.earlier_looks) if blocks else []
-            run.earlier_looks = min(earlier.earlier_looks + len(used), MOST_LOOKS)
 
 
 def _repository(session: Session, submission: Submission) -> Tree | None:

@@ -53,7 +53,6 @@ def recorded_run(run: Run) -> RecordedRun:
         byte_identical=run.byte_identical,
         failure=run.failure,
         looks=run.looks,
-        earlier_looks=run.earlier_looks,
         walk=run.walk,
     )
 

@@ -68,7 +68,7 @@ def test_a_rule_is_added_previewed_switched_on_and_removed(
     person: MakePerson, scene: Scene, live: Live, inbox: PublicInbox, lists: Lists
 ) -> None:
     scene.devices()
-    arrive(inbox, "before", asks="flush@tiny", title="workqueue: lock less, once")
+    arrive(inbox, "before", asks=True, title="workqueue: lock less, once")
     arrive(inbox, "unasked")
     admin = person("admin")
     page = admin.page
@@ -114,7 +114,7 @@ def test_a_rule_is_added_previewed_switched_on_and_removed(
     dialog.get_by_role("button", name="Switch on").click()
     expect(page.get_by_role("button", name="Switch off")).to_be_visible()
 
-    arrive(inbox, "taken", asks="test", title="workqueue: lock less, again", later_s=60)
+    arrive(inbox, "taken", asks=True, title="workqueue: lock less, again", later_s=60)
     arrive(inbox, "other", title="workqueue: nothing asked", later_s=60)
     lists.decide()
     decided = page.get_by_role("group", name="Decisions")

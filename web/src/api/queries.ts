@@ -378,13 +378,6 @@ export const forgeQuery = (name: string) =>
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/forges/{name}", { params: { path: { name } }, signal })),
     refetchInterval: FORGES_REFRESH_MS,
   });
-/** One's own subscriptions to results. */
-export const subscriptionsQuery = queryOptions({
-  queryKey: ["subscriptions"],
-  queryFn: ({ signal }) =>
-    dataOf(api.GET("/api/v1/subscriptions", { params: { query: { limit: 200 } }, signal })),
-});
-
 /** The address that results are mailed to. */
 export const mailAddressQuery = queryOptions({
   queryKey: ["mail-address"],

@@ -282,7 +282,6 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
     blocks_completed: blocks,
     looks: [],
     looked: [],
-    earlier_looks: 0,
     discarded: {},
     discarded_by_lab: 0,
     overhead_s: null,

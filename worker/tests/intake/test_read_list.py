@@ -48,16 +48,16 @@ def git(inbox: PublicInbox, epoch: int, *arguments: str) -> str:
 
 
 def test_mails_have_what_rules_look_at(inbox: PublicInbox, read: Read) -> None:
-    asking = "Why.\n\nwqlab: xfs-fsync@xeon-2s\n> wqlab: quoted\n"
+    asking = "Why.\n\nwqlab: test\n"
     inbox.import_mails(
         [
             mail("[PATCH v2 0/1] workqueue: less", "cover@x", body=asking),
             mail("[PATCH v2 1/1] workqueue: less", "patch@x", to="cover@x", file="fs/xfs/xfs_log.c"),
-            mail("Re: [PATCH v2 1/1] workqueue: less", "reply@x", to="patch@x", body="From here on it is fine.\n"),
+            mail("Re: [PATCH v2 1/1] workqueue: less", "reply@x", to="patch@x", body="> wqlab: test\nwqlab: tests\n"),
         ]
     )
     cover, patch, reply = read().mails
-    assert cover.requests == ["xfs-fsync@xeon-2s"]
+    assert [each.asks for each in (cover, patch, reply)] == [True, False, False]
     assert (cover.version, cover.number, cover.total, cover.has_patch) == (2, 0, 1, False)
     assert (patch.paths, patch.in_reply_to, patch.has_patch) == (["fs/xfs/xfs_log.c"], "cover@x", True)
     assert reply.is_reply and reply.subject.startswith("Re:")
@@ -171,11 +171,11 @@ def test_read_ends_before_it_is_too_large_and_goes_on(inbox: PublicInbox, read: 
 
 
 def test_replies_that_may_be_commands_are_returned_as_they_came(inbox: PublicInbox, read: Read) -> None:
-    command = mail("Re: result", "command@x", to="result@lab", body="Ok.\n\n  WQLAB: retry\n")
-    huge = mail("Re: result", "huge@x", to="result@lab", body="wqlab: retry\n" + "x" * 70_000 + "\n")
+    command = mail("Re: result", "command@x", to="result@lab", body="Ok.\n\n  WQLAB: stop\n")
+    huge = mail("Re: result", "huge@x", to="result@lab", body="wqlab: stop\n" + "x" * 70_000 + "\n")
     inbox.import_mails(
         [
-            mail("Re: result", "talk@x", to="result@lab", body="> wqlab: retry\nwhy?\n"),
+            mail("Re: result", "talk@x", to="result@lab", body="> wqlab: stop\nwhy?\n"),
             command,
             huge,
             mail("[PATCH] x", "patch@x", body="wqlab: test\n"),

@@ -28,7 +28,6 @@ from wqlab_contracts.messages.list_mails import (
     PATH_LENGTH,
     PATH_LIMIT,
     REPLY_BYTES,
-    REQUEST_LIMIT,
     SYMBOL_LIMIT,
     ArchivedReply,
     ListMail,
@@ -47,7 +46,7 @@ READ_BYTES = 8_000_000
 _ADDED, _REMOVED = "m", "d"
 _FIRST_LINE = "From mboxrd@z Thu Jan  1 00:00:00 1970\n"
 _FROM = re.compile(r"^(>*From )", re.MULTILINE)
-_REQUEST = re.compile(r"^wqlab:[ \t]*(\S[^\n]{0,300})$", re.MULTILINE)
+_ASKS = re.compile(r"^wqlab:[ \t]*test[ \t\r]*$", re.MULTILINE)
 
 
 def main(out: Path = Path("/out")) -> None:
@@ -101,7 +100,6 @@ def describe(mail: Mail, archived_at: datetime) -> ListMail:
     changes = changed_files(mail.body)
     names = (name for change in changes for name in (change.old_path, change.path) if name)
     paths = dict.fromkeys(name for name in names if _is_kept(name))
-    requests = [match[1].strip() for match in _REQUEST.finditer(mail.body)]
     return ListMail(
         message_id=printable(mail.effective_message_id)[:1000],
         in_reply_to=None if mail.in_reply_to is None else printable(mail.in_reply_to)[:1000],
@@ -117,7 +115,7 @@ def describe(mail: Mail, archived_at: datetime) -> ListMail:
         total=total,
         paths=[printable(path) for path in list(paths)[:PATH_LIMIT]],
         symbols=_symbols(changes) if mail.has_patch and not mail.is_reply else {},
-        requests=[printable(each) for each in requests[:REQUEST_LIMIT]],
+        asks=_ASKS.search(mail.body) is not None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Decide about commands in replies to the lab's mails, and remember each so that it is followed once."""
+"""Decide about the command `wqlab: stop` in replies to the lab's mails, and remember each to follow it once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import CommandState, DeliveryKind, MailCommand
+from wqlab_contracts.enums import CommandState, DeliveryKind
 from wqlab_contracts.mail import address_of
 
 from ...models import Delivery, ReceivedCommand, RuleDecisionRow, StoredRule, Submission, SubmissionMail
 from ...settings import Settings
-from .read_mail import ReceivedMail, command_of
+from .read_mail import ReceivedMail, is_stop
 
 AGE_LIMIT = timedelta(days=7)
 """Older mails are not followed: somebody may have found them in an archive and sent them again."""
@@ -24,7 +24,6 @@ REPEATS_LIMIT = 100
 """Repetitions of a submission through which the rule that made the first one is looked for."""
 REFUSED_LIMIT = 50
 """Refused commands that are recorded for one mail of the lab, so that nobody fills the database."""
-KNOWN = ", ".join(f"`wqlab: {command.value}`" for command in MailCommand)
 
 
 @dataclass(frozen=True)
@@ -86,16 +85,15 @@ def rule_commanders(session: Session, about: Target) -> set[str]:
     return set()
 
 
-def wanted(mail: ReceivedMail) -> tuple[str, MailCommand | None]:
-    """Return the text of the only command of a mail, and the command; None if there is no such command."""
-    texts = list(dict.fromkeys(mail.commands))
-    return (texts[0], command_of(texts[0])) if len(texts) == 1 else ("; ".join(texts)[:500], None)
+def wanted(mail: ReceivedMail) -> str:
+    """Return what the lines `wqlab: ...` of a mail ask for."""
+    return "; ".join(dict.fromkeys(mail.commands))[:500]
 
 
 def mistake(mail: ReceivedMail) -> str | None:
-    """Return why the text of a mail is not one command; None if it is."""
-    text, command = wanted(mail)
-    return None if command is not None else f"{text[:100]!r} is not one command; the lab knows {KNOWN}"
+    """Return why a mail does not ask the lab to stop; None if it does."""
+    text = wanted(mail)
+    return None if is_stop(text) else f"{text[:100]!r} is no command; the lab knows only `wqlab: stop`"
 
 
 def has_room(session: Session, about: Target) -> bool:
@@ -113,7 +111,6 @@ def remember(session: Session, mail: ReceivedMail, about: Target, *, signed: boo
     valid signature has another key, so that a copy of a signed mail does not take its place.
     """
     covered = "\n".join([str(signed), mail.sender, str(mail.date), *mail.parents[:1], *mail.commands])
-    text, command = wanted(mail)
     if not signed and _is_followed(session, mail):
         return None
     number = session.scalar(
@@ -122,8 +119,7 @@ def remember(session: Session, mail: ReceivedMail, about: Target, *, signed: boo
             key=hashlib.sha256(covered.encode()).hexdigest(),
             message_id=mail.message_id,
             sender=mail.sender,
-            text=text,
-            command=command,
+            text=wanted(mail),
             state=CommandState.REFUSED,
             reason="",
             delivery_id=about.delivery_id,
@@ -147,7 +143,6 @@ def is_stopped(session: Session, thread: str) -> bool:
     """Return True if somebody has stopped the mails of a thread."""
     stopped = select(ReceivedCommand.id).where(
         ReceivedCommand.thread == thread,
-        ReceivedCommand.command == MailCommand.STOP,
         ReceivedCommand.state == CommandState.DONE,
     )
     return session.scalar(stopped.limit(1)) is not None

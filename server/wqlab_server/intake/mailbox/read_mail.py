@@ -14,7 +14,6 @@ from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
 
-from wqlab_contracts.enums import MailCommand
 from wqlab_contracts.mail import address_of, message_ids
 
 SIZE_LIMIT = 1 << 20
@@ -94,10 +93,9 @@ def read_mail(data: bytes, *, from_list: bool = False) -> ReceivedMail:
     )
 
 
-def command_of(text: str) -> MailCommand | None:
-    """Return the command that a line asks for, however it is spaced and capitalized; None if there is none of it."""
-    words = " ".join(text.lower().split()).rstrip(".!")
-    return next((command for command in MailCommand if command.value == words), None)
+def is_stop(text: str) -> bool:
+    """Return True if a line asks the lab to stop, however it is spaced and capitalized."""
+    return text.lower().strip().rstrip(".!") == "stop"
 
 
 def _header(message: Message, name: str) -> str:

@@ -63,7 +63,7 @@ def method_of(targets: Sequence[TargetReport]) -> str:
     parts = [METHOD]
     if any(each.plan.is_instrumented for each in targets):
         parts.append(METHOD_OF_COUNTS)
-    if any(each.looks or each.earlier_looks for each in targets):
+    if any(each.looks for each in targets):
         parts.append(METHOD_OF_LOOKS)
     return " ".join(parts)
 

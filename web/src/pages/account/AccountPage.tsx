@@ -4,8 +4,8 @@ import { sessionQuery } from "@/api/session";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
+import { MailAddress } from "./MailAddress";
 import { Password } from "./Password";
-import { Subscriptions } from "./Subscriptions";
 import { Tokens } from "./Tokens";
 
 const SCOPE_TEXT: Record<string, string> = {
@@ -66,17 +66,16 @@ export function AccountPage() {
         <Tokens scopes={user.scopes} />
       </Section>
       <Section
-        id="subscriptions"
-        title="Subscriptions"
+        id="mail"
+        title="Mail"
         lead={
           <p>
-            Results of finished submissions, mailed to you or posted to one of your{" "}
-            <Link to="/webhooks">webhooks</Link>. A submission is one mail, whatever number of subscriptions
-            match. <a href="/docs/subscriptions/">How it works</a>
+            Results of finished submissions that you own, or whose series you wrote.{" "}
+            <a href="/docs/personal-mail/">How it works</a>
           </p>
         }
       >
-        <Subscriptions />
+        <MailAddress />
       </Section>
       {user.sign_in === "password" && (
         <Section

@@ -1,17 +1,25 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { FormEvent } from "react";
 import { api, dataOf } from "@/api/client";
 import { ApiError } from "@/api/problem";
+import { mailAddressQuery } from "@/api/queries";
 import type { MailAddressView } from "@/api/types";
 import { toast } from "@/app/toasts";
-import { Button, TextInput } from "@/kit";
+import { Button, Checkbox, TextInput } from "@/kit";
 import { oneLine } from "@/lib/words";
 import { FormError } from "@/parts/FormError";
 import { RelativeTime } from "@/parts/RelativeTime";
+import { Skeleton } from "@/parts/Skeleton";
 import classes from "./Account.module.css";
 
-/** The address that results are mailed to, and the form that asks for another one. */
-export function MailAddress({ of }: { of: MailAddressView }) {
+/** The address that results are mailed to, the switch for them, and the form that asks for another address. */
+export function MailAddress() {
+  const { data: of, error } = useQuery(mailAddressQuery);
+  if (error && !of) throw error;
+  return of ? <Address of={of} /> : <Skeleton lines={4} height="1.8rem" />;
+}
+
+function Address({ of }: { of: MailAddressView }) {
   const client = useQueryClient();
   const keep = (found: MailAddressView) => client.setQueryData(["mail-address"], found);
   const ask = useMutation({
@@ -26,6 +34,12 @@ export function MailAddress({ of }: { of: MailAddressView }) {
     },
     onError: error => toast({ tone: "bad", text: `Could not remove the address: ${error.message}` }),
   });
+  const change = useMutation({
+    mutationFn: (mail_results: boolean) =>
+      dataOf(api.PATCH("/api/v1/mail-address", { body: { mail_results } })),
+    onSuccess: keep,
+    onError: error => toast({ tone: "bad", text: `Could not switch the mails: ${error.message}` }),
+  });
   if (!of.sends_mail && !of.address) {
     return <p className="muted">This lab sends no mail. Results can be posted to a webhook.</p>;
   }
@@ -36,8 +50,16 @@ export function MailAddress({ of }: { of: MailAddressView }) {
   };
   const mistake = ask.error instanceof ApiError ? ask.error.field("/address") : undefined;
   return (
-    <>
+    <div className={classes.stack}>
       <Facts of={of} />
+      {of.address && (
+        <Checkbox
+          label="Mail me my results"
+          checked={of.mail_results}
+          disabled={change.isPending}
+          onChange={event => change.mutate(event.currentTarget.checked)}
+        />
+      )}
       <form className={classes.form} onSubmit={submit}>
         <FormError error={mistake ? null : ask.error} />
         <TextInput
@@ -61,7 +83,7 @@ export function MailAddress({ of }: { of: MailAddressView }) {
           </Button>
         )}
       </form>
-    </>
+    </div>
   );
 }
 
@@ -71,13 +93,8 @@ function Facts({ of }: { of: MailAddressView }) {
     <dl className="facts">
       {of.address && (
         <>
-          <dt>Mailed to</dt>
-          <dd className={classes.long}>
-            {oneLine(of.address)},{" "}
-            <span className="muted">
-              at most {of.mails_a_day} results a day; those after them come in one mail the next day
-            </span>
-          </dd>
+          <dt>Mail address</dt>
+          <dd className={classes.long}>{oneLine(of.address)}</dd>
         </>
       )}
       {of.asked_address && of.asked_until && (

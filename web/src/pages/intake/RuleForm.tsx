@@ -106,7 +106,7 @@ export function RuleForm({ view, owner = "" }: { view?: RuleView; owner?: string
         </p>
         <Checkbox
           label="Only if the cover letter asks"
-          description="By a line such as wqlab: xfs-fsync@xeon-2s. A single patch asks in its own text."
+          description="By a line wqlab: test. A single patch asks in its own text."
           checked={draft.onlyIfAsked}
           onChange={event => change({ onlyIfAsked: event.currentTarget.checked })}
           error={at("only_if_asked")}
@@ -124,7 +124,7 @@ export function RuleForm({ view, owner = "" }: { view?: RuleView; owner?: string
           value={draft.targets}
           onChange={targets => change({ targets })}
           error={at("targets")}
-          required={!draft.onlyIfAsked && !draft.whatItTouches}
+          required={!draft.whatItTouches}
         />
         <NumberField
           label="Minutes a day"
@@ -214,8 +214,7 @@ function useSave(view: RuleView | undefined) {
   });
 }
 
-function targetsText({ onlyIfAsked, whatItTouches }: RuleDraft): string {
-  if (onlyIfAsked) return "What may be asked for, as plan@device-type, one a line; empty: everything";
+function targetsText({ whatItTouches }: RuleDraft): string {
   if (whatItTouches) return "What may be proposed, as plan@device-type, one a line; empty: everything";
   return "What is measured of each series, as plan@device-type, one a line";
 }

@@ -172,7 +172,7 @@ function Facts({ view }: { view: RuleView }) {
       <dd>
         {rule.only_if_asked ? (
           <>
-            only series whose cover letter has a line <code>wqlab: PLAN@DEVICE-TYPE</code>
+            only series whose cover letter has a line <code>wqlab: test</code>
           </>
         ) : (
           "not needed: every complete series that matches is taken"
@@ -184,7 +184,7 @@ function Facts({ view }: { view: RuleView }) {
           <dd>the targets that the lab proposes for the files and functions that a series changes</dd>
         </>
       )}
-      <dt>{rule.only_if_asked ? "May ask for" : rule.what_it_touches ? "Of these" : "Measures"}</dt>
+      <dt>{rule.what_it_touches ? "Of these" : "Measures"}</dt>
       <dd>
         <Names of={rule.targets} none="everything that the lab has" />
       </dd>

@@ -14,7 +14,6 @@ const REASON_WORDS: Record<DecisionReason, string> = {
   subjects: "other subject",
   authors: "other author",
   not_asked: "did not ask",
-  not_allowed: "asked for something else",
   incomplete: "incomplete",
   removed: "removed from the archive",
   other_rule: "another rule took it",

@@ -33,7 +33,6 @@ const MAIL_EVENTS: Record<string, string> = {
   reply: "answer",
   correction: "correction",
   result: "result",
-  collected: "results of a day",
   confirm: "confirmation of an address",
 };
 

@@ -55,7 +55,7 @@ test("the page offers what the server would do", () => {
   expect(STATES.filter(state => canReplay({ kind: "personal_mail", state }))).toEqual(["given_up"]);
   expect(canDrop({ kind: "webhook", state: "waiting" })).toBe(false);
   expect(canDrop({ kind: "personal_mail", state: "waiting" })).toBe(false);
-  expect(eventText({ kind: "personal_mail", event: "collected" })).toBe("results of a day");
+  expect(eventText({ kind: "personal_mail", event: "confirm" })).toBe("confirmation of an address");
   expect(eventText({ kind: "mail", event: "reply" })).toBe("answer");
 });
 

@@ -1,4 +1,4 @@
-"""Accounts with confirmed addresses and subscriptions, and the mails that they get."""
+"""Accounts with confirmed addresses, and the mails that they get."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from wqlab_contracts.enums import Arm, DeliveryKind, DeliveryState, SubscriptionKind, UserRole
-from wqlab_server.models import Delivery, MailAddress, Subscription, User
+from wqlab_contracts.enums import Arm, DeliveryKind, DeliveryState, UserRole
+from wqlab_server.models import Delivery, MailAddress, User
 from wqlab_server.outbox.send import deliver
 from wqlab_server.storage.db import clock
 
@@ -34,23 +34,18 @@ def send_mail_from(lab: LabUnderTest) -> None:
     )
 
 
-def subscriber(lab: LabUnderTest, name: str, address: str | None = None, role: UserRole = UserRole.VIEWER) -> int:
-    """Return the id of an account; with `address` it is made with this confirmed address."""
+def account(lab: LabUnderTest, name: str, address: str | None = None, role: UserRole = UserRole.VIEWER) -> int:
+    """Return the id of an account; with `address` it is made with this confirmed address, and gets its results."""
     with lab.transaction() as session:
         user = session.scalar(select(User).where(User.name == name)) or add_user(session, name, role)
         if address is not None:
             session.add(
-                MailAddress(user_id=user.id, secret=secrets.token_hex(8), address=address, confirmed_at=clock(session))
-            )
+                MailAddress(
+                    user_id=user.id, secret=secrets.token_hex(8), address=address, confirmed_at=clock(session),
+                    mail_results=True,
+                )
+            )  # fmt: skip
         return user.id
-
-
-def subscribe(lab: LabUnderTest, user_id: int, kind: SubscriptionKind, **fields: Any) -> int:
-    with lab.transaction() as session:
-        row = Subscription(user_id=user_id, kind=kind, **fields)
-        session.add(row)
-        session.flush()
-        return row.id
 
 
 def measured(lab: LabUnderTest, locks: float = 5.0, *, target: str = "locks@single", **more: Any) -> int:

@@ -1,4 +1,4 @@
-"""Subscriptions and mail addresses over the API, with the mails and links as a person gets them."""
+"""Mail addresses over the API, with the mails and links as a person gets them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.enums import DeliveryState, SubscriptionKind, UserRole
+from wqlab_contracts.enums import DeliveryState, UserRole
 from wqlab_server.http.auth import SCOPE_OF_ROLE, create_token
-from wqlab_server.models import AuditEntry, MailAddress, Subscription, User
+from wqlab_server.models import AuditEntry, MailAddress, User
 from wqlab_server.outbox.send import deliver
 
 from ..support.lab import LabUnderTest
+from ..support.personal_mail import account, configure, link_in, mails, measured, send, send_mail_from
 from ..support.smtp import MailServer, mail_server
-from ..support.subscribers import configure, link_in, mails, measured, send, send_mail_from, subscribe, subscriber
 
 pytestmark = pytest.mark.integration
-SUBSCRIPTIONS, ADDRESS = "/api/v1/subscriptions", "/api/v1/mail-address"
+ADDRESS = "/api/v1/mail-address"
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
 
 
@@ -31,7 +31,7 @@ class Person:
     """An account that uses the API."""
 
     def __init__(self, lab: LabUnderTest, name: str, role: UserRole = UserRole.VIEWER) -> None:
-        self.lab, self.id = lab, subscriber(lab, name, role=role)
+        self.lab, self.id = lab, account(lab, name, role=role)
         with lab.transaction() as session:
             _, secret = create_token(session, name, [SCOPE_OF_ROLE[role]], user=session.get_one(User, self.id))
         self.headers = {"Authorization": f"Bearer {secret}"}
@@ -58,77 +58,11 @@ def audited(lab: LabUnderTest, prefix: str) -> list[tuple[str, str, str]]:
         return [(entry.action.value, entry.actor, entry.resource) for entry in entries]
 
 
-def test_subscriptions_are_added_listed_and_removed_by_their_account_only(lab: LabUnderTest) -> None:
-    ann, bob = Person(lab, "ann"), Person(lab, "bob", UserRole.ADMIN)
-    wanted = {"kind": "regressions", "plan": "locks", "device_type": "single"}
-    made = ann.ask("POST", SUBSCRIPTIONS, 201, wanted)
-    assert made["text"] == "regressions of locks on single"
-    assert ann.ask("POST", SUBSCRIPTIONS, 201, wanted) == made
-    mine = ann.ask("POST", SUBSCRIPTIONS, 201, {"kind": "my_series"})
-    assert [each["id"] for each in ann.ask("GET", SUBSCRIPTIONS)["items"]] == [mine["id"], made["id"]]
-    assert bob.ask("GET", SUBSCRIPTIONS)["items"] == []
-    bob.ask("DELETE", f"{SUBSCRIPTIONS}/{made['id']}", 404)
-    removed = ann.ask("DELETE", f"{SUBSCRIPTIONS}/{made['id']}")
-    assert removed["removed_at"]
-    assert ann.ask("DELETE", f"{SUBSCRIPTIONS}/{made['id']}") == removed
-    assert ann.ask("GET", SUBSCRIPTIONS)["total"] == 1
-    assert ann.ask("POST", SUBSCRIPTIONS, 201, wanted)["id"] > mine["id"]
-    assert [entry[0] for entry in audited(lab, f"subscription/{made['id']}")] == [
-        "subscription.create", "subscription.remove",
-    ]  # fmt: skip
-    assert lab.client.get(SUBSCRIPTIONS).status_code == 401
-
-
-@pytest.mark.parametrize(
-    ("body", "pointer", "words"),
-    [
-        ({"kind": "device_type"}, "/device_type", "name the device type"),
-        ({"kind": "device_type", "device_type": "singel"}, "/device_type", "did you mean single?"),
-        ({"kind": "regressions"}, "/plan", "name the plan"),
-        ({"kind": "regressions", "plan": "lock"}, "/plan", "did you mean locks?"),
-        ({"kind": "my_series", "plan": "locks"}, "/plan", "only a subscription to regressions"),
-        ({"kind": "my_series", "device_type": "single"}, "/device_type", "for every device type"),
-        ({"kind": "my_series", "webhook_id": 7}, "/webhook_id", "you have no webhook 7"),
-        ({"kind": "regressions", "plan": "a\r\nBcc: b"}, "/plan", "match"),
-    ],
-)
-def test_mistakes_name_their_field(lab: LabUnderTest, body: dict[str, Any], pointer: str, words: str) -> None:
-    problem = Person(lab, "ann").ask("POST", SUBSCRIPTIONS, 422, body)
-    (error,) = problem["errors"]
-    assert error["pointer"] == pointer
-    assert words in error["detail"]
-
-
-def test_an_account_has_at_most_fifty_subscriptions(lab: LabUnderTest) -> None:
-    ann = Person(lab, "ann")
-    for index in range(50):
-        subscribe(lab, ann.id, SubscriptionKind.DEVICE_TYPE, device_type=f"type-{index}")
-    assert "remove one first" in ann.ask("POST", SUBSCRIPTIONS, 409, {"kind": "my_series"})["detail"]
-
-
-def test_a_webhook_of_ones_own(lab: LabUnderTest) -> None:
-    ann, bob = Person(lab, "ann"), Person(lab, "bob")
-    lab.sql(
-        "INSERT INTO webhooks (owner, url, events, filter, secret) "
-        "VALUES ('ann', 'https://hook.example/', '{lab.lost}', '{\"mine\": true}', 's')"
-    )
-    bob.ask("POST", SUBSCRIPTIONS, 422, {"kind": "my_series", "webhook_id": 1})
-    made = ann.ask("POST", SUBSCRIPTIONS, 201, {"kind": "my_series", "webhook_id": 1})
-    assert made["webhook_url"] == "https://hook.example/"
-    lab.client.delete("/api/v1/webhooks/1", headers={"Authorization": f"Bearer {lab.token}"}).raise_for_status()
-    assert ann.ask("GET", SUBSCRIPTIONS)["total"] == 0
-    ann.ask("POST", SUBSCRIPTIONS, 422, {"kind": "my_series", "webhook_id": 1})
-
-
-# --- addresses --------------------------------------------------------------------------------------------------
-
-
 def test_nothing_is_sent_to_an_address_before_it_is_confirmed(lab: LabUnderTest) -> None:
     ann = Person(lab, "ann")
-    subscribe(lab, ann.id, SubscriptionKind.DEVICE_TYPE, device_type="single")
     asked = ann.ask("PUT", ADDRESS, body={"address": "ann@example.org"})
     assert (asked["address"], asked["asked_address"]) == (None, "ann@example.org")
-    measured(lab)
+    measured(lab, owner="ann")
     with mail_server() as server:
         send(lab, server)
         (mail,) = server.accepted
@@ -147,7 +81,8 @@ def test_nothing_is_sent_to_an_address_before_it_is_confirmed(lab: LabUnderTest)
         assert "<button>" not in lab.client.get(link, headers=PAGE).text
         confirmed = ann.ask("GET", ADDRESS)
         assert (confirmed["address"], confirmed["asked_address"]) == ("ann@example.org", None)
-        measured(lab, 60.0)
+        assert (asked["mail_results"], confirmed["mail_results"]) == (False, True)
+        measured(lab, 60.0, owner="ann")
         send(lab, server)
     assert [each["To"] for each in server.accepted] == ["ann@example.org"] * 2
     assert audited(lab, "user/ann") == [
@@ -282,64 +217,75 @@ def test_a_lab_without_mail_says_so(lab: LabUnderTest) -> None:
     assert "this lab sends no mail" in ann.ask("PUT", ADDRESS, 409, {"address": "ann@example.org"})["detail"]
 
 
-# --- unsubscribing ----------------------------------------------------------------------------------------------
+# --- the switch -------------------------------------------------------------------------------------------------
 
 
-def test_one_click_ends_the_subscriptions_behind_the_mail_without_a_sign_in(lab: LabUnderTest) -> None:
+def test_results_are_switched_off_and_on(lab: LabUnderTest) -> None:
     ann = Person(lab, "ann")
-    regressions = subscribe(lab, ann.id, SubscriptionKind.REGRESSIONS, plan="locks")
-    other = subscribe(lab, ann.id, SubscriptionKind.MY_SERIES)
+    assert "no confirmed mail address" in ann.ask("PATCH", ADDRESS, 409, {"mail_results": True})["detail"]
     with mail_server() as server:
         ann.confirm(server, "ann@example.org")
-        measured(lab, 60.0)
+        assert ann.ask("PATCH", ADDRESS, body={"mail_results": False})["mail_results"] is False
+        measured(lab, owner="ann")
+        assert ann.ask("PATCH", ADDRESS, body={"mail_results": False})["address"] == "ann@example.org"
+        assert ann.ask("PATCH", ADDRESS, body={"mail_results": True})["mail_results"] is True
+        number = measured(lab, owner="ann")
+        assert [each.submission_id for each in mails(lab) if each.event == "result"] == [number]
+        ann.ask("PATCH", ADDRESS, body={"mail_results": False})
+        ann.confirm(server, "ann@new.example")
+    assert ann.ask("GET", ADDRESS)["mail_results"] is True, "confirming an address asks for the results"
+    assert ann.ask("DELETE", ADDRESS)["mail_results"] is False
+    switched = [entry for entry in audited(lab, "user/ann") if entry[0] == "mail_address.switch"]
+    assert switched == [("mail_address.switch", "ann", "user/ann")] * 3
+
+
+def test_one_click_switches_results_off_without_a_sign_in(lab: LabUnderTest) -> None:
+    ann = Person(lab, "ann")
+    with mail_server() as server:
+        ann.confirm(server, "ann@example.org")
+        measured(lab, 60.0, owner="ann")
         send(lab, server)
         mail = server.accepted[-1]
         link = link_in(mail["List-Unsubscribe"])
         assert link not in mail.get_content()
         shown = lab.client.get(link, headers=PAGE)
-        assert "The account ann will get no more mails about: regressions of locks." in shown.text
+        assert "The account ann will get no more mails with its results." in shown.text
         assert "<button>Unsubscribe</button>" in shown.text
-        assert ann.ask("GET", SUBSCRIPTIONS)["total"] == 2  # a look changes nothing
+        assert ann.ask("GET", ADDRESS)["mail_results"] is True  # a look changes nothing
         lab.sql("UPDATE users SET disabled_at = now() WHERE name = 'ann'")
         for _ in range(2):
             clicked = lab.client.post(link, data={"List-Unsubscribe": "One-Click"})
             assert clicked.status_code == 200
-            assert "The account ann gets no more mails about: regressions of locks." in clicked.text
+            assert "The account ann gets no more mails with its results." in clicked.text
         lab.sql("UPDATE users SET disabled_at = NULL")
-        measured(lab, 60.0, owner="dev")
+        measured(lab, 60.0, owner="ann")
         assert len([each for each in mails(lab) if each.event == "result"]) == 1
-    assert [each["id"] for each in ann.ask("GET", SUBSCRIPTIONS)["items"]] == [other]
-    with lab.transaction() as session:
-        assert session.get_one(Subscription, regressions).removed_at is not None
-    ended = [entry for entry in audited(lab, "user/ann") if entry[0] == "subscription.unsubscribe"]
-    assert ended == [("subscription.unsubscribe", "", "user/ann")]
+    found = ann.ask("GET", ADDRESS)
+    assert (found["address"], found["mail_results"]) == ("ann@example.org", False)
+    ended = [entry for entry in audited(lab, "user/ann") if entry[0] == "mail_address.switch"]
+    assert ended == [("mail_address.switch", "", "user/ann")]
 
 
-def test_no_other_token_unsubscribes(lab: LabUnderTest) -> None:
+def test_no_other_token_switches_results_off(lab: LabUnderTest) -> None:
+    ann, bob = (account(lab, name, f"{name}@example.org") for name in ("ann", "bob"))
     for name in ("ann", "bob"):
-        user = subscriber(lab, name, f"{name}@example.org")
-        subscribe(lab, user, SubscriptionKind.DEVICE_TYPE, device_type="single")
-    measured(lab)
-    first, second = mails(lab)
+        measured(lab, owner=name)
     with mail_server() as server:
         send(lab, server)
     links = [link_in(mail["List-Unsubscribe"]) for mail in server.accepted]
     assert links[0] != links[1]
-    others = [links[0].replace(f"/{first.id}-", f"/{number}-") for number in (second.id, 99, 9_999_999_999)]
+    others = [links[0].replace(f"/{ann}-", f"/{number}-") for number in (bob, 99, 9_999_999_999)]
     confirming = [each.replace("unsubscribe", "mail-address/confirm") for each in (links[0], *others)]
     for link in (*others, *confirming):
         assert lab.client.post(link).status_code == 404
         assert lab.client.get(link).json()["status"] == 404
     assert lab.client.post(f"{links[0]}x").status_code == 422
-    # A webhook's delivery and an answer to a series have no account.
-    lab.sql("UPDATE deliveries SET user_id = NULL")
-    assert lab.client.post(links[0]).status_code == 404
 
 
 def test_a_lab_without_https_offers_no_one_click(lab: LabUnderTest) -> None:
     configure(lab, public_url="http://lab.test")
-    subscribe(lab, subscriber(lab, "ann", "ann@example.org"), SubscriptionKind.DEVICE_TYPE, device_type="single")
-    measured(lab)
+    account(lab, "ann", "ann@example.org")
+    measured(lab, owner="ann")
     with mail_server() as server:
         configure(lab, smtp_port=server.port)
         deliver(lab.sessions, lab.settings, mails(lab)[0].id)
@@ -350,10 +296,9 @@ def test_a_lab_without_https_offers_no_one_click(lab: LabUnderTest) -> None:
 
 def test_an_accepted_mail_is_not_sent_again(lab: LabUnderTest) -> None:
     ann = Person(lab, "ann", UserRole.ADMIN)
-    subscribe(lab, ann.id, SubscriptionKind.DEVICE_TYPE, device_type="single")
     with mail_server() as server:
         ann.confirm(server, "ann@example.org")
-        measured(lab)
+        measured(lab, owner="ann")
         send(lab, server)
     refused = ann.ask("POST", f"/api/v1/deliveries/{mails(lab)[-1].id}/replay", 409)
     assert "twice" in refused["detail"]
