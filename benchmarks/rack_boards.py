@@ -16,7 +16,7 @@ import sys
 import tty
 from pathlib import Path
 
-from wqlab_bench.rehearsal.pdu import COUNT, OFF, ON, OUTLETS
+from wqlab_rehearsal.pdu import COUNT, OFF, ON, OUTLETS
 
 PIECES_PER_S = 10
 LINE = "[   12.345678] workqueue: a line of a boot log, as long as most of them are, board %03d\r\n"

@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 status=0
-for folder in comparison/tests contracts/tests server/tests worker/tests client/tests lab/tests tests benchmarks; do
+for folder in comparison/tests contracts/tests server/tests worker/tests client/tests lab/tests rehearsal/tests tests benchmarks; do
     files=$(find "$folder" -name '*.py' ! -name 'test_*' ! -name __init__.py ! -path '*/fakekernel/*' | sort)
     [ -n "$files" ] || continue
     # The server's tests are a package; the others import their helpers as top-level modules.

@@ -21,6 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "worker/wqlab_host": {"wqlab_contracts"},
     "client/wqlab_client": {"wqlab_contracts", "wqlab_comparison"},
     "lab/wqlab_lab": {"wqlab_contracts"},
+    "rehearsal/wqlab_rehearsal": {"wqlab_contracts", "wqlab_host", "wqlab_bench"},
 }
 PACKAGES = {Path(folder).name for folder in ALLOWED}
 DOMAINS = {

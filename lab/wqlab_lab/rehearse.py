@@ -66,7 +66,7 @@ def start(lab: Lab, repository: LabPaths, machines: Sequence[str], *, pages: boo
     lab.report(f"rehearsal machines {', '.join(machines)}")
     programs = output(
         [
-            "wqlab-bench", "rehearsal", *machines, "--repository", str(repository.data),
+            "wqlab-rehearsal", "prepare", *machines, "--repository", str(repository.data),
             "--folder", str(lab.paths.rehearsal), "--golden", str(lab.paths.golden),
         ]
     )  # fmt: skip

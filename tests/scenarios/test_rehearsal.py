@@ -220,7 +220,7 @@ def checked_health(lab: Lab, device: str) -> DeviceHealth:
 
 def set_fault(folder: Path, *names: str) -> None:
     """Give a rehearsal machine these faults, as a maintainer does."""
-    subprocess.run(["wqlab-bench", "fault", str(folder), *names], check=True)
+    subprocess.run(["wqlab-rehearsal", "fault", str(folder), *names], check=True)
 
 
 def test_a_series_is_judged_by_counts_only(machine: tuple[str, Lab]) -> None:

@@ -13,7 +13,6 @@ from wqlab_worker.linear_patterns import LinearPattern
 WORKER = Path(__file__).parents[1]
 PYTHON_PATTERNS = {
     "wqlab_bench/qemu.py": "version of the installed QEMU",
-    "wqlab_bench/rehearsal/dut_control.py": "answers of a rehearsal's own servod; linear by their form",
     "wqlab_host/apt.py": "output of apt on this host",
     "wqlab_host/netconsole.py": "four bytes, replaced one by one",
     "wqlab_worker/apply/debian.py": "a set of characters replaced one by one, in the version of a package",
