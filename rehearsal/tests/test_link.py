@@ -87,6 +87,7 @@ def test_a_machine_that_is_switched_on_again_has_its_link_set(folder: Path) -> N
 
 
 @pytest.mark.device
+@pytest.mark.nightly
 def test_qemu_reports_resets_and_sets_the_link(folder: Path, tmp_path: Path) -> None:
     """The network ROM of the card resets it. A machine that prints what the program said, for comparison, is above."""
     command = [
