@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, select
 
+from wqlab_contracts.api.history import HistoryLineData
 from wqlab_contracts.enums import Scope, UserRole
 from wqlab_server.http.auth import create_token
 from wqlab_server.models import (
@@ -60,6 +62,8 @@ def test_lines_have_their_last_point_level_and_open_shifts(lab: LabUnderTest) ->
 
 def test_line_has_points_levels_and_shifts(lab: LabUnderTest) -> None:
     line = get(lab, "lines/1")
+    assert HistoryLineData.model_validate_json(json.dumps(line)).points == len(VALUES)
+    assert line["last"] == line["series"][-1]
     assert [point["value"] for point in line["series"]] == VALUES
     assert [(level["start"], level["end"]) for level in line["levels"]] == [(0, 6), (6, 10)]
     (shift,) = line["shifts"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from sqlalchemy import select
 from wqlab_contracts.enums import Arm, ErrorKind, OutboxEvent, Outcome, ShiftSource, ShiftState
 from wqlab_contracts.messages import BuildJob, BuildResult, RunResult
 from wqlab_server.models import (
-    HistoryChunk,
     HistoryLine,
     HistoryPoint,
     HistoryShift,
@@ -89,8 +87,6 @@ def test_heads_become_points_of_a_line(watching: WatchingLab, upstream: Upstream
     assert points[0].effect is None and points[1].effect == 0  # nothing was before the first head
     (level,) = line.levels
     assert (level.start, level.end, level.middle) == (0, 3, 34)
-    (chunk,) = rows(watching, HistoryChunk)
-    assert [point["value"] for point in json.loads(f"[{chunk.series}]")] == [34, 34, 34]
     assert rows(watching, HistoryShift) == []
 
 

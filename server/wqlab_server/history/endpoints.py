@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from sqlalchemy import func, select
+from sqlalchemy import RowMapping, func, select
 
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.history import HistoryLine, HistoryLineData, HistoryShift, ShiftChange
@@ -25,7 +26,7 @@ from ..models import HistoryLine as LineRow
 from ..models import HistoryShift as ShiftRow
 from ..models import User
 from ..storage.db import clock
-from .views import line_data, line_json, lines_of, shifts_of
+from .views import line_json, lines_of, points_of, shifts_of
 
 router = APIRouter(prefix="/history", tags=["history"], responses=documented(401, 403, 422, 429))
 
@@ -110,7 +111,7 @@ def get_history_line(
         return revalidated(request, line_json(session, row))
     name = f"wqlab-history-{line_id}.csv"
     return Response(
-        _csv(line_data(session, row)),
+        _csv(points_of(session, line_id)),
         media_type="text/csv",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
@@ -195,16 +196,16 @@ def _set_state(row: ShiftRow, state: ShiftState) -> None:
     row.state = state
 
 
-def _csv(data: HistoryLineData) -> str:
+def _csv(points: Iterable[RowMapping]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    for point in data.series:
-        low, high = point.ci95 or (None, None)
+    for point in points:
         writer.writerow(
             [
-                point.head.name, point.head.commit, point.at.isoformat(), point.value, point.stddev, point.n,
-                point.effect, low, high, point.verdict, point.submission_id, point.run_id, point.cut,
+                point["name"], point["commit"], point["at"].isoformat(), point["value"], point["stddev"], point["n"],
+                point["effect"], point["ci_low"], point["ci_high"], point["verdict"], point["submission_id"],
+                point["run_id"], point["cut"],
             ]
         )  # fmt: skip
     return text.getvalue()

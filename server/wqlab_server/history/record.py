@@ -26,7 +26,6 @@ from ..models import (
 )
 from ..storage.db import clock
 from ..views import environment
-from .chunks import add_to_chunk
 from .shifts import open_shifts
 
 RECENT = 40
@@ -216,7 +215,7 @@ def _add_point(
 
 
 def _insert_point(session: Session, line: HistoryLine, head_id: int, values: Mapping[str, Any]) -> None:
-    """Insert the point of a head unless the line has one, and write what is derived from it."""
+    """Insert the point of a head unless the line has one, and update what the line keeps for lists."""
     added = session.scalar(
         insert(HistoryPoint)
         .values(line_id=line.id, head_id=head_id, **{"cut": "", **values})
@@ -225,7 +224,6 @@ def _insert_point(session: Session, line: HistoryLine, head_id: int, values: Map
     )
     if added is not None:
         line.points += 1
-        add_to_chunk(session, line.id, head_id)
         line.recent = [*line.recent, values["value"]][-RECENT:]
         line.last_at = values["at"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pydantic_core import to_json
 from sqlalchemy import RowMapping, func, select
 from sqlalchemy.orm import Session
 
@@ -12,11 +13,14 @@ from wqlab_contracts.api.watched_trees import HeadRef
 from wqlab_contracts.enums import ShiftState
 
 from ..models import Bisection, HistoryLine, HistoryPoint, HistoryShift, Run, WatchedHead
-from .chunks import series_json
 from .shifts import is_worse
 
 OPEN = (ShiftState.NEW, ShiftState.CONFIRMED)
 
+_submission_id = (
+    select(Run.submission_id).where(Run.id == HistoryPoint.run_id).correlate(HistoryPoint).scalar_subquery()
+)
+"""Submission of a point's run, by an index lookup for each point: a join would read all runs for a long line."""
 _POINT_COLUMNS = (
     HistoryPoint.line_id,
     HistoryPoint.head_id,
@@ -31,7 +35,7 @@ _POINT_COLUMNS = (
     HistoryPoint.ci_high,
     HistoryPoint.verdict,
     HistoryPoint.run_id,
-    Run.submission_id,
+    _submission_id.label("submission_id"),
     HistoryPoint.cut,
 )
 
@@ -49,39 +53,32 @@ def lines_of(session: Session, rows: Sequence[HistoryLine]) -> list[api.HistoryL
     return [api.HistoryLine(**_line_fields(row, last.get(row.id), opened.get(row.id, 0))) for row in rows]
 
 
-def line_data(session: Session, row: HistoryLine) -> api.HistoryLineData:
-    """Return a line with all its points, levels and shifts."""
-    return _line_data(session, row, _series(session, row))
+def points_of(session: Session, line_id: int) -> Sequence[RowMapping]:
+    """Return the columns of a line's points, oldest first."""
+    return (
+        session.execute(
+            select(*_POINT_COLUMNS)
+            .join(WatchedHead, WatchedHead.id == HistoryPoint.head_id)
+            .where(HistoryPoint.line_id == line_id)
+            .order_by(HistoryPoint.head_id)
+        )
+        .mappings()
+        .all()
+    )
 
 
 def line_json(session: Session, row: HistoryLine) -> bytes:
-    """Return `line_data` as JSON. The points are copied from the line's chunks, which takes a tenth of the time."""
-    points = series_json(session, row)
-    if points is None:
-        return line_data(session, row).model_dump_json().encode()
-    described = _line_data(session, row, []).model_dump_json(exclude={"series"})
-    return f'{described[:-1]},"series":[{points}]}}'.encode()
+    """Return a line with all its points, levels and shifts, as `HistoryLineData` in JSON.
 
-
-def _series(session: Session, row: HistoryLine) -> list[api.HistoryPoint]:
-    points = session.execute(
-        select(*_POINT_COLUMNS)
-        .join(WatchedHead, WatchedHead.id == HistoryPoint.head_id)
-        .join(Run, Run.id == HistoryPoint.run_id)
-        .where(HistoryPoint.line_id == row.id)
-        .order_by(HistoryPoint.head_id)
-    ).mappings()
-    return [_point(each) for each in points]
-
-
-def _line_data(session: Session, row: HistoryLine, series: list[api.HistoryPoint]) -> api.HistoryLineData:
+    The points are written from their columns. A model object for each of thousands would double the time.
+    """
+    series = [_point_content(each) for each in points_of(session, row.id)]
     rows = session.scalars(select(HistoryShift).where(HistoryShift.line_id == row.id).order_by(HistoryShift.id)).all()
     found = shifts_of(session, rows)
     opened = sum(each.state in OPEN for each in found)
-    last = _last_points(session, [row.id])
-    return api.HistoryLineData(
-        **_line_fields(row, last.get(row.id), opened), series=series, levels=row.levels, shifts=found
-    )
+    last = _last_points(session, [row.id]).get(row.id)
+    data = api.HistoryLineData(**_line_fields(row, last, opened), series=[], levels=row.levels, shifts=found)
+    return to_json({**data.model_dump(), "series": series}, inf_nan_mode="null")
 
 
 def shifts_of(session: Session, rows: Sequence[HistoryShift]) -> list[api.HistoryShift]:
@@ -176,10 +173,9 @@ def _last_points(session: Session, line_ids: Sequence[int]) -> dict[int, api.His
         .select_from(HistoryLine)
         .join(HistoryPoint, (HistoryPoint.line_id == HistoryLine.id) & (HistoryPoint.head_id == newest))
         .join(WatchedHead, WatchedHead.id == HistoryPoint.head_id)
-        .join(Run, Run.id == HistoryPoint.run_id)
         .where(HistoryLine.id.in_(line_ids))
     ).mappings()
-    return {row["line_id"]: _point(row) for row in found}
+    return {row["line_id"]: api.HistoryPoint.model_validate(_point_content(row)) for row in found}
 
 
 def _heads(session: Session, ids: Iterable[int]) -> dict[int, HeadRef]:
@@ -189,20 +185,21 @@ def _heads(session: Session, ids: Iterable[int]) -> dict[int, HeadRef]:
     return {row.id: HeadRef(id=row.id, name=row.name, commit=row.commit) for row in rows}
 
 
-def _point(row: RowMapping) -> api.HistoryPoint:
-    return api.HistoryPoint(
-        head=HeadRef(id=row["head_id"], name=row["name"], commit=row["commit"]),
-        at=row["at"],
-        value=row["value"],
-        stddev=row["stddev"],
-        n=row["n"],
-        effect=row["effect"],
-        ci95=_interval(row["ci_low"], row["ci_high"]),
-        verdict=row["verdict"],
-        run_id=row["run_id"],
-        submission_id=row["submission_id"],
-        cut=row["cut"],
-    )
+def _point_content(row: RowMapping) -> dict[str, object]:
+    """Return the fields of an `api.HistoryPoint`."""
+    return {
+        "head": {"id": row["head_id"], "name": row["name"], "commit": row["commit"]},
+        "at": row["at"],
+        "value": row["value"],
+        "stddev": row["stddev"],
+        "n": row["n"],
+        "effect": row["effect"],
+        "ci95": _interval(row["ci_low"], row["ci_high"]),
+        "verdict": row["verdict"],
+        "run_id": row["run_id"],
+        "submission_id": row["submission_id"],
+        "cut": row["cut"],
+    }
 
 
 def _interval(low: float | None, high: float | None) -> tuple[float, float] | None:

@@ -11,7 +11,7 @@ from .base import Base, Typed, fences
 from .bisections import Bisection, BisectionStep, CommitList
 from .builds import Build, SubmissionBuild
 from .forges import ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
-from .history import HistoryChunk, HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
+from .history import HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
 from .job import Job
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
@@ -57,7 +57,6 @@ __all__ = [
     "ForgeHead",
     "ForgeRepository",
     "HealthChange",
-    "HistoryChunk",
     "HistoryEnvironment",
     "HistoryLine",
     "HistoryPoint",

@@ -80,22 +80,6 @@ class HistoryPoint(Base):
     at: Mapped[datetime]
 
 
-class HistoryChunk(Base):
-    """Neighbouring points of a line as JSON, written when a point is added: what a chart needs, without joins.
-
-    A chunk has the points from its first head to the next chunk's; the first one also has those before.
-    """
-
-    __tablename__ = "history_chunks"
-
-    line_id: Mapped[int] = mapped_column(ForeignKey("history_lines.id"), primary_key=True)
-    first_head_id: Mapped[int] = mapped_column(primary_key=True)
-    points: Mapped[int]
-    """Counter: number of points."""
-    series: Mapped[str]
-    """Points as `api.history.HistoryPoint`, oldest first, with commas between them."""
-
-
 class HistoryShift(Base):
     """A change of a line's level between two heads."""
 
