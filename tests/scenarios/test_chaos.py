@@ -33,7 +33,6 @@ def test_short_disturbance_changes_no_verdict(lab: Lab) -> None:
     reports = [client.report(submission) for submission in (equal, worse)]
     assert [Ending.of(report) for report in reports] == [EQUAL, WORSE], chaos.counts
     assert [missing_or_repeated(client, report) for report in reports] == [{}, {}]
-    assert worse == equal + 1, "ids have no gap"
     wait_for_free_devices(lab)
 
 
@@ -78,4 +77,3 @@ def test_campaign_changes_no_verdict(lab: Lab, capsys: pytest.CaptureFixture[str
         submission: twins[kind] for submission, (kind, _, _) in ended.items()
     }
     assert not any(damage for _, _, damage in ended.values())
-    assert sorted(ended) == list(range(min(ended), max(ended) + 1)), "ids have no gap"

@@ -264,16 +264,3 @@ def test_release_orders_a_check_without_a_waiting_run(lab: LabUnderTest) -> None
     assert (check.purpose, check.outcome) == (RunPurpose.HEALTH_CHECK, Outcome.PASSED)
     with lab.transaction() as session:
         assert not session.scalars(select(Device.name).where(Device.check_requested_at.is_not(None))).all()
-
-
-def test_first_check_after_a_crash_of_the_database_has_the_next_id(lab: LabUnderTest) -> None:
-    lab.mark_all_good()
-    lab.submit("locks@device")
-    lab.until_idle()
-    with lab.transaction() as session:
-        highest = max(session.scalars(select(Run.id)))
-    lab.sql("SELECT setval(pg_get_serial_sequence('runs', 'id'), :ahead)", ahead=highest + 32)
-    lab.post("devices/device-2/quarantine", {"reason": "new fan"})
-    lab.post("devices/device-2/release")
-    lab.until_idle()
-    assert [check.id for check in lab.checks("device-2")] == [highest + 1]

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import cast
 
 import structlog
-from sqlalchemy import Table, case, func, select, update
+from sqlalchemy import case, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import load_only
 
@@ -26,15 +26,13 @@ from ..builds import locks as build_locks
 from ..jobs import claims
 from ..lab import hosts
 from ..lab import service as lab_service
-from ..models import Apply, Build, Device, LastTick, Lease, Run, Submission
-from ..models.base import Base
+from ..models import Apply, Build, Device, LastTick, Lease, Run
 from ..retention import service as retention
 from ..runs.service import lock_run
 from ..settings import Settings
 from ..storage import broker
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
-from ..storage.sequences import close_gaps
 from . import assign_devices, canaries, device_check, device_sessions, health_checks
 from .advance import advance
 from .announcements import send_announcements
@@ -62,9 +60,6 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
     with transaction(factory) as guard:
         if not guard.scalar(select(func.pg_try_advisory_xact_lock(_TICK_LOCK))):
             return False
-        # Before this tick creates runs: the first one after a crash would keep the gap.
-        with isolate_errors(factory, "ids", "gaps"), transaction(factory) as session:
-            close_gaps(session, [_table(model) for model in (Submission, Run, Build)])
         _reclaim_expired(factory, settings)
         _advance_submissions(factory, settings)
         _sync_devices_and_checks(factory, settings, data)
@@ -97,10 +92,6 @@ def _record_end(factory: SessionFactory, seconds: float) -> None:
         session.execute(
             written.on_conflict_do_update(index_elements=[LastTick.id], set_={**values, "running_since": since})
         )
-
-
-def _table(model: type[Base]) -> Table:
-    return cast("Table", model.__table__)
 
 
 def _reclaim_expired(factory: SessionFactory, settings: Settings) -> None:
