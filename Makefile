@@ -12,7 +12,7 @@ ifneq ($(shell [ "$$(id -u)" != 0 ] || runuser -u nobody -- test -r "$(CURDIR)/M
 
 else
 
-.PHONY: chaos doctor help setup setup-python demo demo-history stop-demo-history rehearse stop-rehearsal up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
+.PHONY: chaos doctor help setup setup-python demo rehearse stop-rehearsal up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
     test-unit test-one test-web golden web-packages bench lock openapi
 
 help: ## list the targets
@@ -23,12 +23,6 @@ setup: ## install what is missing: Debian packages, the lab's user when root, th
 
 demo: setup-python ## start a lab here, submit the example series and a settings study, print the reports
 	@$(AS_USER) wqlab-lab demo
-
-demo-history: setup ## start a lab without devices and with a simulated history: its pages are full in a minute
-	@$(AS_USER) wqlab-lab demo-history
-
-stop-demo-history: ## stop the lab of `make demo-history` and remove its state folder
-	@$(AS_USER) wqlab-lab stop-demo-history
 
 up: setup-python ## start the lab (or apply changed device types) and leave it running
 	@$(AS_USER) wqlab-lab up

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from . import backup, demo, demo_history, development, doctor, rehearse, storage
+from . import backup, demo, development, doctor, rehearse, storage
 from .documentation import DocumentationError
 from .lifecycle import Lab, LabError
 from .paths import ADMIN, LabPaths, LabPathsError
@@ -35,8 +35,6 @@ def main() -> None:
         ("stop", "stop every program, keep the data"),
         ("down", "stop every program and remove the state folder"),
         ("demo", "start the lab, submit the examples, print their reports"),
-        ("demo-history", "start a lab of its own, without devices, with a simulated history of a watched tree"),
-        ("stop-demo-history", "stop that lab and remove its state folder"),
         ("rehearse", "start a lab of its own with emulated machines behind the protocols of real ones (docs/hardware)"),
         ("stop-rehearsal", "stop that lab and remove its state folder"),
     ):
@@ -98,16 +96,6 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"stopped, {paths.state} removed; builds and images stay in {paths.cache}")
         return 0
 
-    if command in ("demo-history", "stop-demo-history"):
-        examples = demo_history.demo_history_lab(paths, report)
-        if command == "stop-demo-history":
-            examples.down()
-            print(f"stopped, {examples.paths.state} removed")
-            return 0
-        demo_history.start(examples)
-        _print_first_password(examples)
-        print(demo_history.usage(examples.paths))
-        return 0
     if command in ("rehearse", "stop-rehearsal"):
         return _rehearse(paths, arguments, report)
     if command == "restart":

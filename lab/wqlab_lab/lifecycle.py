@@ -87,18 +87,6 @@ class Lab:
         paths.write_pins()
         self._start_devices()
 
-    def up_without_devices(self) -> None:
-        """Start the stores and the API: pages can be read, and nothing is measured. Raises LabError."""
-        self.paths.create()
-        try:
-            self._start_server()
-        except PortTakenError as error:
-            self.report(f"{error}: starting again on another port")
-            self.stop()
-            self.paths.forget_ports()
-            self._start_server()
-        self.paths.write_pins()
-
     def _start_server(self) -> None:
         """Start the stores and the API, and create the schema, the tokens and the administrator."""
         paths = self.paths

@@ -86,27 +86,6 @@ def revisions() -> None:
 
 
 @app.command()
-def example_history(
-    *,
-    owner: Annotated[str, typer.Option(help="account that the examples belong to")] = "admin",
-    seed: Annotated[int, typer.Option(help="seed of the simulated figures")] = 1,
-) -> None:
-    """Fill an empty database with a simulated history of a watched tree; do nothing if it is filled already."""
-    from .pipeline import example_history as examples
-    from .storage.live_data import LiveData
-
-    engine = make_engine(settings().database_url)
-    try:
-        heads = examples.load(make_factory(engine), settings(), LiveData(settings().data_dir), owner=owner, seed=seed)
-    except examples.AlreadyFilled as error:
-        typer.echo(str(error))
-    else:
-        typer.echo(f"{heads} heads")
-    finally:
-        engine.dispose()
-
-
-@app.command()
 def retention() -> None:
     """Delete now what retention would delete at its next pass, and print what uses the server's storage."""
     from .retention import service

@@ -8,38 +8,34 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import DeviceHealth, ShiftState, SubmissionState, WatchedHeadState
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import CommitPair
 from wqlab_contracts.specs import WatchedTree as Spec
+from wqlab_server.intake.watched_trees import repository_of
+from wqlab_server.lab.service import change_pool, pool_changes
+from wqlab_server.models import Device, HistoryShift, Run, Submission, WatchedHead, WatchedTree
+from wqlab_server.pipeline.commit_pairs import request_of
+from wqlab_server.pipeline.history import advance_history
+from wqlab_server.settings import Settings
+from wqlab_server.storage.db import SessionFactory, clock, transaction
+from wqlab_server.storage.live_data import LiveData
+from wqlab_server.submissions import service as submissions
 
-from ...intake.watched_trees import repository_of
-from ...lab.service import change_pool, pool_changes
-from ...models import Device, HistoryShift, KeptReport, Run, Submission, WatchedHead, WatchedTree
-from ...settings import Settings
-from ...storage.db import SessionFactory, clock, transaction
-from ...storage.live_data import LiveData
-from ...submissions import service as submissions
-from ..commit_pairs import request_of
-from ..history import advance_history
 from . import story
 from .jobs import finish_jobs
 
 BRANCH = "for-next"
 
 
-class AlreadyFilled(Exception):
-    """The database has heads of watched trees: examples are never mixed with what was measured."""
-
-
-def load(factory: SessionFactory, settings: Settings, data: LiveData, *, owner: str, seed: int = 1) -> int:
-    """Fill an empty database, and return the number of heads. Raises AlreadyFilled."""
+def load(factory: SessionFactory, settings: Settings, data: LiveData, *, owner: str) -> None:
+    """Fill an empty database; the tree and what maintainers have settled belong to `owner`."""
     spec = Spec(
         name=story.TREE,
-        summary="simulated example: no kernel was booted for these figures",
+        summary="simulated heads",
         tree=next(name for name, tree in data.current().trees.items() if tree.url),
         url="https://example.org/simulated.git",
         branches=[BRANCH],
@@ -49,20 +45,14 @@ def load(factory: SessionFactory, settings: Settings, data: LiveData, *, owner: 
         owner=owner,
     )
     with transaction(factory) as session:
-        known = (session.scalar(select(row).limit(1)) for row in (WatchedHead.id, Submission.id))
-        if any(each is not None for each in known):
-            raise AlreadyFilled("the database has submissions already: nothing was added to them")
         _write_tree(session, spec, data.current())
-    with transaction(factory) as session:
         now = clock(session)
     parent: int | None = None
     for index in range(story.HEADS):
         at = now - (story.HEADS - 1 - index) * story.EVERY
-        parent = _add_head(factory, settings, data, spec, seed=seed, index=index, parent=parent, at=at)
+        parent = _add_head(factory, settings, data, spec, index=index, parent=parent, at=at)
     with transaction(factory) as session:
         _settle(session, owner)
-        session.execute(delete(KeptReport))  # they have today's dates; readers' requests write them anew
-    return story.HEADS
 
 
 def _write_tree(session: Session, spec: Spec, data: DataFolder) -> None:
@@ -79,14 +69,13 @@ def _add_head(
     data: LiveData,
     spec: Spec,
     *,
-    seed: int,
     index: int,
     parent: int | None,
     at: datetime,
 ) -> int:
     """Add a head, measure it against the one before, and confirm the shifts that it makes suspect; return its id."""
     head_id = index + 1
-    commits = [story.commit(seed, each) for each in (index - 1, index)]
+    commits = [story.commit(each) for each in (index - 1, index)]
     with transaction(factory) as session:
         head = WatchedHead(
             id=head_id, tree_name=spec.name, ref=BRANCH, name=BRANCH, commit=commits[1], seen_at=at, parent_id=parent,
@@ -104,14 +93,14 @@ def _add_head(
         )
         head.submission_id, head.attempts, head.submitted_at = made.id, 1, at
         number = made.id
-    finish_jobs(factory, settings, number, seed=seed, heads=(index - 1, index), at=at)
+    finish_jobs(factory, settings, number, heads=(index - 1, index), at=at)
     with transaction(factory) as session:
         head = session.get_one(WatchedHead, head_id)
         verdicts = session.scalars(select(Run.verdict).where(Run.submission_id == number, Run.verdict.is_not(None)))
         head.state, head.ended_at = WatchedHeadState.MEASURED, at
         head.verdicts, head.devices = sorted({str(each) for each in verdicts}), _devices()
     advance_history(factory, settings, data)
-    _confirm(factory, settings, data, seed=seed, index=index, at=at)
+    _confirm(factory, settings, data, index=index, at=at)
     return head_id
 
 
@@ -121,9 +110,7 @@ def _devices() -> dict[str, str]:
     return {f"{story.PLAN}@{device_type}": unit for device_type, unit in units.items()}
 
 
-def _confirm(
-    factory: SessionFactory, settings: Settings, data: LiveData, *, seed: int, index: int, at: datetime
-) -> None:
+def _confirm(factory: SessionFactory, settings: Settings, data: LiveData, *, index: int, at: datetime) -> None:
     """Measure both sides of the new shifts again, unless the story leaves them suspected."""
     with transaction(factory) as session:
         rows = session.execute(
@@ -134,7 +121,7 @@ def _confirm(
         ).all()
     if index != story.NOT_CONFIRMED:
         for number, before, after in rows:
-            finish_jobs(factory, settings, number, seed=seed, heads=(before - 1, after - 1), at=at, again=True)
+            finish_jobs(factory, settings, number, heads=(before - 1, after - 1), at=at, again=True)
         advance_history(factory, settings, data)
     with transaction(factory) as session:
         for shift in session.scalars(select(HistoryShift).where(HistoryShift.created_at > at)):

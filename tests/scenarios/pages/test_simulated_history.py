@@ -1,4 +1,4 @@
-"""The simulated history of `make demo-history` fills the pages, and says everywhere that it is simulated."""
+"""The pages of a history that is full: many heads on four device types, and shifts in every state."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import pytest
 from fastapi import FastAPI
 from playwright.sync_api import expect
 
+from server.tests.support import simulated_history
+from server.tests.support.simulated_history import story
 from wqlab_contracts.enums import ShiftState
 from wqlab_lab import web
-from wqlab_lab.demo_history import NOTICE
-from wqlab_server.pipeline import example_history
-from wqlab_server.pipeline.example_history import story
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory
 
@@ -29,21 +28,18 @@ TYPE, METRIC = "ryzen-3900x", "locks_per_fsync"
 
 @pytest.fixture
 def lab_settings(settings: Settings, redis: str) -> Settings:
-    """Return settings of a lab as `make demo-history` starts it."""
+    """Return settings with the repository's device types and plans."""
     pages = web.build(Path(os.environ["WQLAB_CACHE"]))
-    return settings.model_copy(update={"data_dir": ROOT, "web_dir": pages, "broker_url": redis, "notice": NOTICE})
+    return settings.model_copy(update={"data_dir": ROOT, "web_dir": pages, "broker_url": redis})
 
 
-def test_newcomer_sees_a_full_history_that_is_said_to_be_simulated(
+def test_full_history_is_shown_on_all_pages(
     person: MakePerson, sessions: SessionFactory, lab_settings: Settings, app: FastAPI, pictures: Path
 ) -> None:
-    assert example_history.load(sessions, lab_settings, app.state.data, owner="maintain") == story.HEADS
-    with pytest.raises(example_history.AlreadyFilled):
-        example_history.load(sessions, lab_settings, app.state.data, owner="maintain")
+    simulated_history.load(sessions, lab_settings, app.state.data, owner="maintain")
     reader = person("read")
     page = reader.page
     reader.open("/history")
-    expect(page.get_by_role("note").filter(has_text="no kernel was built or booted")).to_be_visible()
     for state in ShiftState:
         expect(page.get_by_role("cell", name=re.compile(f"^{state.value.replace('_', ' ')}")).first).to_be_visible()
     for device_type in story.MACHINES:
@@ -63,11 +59,10 @@ def test_newcomer_sees_a_full_history_that_is_said_to_be_simulated(
     page.get_by_role("slider").focus()
     page.keyboard.press("End")
     page.get_by_role("link", name="report", exact=True).click()
-    expect(page.get_by_text(story.SIMULATED).first).to_be_visible()
-    expect(page.get_by_role("note").filter(has_text="no kernel was built or booted")).to_be_visible()
+    expect(page.get_by_text(story.title(story.HEADS - 1)).first).to_be_visible()
 
     faults: list[str] = []
-    for name, path in {"demo-history": "/history", "demo-line": line_path, "demo-shift": str(shift_path)}.items():
+    for name, path in {"full-history": "/history", "full-line": line_path, "full-shift": str(shift_path)}.items():
         reader.open(path)
         expect(page.locator("main svg, main article").first).to_be_visible()
         faults += reader.faults_in_views(name, pictures)

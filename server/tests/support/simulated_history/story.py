@@ -1,4 +1,4 @@
-"""What is simulated: the heads of a tree, and the values that each device type would give. Pure; from a seed.
+"""What is simulated: the heads of a tree, and the values that each device type would give. Pure.
 
 The figures are made up. Only the locks per flush follow a rule of the kernel: without the example series a flush takes
 the lock of every CPU's pool, with it that of every L3 domain.
@@ -11,13 +11,11 @@ import random
 from dataclasses import dataclass
 from datetime import timedelta
 
-TREE = "demo-history"
+TREE = "simulated"
 PLAN = "xfs-fsync"
 BLOCKS = 6
 HEADS = 48
 EVERY = timedelta(hours=12)
-SIMULATED = "simulated example"
-"""Words that the title of each submission begins with."""
 COMPILERS = ("gcc 12.2.0", "gcc 13.1.0")
 NEW_COMPILER = 20
 """Head from which the kernels are built with the second compiler."""
@@ -82,9 +80,9 @@ _TITLES = {
 }
 
 
-def commit(seed: int, index: int) -> str:
+def commit(index: int) -> str:
     """Return the made-up commit of a head."""
-    return hashlib.sha1(f"{SIMULATED} {seed} {index}".encode(), usedforsecurity=False).hexdigest()
+    return hashlib.sha1(f"head {index}".encode()).hexdigest()
 
 
 def title(index: int) -> str:
@@ -98,11 +96,11 @@ def compiler(index: int) -> str:
     return COMPILERS[index >= NEW_COMPILER]
 
 
-def content(seed: int, index: int) -> str:
+def content(index: int) -> str:
     """Return the digest of a head's kernel."""
     while index in SAME_KERNEL:
         index -= 1
-    return hashlib.sha256(f"kernel of {commit(seed, index)}".encode()).hexdigest()
+    return hashlib.sha256(f"kernel of {commit(index)}".encode()).hexdigest()
 
 
 def values(device_type: str, index: int, *, measured_at: int, again: bool, noise: random.Random) -> dict[str, float]:

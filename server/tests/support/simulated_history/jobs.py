@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import Arm, BootState, JobState, Outcome, Scale
 from wqlab_contracts.messages import ApplyResult, BuildResult, CommitRange, PatchSummary, Source
+from wqlab_server.models import Apply, BlockAttempt, Boot, Build, Run, RunAttempt, Sample, Submission, SubmissionBuild
+from wqlab_server.pipeline.advance import advance
+from wqlab_server.settings import Settings
+from wqlab_server.storage.db import SessionFactory, transaction
 
-from ...models import Apply, BlockAttempt, Boot, Build, Run, RunAttempt, Sample, Submission, SubmissionBuild
-from ...settings import Settings
-from ...storage.db import SessionFactory, transaction
-from ..advance import advance
 from . import story
 
 _RELEASE = "6.12.0"
@@ -27,7 +27,6 @@ def finish_jobs(
     settings: Settings,
     number: int,
     *,
-    seed: int,
     heads: tuple[int, int],
     at: datetime,
     again: bool = False,
@@ -36,26 +35,26 @@ def finish_jobs(
     with transaction(factory) as session:
         submission = session.get_one(Submission, number)
         submission.request = submission.request.model_copy(update={"trace": False})  # nothing is booted
-        _apply(session, number, seed=seed, heads=heads, at=at, again=again)
+        _apply(session, number, heads=heads, at=at, again=again)
     advance(factory, settings, number)
     with transaction(factory) as session:
-        _build(session, number, seed=seed, heads=heads, at=at)
+        _build(session, number, heads=heads, at=at)
     advance(factory, settings, number)
     with transaction(factory) as session:
         runs = session.scalars(select(Run).where(Run.submission_id == number, Run.state == JobState.QUEUED)).all()
         for run in runs:
-            _run(session, run, seed=seed, heads=heads, at=at, again=again)
+            _run(session, run, heads=heads, at=at, again=again)
     advance(factory, settings, number)
     with transaction(factory) as session:
         session.execute(update(Submission).where(Submission.id == number).values(created_at=at, finished_at=at))
         session.execute(update(Run).where(Run.submission_id == number).values(compared_at=at, finished_at=at))
 
 
-def _apply(session: Session, number: int, *, seed: int, heads: tuple[int, int], at: datetime, again: bool) -> None:
+def _apply(session: Session, number: int, *, heads: tuple[int, int], at: datetime, again: bool) -> None:
     row = session.scalars(select(Apply).where(Apply.submission_id == number)).one()
 
     def source(index: int) -> Source:
-        commit = story.commit(seed, index)
+        commit = story.commit(index)
         return Source(tree=row.tree, base_commit=commit, tree_oid=commit, commit=commit, release=_RELEASE)
 
     subject = story.title(heads[1])
@@ -64,14 +63,14 @@ def _apply(session: Session, number: int, *, seed: int, heads: tuple[int, int], 
         outcome=Outcome.PASSED,
         baseline=source(heads[0]),
         candidate=source(heads[1]),
-        title=f"{story.SIMULATED}: {subject}{', both sides again' if again else ''}",
+        title=f"{subject}{', both sides again' if again else ''}",
         patches=[PatchSummary(subject=subject, author="nobody <nobody@example.org>")],
         range=CommitRange(ahead=heads[1] - heads[0], behind=0),
         toolchain=story.compiler(heads[1]),
     )
 
 
-def _build(session: Session, number: int, *, seed: int, heads: tuple[int, int], at: datetime) -> None:
+def _build(session: Session, number: int, *, heads: tuple[int, int], at: datetime) -> None:
     rows = session.execute(
         select(Build, SubmissionBuild.arm)
         .join(SubmissionBuild, SubmissionBuild.build_id == Build.id)
@@ -83,14 +82,14 @@ def _build(session: Session, number: int, *, seed: int, heads: tuple[int, int], 
         build.result = BuildResult(
             outcome=Outcome.PASSED,
             build_id_gnu=hashlib.sha1(build.key.encode(), usedforsecurity=False).hexdigest(),
-            content_sha256=story.content(seed, index),
+            content_sha256=story.content(index),
             release=_RELEASE,
             compiler=build.toolchain,
             duration_s=60.0,
         )
 
 
-def _run(session: Session, run: Run, *, seed: int, heads: tuple[int, int], at: datetime, again: bool) -> None:
+def _run(session: Session, run: Run, *, heads: tuple[int, int], at: datetime, again: bool) -> None:
     """Finish a run with simulated boots, a baseline and a candidate in each block, and simulated samples."""
     device = run.wanted_device or ""
     run.state, run.outcome, run.attempts, run.device_name = JobState.FINISHED, Outcome.PASSED, 1, device
@@ -99,8 +98,8 @@ def _run(session: Session, run: Run, *, seed: int, heads: tuple[int, int], at: d
         Boot(
             run_id=run.id, block=block, position=position, arm=arm, attempt=0, device_name=device, fence=1,
             state=BootState.FINISHED, outcome=Outcome.PASSED, valid=True, release=_RELEASE,
-            kernel_boot_id=f"{story.SIMULATED} {run.id}.{block}.{position}", cmdline="console=ttyS0",
-            environment={"values": f"{story.SIMULATED}, seed {seed}"}, commands={}, overhead_s=1.0, workload_s=25.0,
+            kernel_boot_id=f"{run.id}.{block}.{position}", cmdline="console=ttyS0",
+            environment={}, commands={}, overhead_s=1.0, workload_s=25.0,
             started_at=at - (2 * len(run.blocks) - 2 * block - position) * _BOOT,
             finished_at=at - (2 * len(run.blocks) - 2 * block - position - 1) * _BOOT,
         )
@@ -116,7 +115,7 @@ def _run(session: Session, run: Run, *, seed: int, heads: tuple[int, int], at: d
         for block in range(len(run.blocks))
     )
     session.flush()
-    noise = random.Random(f"{seed} {heads} {again} {run.device_type}")  # noqa: S311 - simulated noise, no secret
+    noise = random.Random(f"{heads} {again} {run.device_type}")
     samples = []
     for boot in boots:
         counted = story.values(
