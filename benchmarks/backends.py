@@ -81,7 +81,7 @@ def job_of(data: DataFolder, kernel: Path, device: str, backend: BackendName, ru
     built = BuildResult.model_validate_json((kernel.parent / "result.json").read_text())
     kind, plan = data.device_types["tiny"], data.plans["xfs-fsync"]
     image = Artifact(sha256=sha256_of(kernel), size=kernel.stat().st_size, kind=ArtifactKind.KERNEL, name="kernel")
-    variant = Kernel(build_id_gnu=built.build_id_gnu, release=built.release, image=image)
+    variant = Kernel(recipe="measure", build_id_gnu=built.build_id_gnu, release=built.release, image=image)
     lava = kind.lava
     assert lava is not None
     return RunJob(

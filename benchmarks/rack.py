@@ -169,7 +169,7 @@ def job_of(data: DataFolder, board: int, run: int) -> RunJob:
         plan=plan,
         profile=plan.emulated,
         files=data.plan_files(plan.name),
-        kernels={Arm.BASELINE: Kernel(build_id_gnu="0" * 40, release="6.12.0", image=image)},
+        kernels={Arm.BASELINE: Kernel(recipe="measure", build_id_gnu="0" * 40, release="6.12.0", image=image)},
         blocks=[BlockPlan(block=0, arms=[Arm.BASELINE])],
         seed=1,
     )  # fmt: skip

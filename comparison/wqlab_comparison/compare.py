@@ -176,7 +176,6 @@ def _comparison(answer: Answer) -> Comparison:
         p=None if explanatory else figures.p,
         p_adjusted=None if explanatory else adjusted.p_adjusted,
         p_student=None if explanatory else adjusted.p_student,
-        p_signflip=None if explanatory else figures.p,
         delta=None if facts.evidence is Evidence.NONE or explanatory or figures.n == 0 else figures.delta,
         exact=figures.counts is not None,
         verdict=decision.verdict,

@@ -5,16 +5,11 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError, computed_field
 
-from wqlab_contracts.api.base import DEPRECATED, ComputedResource
+from wqlab_contracts.api.base import ComputedResource
 
 
 class Shelf(ComputedResource):
     devices: int
-
-    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
-    @property
-    def boards(self) -> int:
-        return self.devices
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -22,8 +17,8 @@ class Shelf(ComputedResource):
         return self.devices == 3
 
 
-def test_response_carries_the_deprecated_name() -> None:
-    assert Shelf(devices=2).model_dump() == {"devices": 2, "boards": 2, "full": False}
+def test_response_carries_computed_fields() -> None:
+    assert Shelf(devices=2).model_dump() == {"devices": 2, "full": False}
 
 
 def test_response_is_read_back_with_and_without_computed_fields() -> None:
@@ -37,7 +32,5 @@ def test_unknown_field_is_rejected() -> None:
         Shelf.model_validate({"devices": 2, "surprise": 1})
 
 
-def test_schema_marks_the_deprecated_name_and_does_not_require_it() -> None:
-    schema = Shelf.model_json_schema(mode="serialization")
-    assert schema["properties"]["boards"]["deprecated"] is True
-    assert schema["required"] == ["devices", "full"]
+def test_schema_requires_computed_fields() -> None:
+    assert Shelf.model_json_schema(mode="serialization")["required"] == ["devices", "full"]

@@ -45,9 +45,7 @@ TIMED = frozenset({TracedTopic.QUEUED, TracedTopic.EXECUTED, TracedTopic.CONTEND
 """Topics whose lines have times."""
 PLACES = ("on_cpu", "on_l3", "on_node", "off_node")
 """Where work items started, seen from the CPU that queued them, without overlap."""
-_FIRST_COLUMNS = ("scenario", "setting", "topic", "name", "count", "total_us", "p99_us")
-"""Columns of tables of earlier releases."""
-COLUMNS = (*_FIRST_COLUMNS, "repetition", "buckets", *PLACES)
+COLUMNS = ("scenario", "setting", "topic", "name", "count", "total_us", "p99_us", "repetition", "buckets", *PLACES)
 LARGEST_EXPONENT = 59
 ROW_LIMIT = 20_000
 VALUE_LIMIT = 10**18
@@ -126,7 +124,7 @@ def write(rows: Iterable[Row]) -> str:
 def read(text: str) -> Iterator[Row]:
     """Parse the CSV text. Raises ValueError if `write` cannot have written it."""
     table = csv.DictReader(io.StringIO(text), strict=True)
-    if tuple(table.fieldnames or ()) not in {COLUMNS, _FIRST_COLUMNS}:
+    if tuple(table.fieldnames or ()) != COLUMNS:
         raise ValueError("not a table of traced counts: the columns differ")
     try:
         for number, line in enumerate(table):

@@ -18,10 +18,7 @@ function referencedSchemas(part, schemas, seen = new Set()) {
   return seen;
 }
 
-/**
- * Mark the fields of response schemas as required: the server always sends them; only requests may omit defaults.
- * Deprecated fields are optional, because the pages must not need them.
- */
+/** Mark the fields of response schemas as required: the server always sends them; only requests may omit defaults. */
 function requireResponseFields(openapi) {
   const schemas = openapi.components.schemas;
   const bodies = Object.values(openapi.paths).flatMap(path =>
@@ -30,8 +27,7 @@ function requireResponseFields(openapi) {
   const requestSchemas = referencedSchemas(bodies, schemas);
   for (const [name, schema] of Object.entries(schemas)) {
     if (requestSchemas.has(name) || !schema.properties) continue;
-    const fields = Object.entries(schema.properties).filter(([, field]) => !field.deprecated);
-    schema.required = fields.map(([field]) => field);
+    schema.required = Object.keys(schema.properties);
   }
   return openapi;
 }

@@ -35,7 +35,7 @@ class Settings(BaseSettings):
     lab: str = "local"
     coordinator: str = Field(
         default="127.0.0.1:20408",
-        validation_alias=AliasChoices("LG_COORDINATOR", "WQLAB_COORDINATOR", "coordinator"),
+        validation_alias=AliasChoices("LG_COORDINATOR", "coordinator"),
     )
 
     lava_url: str = ""

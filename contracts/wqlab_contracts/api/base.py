@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from pydantic import Field, GetJsonSchemaHandler, model_validator
-from pydantic.config import JsonDict
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import Field, model_validator
 
 from ..messages import Message
 
 T = TypeVar("T")
 
-DEPRECATED: JsonDict = {"deprecated": True}
-"""`json_schema_extra` of a computed field that repeats a renamed field under its old name for one release."""
-
 
 class ComputedResource(Message):
-    """A resource with computed fields: they are sent, and ignored when the resource is read back.
-
-    A renamed field is the common case: `@computed_field(json_schema_extra=DEPRECATED)` on a property of the old name.
-    """
+    """A resource with computed fields: they are sent, and ignored when the resource is read back."""
 
     @model_validator(mode="before")
     @classmethod
@@ -29,18 +20,6 @@ class ComputedResource(Message):
         if not isinstance(content, dict):
             return content
         return {name: value for name, value in content.items() if name not in cls.model_computed_fields}
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describe deprecated fields as optional, so that no client comes to depend on them."""
-        schema = handler(core_schema)
-        described = handler.resolve_ref_schema(schema)
-        properties = described.get("properties", {})
-        if "required" in described:
-            described["required"] = [
-                name for name in described["required"] if not properties.get(name, {}).get("deprecated")
-            ]
-        return schema
 
 
 class Page(Message, Generic[T]):

@@ -66,8 +66,6 @@ class Comparison(ComputedResource):
     p_student: float | None = None
     """p of Student's t test. The exact test has only steps of 2/2**n, too coarse for an adjustment over several tests;
     there, this value is adjusted instead of `p`."""
-    p_signflip: float | None = None
-    """Deprecated: the same as `p`. In older reports `p` is that of the t test."""
     delta: float | None = None
     exact: bool = False
     """True if all boots of each arm gave the same integer: the two integers are the result, without p values."""
@@ -93,7 +91,7 @@ class Comparison(ComputedResource):
         """Raise ValueError if a figure without evidence has more than a mean, so that no report can show more."""
         if self.evidence is not Evidence.NONE:
             return self
-        p_values = (self.p, self.p_adjusted, self.p_student, self.p_signflip)
+        p_values = (self.p, self.p_adjusted, self.p_student)
         inferred = (self.effect, self.ci95, *p_values, self.delta, self.blocks_needed)
         arms = [arm for arm in (self.baseline, self.candidate) if arm is not None]
         spreads = [each for arm in arms for each in (arm.stddev, arm.modes)]

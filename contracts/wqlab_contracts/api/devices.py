@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import Field, computed_field
+from pydantic import Field
 
 from ..cpu_layout import CpuLayout
 from ..enums import DeviceHealth
 from ..messages import MeasuredTopology, Message
 from ..specs import Backend, CpuArch, Rehearsed, Topology
-from .base import DEPRECATED, ComputedResource
 
 
 class LeaseView(Message):
@@ -59,7 +58,7 @@ class DeviceCounts(Message):
     """Quarantined; a run still on such a device continues to its end."""
 
 
-class DeviceTypeView(ComputedResource):
+class DeviceTypeView(Message):
     """A device type with the number of its devices and queued runs."""
 
     name: str
@@ -82,12 +81,6 @@ class DeviceTypeView(ComputedResource):
     problems: list[str] = Field(default_factory=list)
     """Mistakes in the files of the data folder (`file:line: key: message`). Until they are fixed the server uses the
     last valid content, so recent edits may have no effect."""
-
-    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
-    @property
-    def units(self) -> DeviceCounts:
-        """Deprecated name of `device_counts`."""
-        return self.device_counts
 
 
 class QuarantineRequest(Message):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import Field, computed_field
+from pydantic import Field
 
 from ..jsontypes import JsonBool, JsonInt
 from ..messages import LavaPool, Message
 from ..specs import Backend, Name
-from .base import DEPRECATED, ComputedResource
 
 JOIN_PREFIX = "wqj_"
 """A join token is `wqj_SECRET`. If the server has a private CA it is `wqj_SECRET.SHA256`, with the hash of the
@@ -52,7 +51,7 @@ class LabJoined(Message):
     """Broker URL with a user that can only take messages from this lab's queue."""
 
 
-class LabView(ComputedResource):
+class LabView(Message):
     """A lab with its worker and devices."""
 
     name: str
@@ -78,9 +77,3 @@ class LabView(ComputedResource):
     """Reason why no device is available; empty if one is."""
     pool: LavaPool | None
     """For a LAVA lab: the state of all devices of its server, including those of others."""
-
-    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
-    @property
-    def boards(self) -> int:
-        """Deprecated name of `devices`."""
-        return self.devices

@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from pydantic import computed_field
-
 from ..enums import Arm, BootState, DeviceHealth, ErrorKind, Outcome, RunPurpose
 from ..messages import CheckStep, Failure, Message
-from .base import DEPRECATED, ComputedResource, Page
+from .base import Page
 
 
 class Waits(StrEnum):
@@ -45,7 +43,7 @@ class RunsAhead(Message):
     boots_left: int
 
 
-class QueueEntry(ComputedResource):
+class QueueEntry(Message):
     """A queued run with its score and estimated start."""
 
     position: int
@@ -81,14 +79,8 @@ class QueueEntry(ComputedResource):
     why: str
     """The reason for waiting in one or two sentences."""
 
-    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
-    @property
-    def boards_held(self) -> int:
-        """Deprecated name of `devices_held`."""
-        return self.devices_held
 
-
-class QueueView(ComputedResource):
+class QueueView(Message):
     """The queue of the lab."""
 
     at: datetime
@@ -101,12 +93,6 @@ class QueueView(ComputedResource):
     """Queued runs; at most 500."""
     waiting_for_kernels: int
     """Runs that cannot be queued yet because their kernels are not built."""
-
-    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
-    @property
-    def share_per_board(self) -> float:
-        """Deprecated name of `share_per_device`."""
-        return self.share_per_device
 
 
 class TimelineBar(Message):

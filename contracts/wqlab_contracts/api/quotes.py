@@ -10,7 +10,7 @@ from pydantic import Field, computed_field
 from ..enums import Direction, Evidence, Scale
 from ..messages import Message
 from ..units import effect_unit
-from .base import DEPRECATED, ComputedResource
+from .base import ComputedResource
 from .canaries import CanaryRecord
 from .devices import DeviceCounts
 
@@ -76,7 +76,7 @@ class BuildQuote(Message):
     """Number of further links of the kernels that do not exist, for other layouts; `build_s` has their time."""
 
 
-class TargetQuote(ComputedResource):
+class TargetQuote(Message):
     """Estimated cost and start of one target."""
 
     index: int
@@ -118,12 +118,6 @@ class TargetQuote(ComputedResource):
     ends_at: datetime | None
     notes: list[str]
     """Obstacles and remarks, as text."""
-
-    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
-    @property
-    def units(self) -> DeviceCounts:
-        """Deprecated name of `device_counts`."""
-        return self.device_counts
 
 
 class QuotaName(StrEnum):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-from pydantic import Field, computed_field, field_validator
+from pydantic import Field
 
 from ..enums import JobState, Outcome, SubmissionState, Verdict
 from ..jsontypes import JSON_NUMBER, JsonBool, JsonInt
@@ -24,7 +24,6 @@ from ..messages import (
     ThreadSeries,
 )
 from ..specs import Backend, DeviceType, Name
-from .base import DEPRECATED, ComputedResource
 from .builds import BuildView
 from .runs import RunView
 from .sweeps import SweepRequest
@@ -95,17 +94,11 @@ class SubmissionRequest(RequestOptions):
         return self.model_copy(update={"targets": [target for _, target in self.indexed_targets()]})
 
 
-class SubmittedMbox(ComputedResource):
+class SubmittedMbox(Message):
     """An mbox that was submitted, without its text: `GET /submissions/ID/mbox` returns that."""
 
     size: int = Field(ge=0)
     """Bytes in UTF-8."""
-
-    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
-    @property
-    def text(self) -> str:
-        """Always empty. Deprecated."""
-        return ""
 
 
 class SubmittedSeries(Message):
@@ -115,14 +108,6 @@ class SubmittedSeries(Message):
     mbox: SubmittedMbox | None = None
     thread: ThreadSeries | None = None
     commits: CommitPair | None = None
-
-    @field_validator("mbox", mode="before")
-    @classmethod
-    def _leave_out_the_text(cls, mbox: Any) -> Any:
-        """Convert an mbox with its text, as in a request and in the reports of 0.1."""
-        if isinstance(mbox, dict) and "size" not in mbox and isinstance(text := mbox.get("text"), str):
-            return {"size": len(text.encode("utf-8", "surrogatepass"))}
-        return mbox
 
 
 class SubmittedRequest(RequestOptions):

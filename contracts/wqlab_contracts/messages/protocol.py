@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-PROTOCOL = 2
-"""Increased when a worker of the previous version could not do its jobs: a message changed, or a rule of the claims.
-
-Version 1 are the workers up to release 0.2.0, which send no version.
-"""
+PROTOCOL = 1
+"""Increased when a worker of the previous version could not do its jobs: a message changed, or a rule of the claims."""
 PROTOCOL_HEADER = "X-Wqlab-Protocol"
 RELEASE_HEADER = "X-Wqlab-Release"
 

@@ -39,13 +39,13 @@ class Kernel(Message):
     own_modules: Artifact | None = None
     """Tar of the kernel's installed modules, if the plan needs one of them."""
     workqueue_layout: Artifact | None = None
-    """Offsets of the workqueue counters in the kernel's memory; null for older builds, which lack them."""
-    recipe: str = ""
-    """Name of the recipe; empty if the server is older."""
+    """Offsets of the workqueue counters in the kernel's memory; null if the build has none."""
+    recipe: str
+    """Name of the recipe."""
     vmlinux: Artifact | None = None
     """Kernel with debug information, to decode the addresses of its reports."""
     sources: Artifact | None = None
-    """Zip archive of the source files of vmlinux; null for older builds, which lack it."""
+    """Zip archive of the source files of vmlinux; null if it was built without debug information."""
 
 
 class BlockPlan(Message):

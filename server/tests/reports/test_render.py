@@ -101,7 +101,7 @@ def test_models_contain_no_verdict_without_evidence():
         for one in json.loads(render_json(make()))["targets"]:
             for cell in one["comparisons"]:
                 if cell["evidence"] == Evidence.NONE:
-                    assert {cell["effect"], cell["p"], cell["p_adjusted"], cell["p_signflip"], cell["delta"]} == {None}
+                    assert {cell["effect"], cell["p"], cell["p_adjusted"], cell["delta"]} == {None}
                     assert cell["ci95"] is None
                     for arm in ("baseline", "candidate"):
                         assert cell[arm] is None or cell[arm]["stddev"] is None

@@ -18,12 +18,11 @@ CLAIM = {"worker": "host/1", "lab": "local"}
 
 def test_worker_of_an_older_release_is_refused_with_both_versions(lab: LabUnderTest) -> None:
     lab.submit("locks@single")
-    without = lab.client.post(
-        "/api/worker/v1/applies/1/claim", json=CLAIM, headers={"Authorization": f"Bearer {lab.worker_token}"}
-    )
-    assert (without.status_code, without.json()["type"]) == (403, "urn:wqlab:problem:other-protocol")
-    assert without.json()["detail"] == (
-        f"this worker is wqlab 0.2.0 or older with protocol 1, the server is wqlab {release()} with protocol "
+    older = {PROTOCOL_HEADER: str(PROTOCOL - 1), RELEASE_HEADER: "0.1.0"}
+    answer = lab.worker.request("POST", "applies/1/claim", json=CLAIM, headers=older)
+    assert (answer.status_code, answer.json()["type"]) == (403, "urn:wqlab:problem:other-protocol")
+    assert answer.json()["detail"] == (
+        f"this worker is wqlab 0.1.0 with protocol {PROTOCOL - 1}, the server is wqlab {release()} with protocol "
         f"{PROTOCOL}: update the worker; the job waits"
     )
     with lab.transaction() as session:

@@ -10,7 +10,7 @@ from wqlab_contracts.enums import Role, Verdict
 from wqlab_contracts.specs import Backend
 
 TRACER = "tracer.sh"
-"""File of a plan that counts while the plan's script runs; plans of earlier releases lack it."""
+"""File of a plan that counts while the plan's script runs; a data folder may lack it."""
 TRACED_BLOCKS = 2
 """Blocks of traced boots: with one boot a side nothing shows how far boots agree."""
 MOST_COMPARISONS = 3
@@ -37,5 +37,5 @@ def why_not_traced(
     if backend != "labgrid":
         return f"traced boots are made on labgrid devices, not on {backend or 'an unknown device'}"
     if TRACER not in files:
-        return f"the plan has no {TRACER}: it is of an earlier release"
+        return f"the plan has no {TRACER}"
     return ""

@@ -14,14 +14,11 @@ from ..http.problems import ApiProblem
 
 log = structlog.get_logger(__name__)
 
-_FIRST = 1
-"""Version of workers that send none."""
-
 
 def check_protocol(
     principal: Worker,
-    protocol: Annotated[int, Header(alias=PROTOCOL_HEADER, ge=0, le=10**6)] = _FIRST,
-    worker_release: Annotated[str, Header(alias=RELEASE_HEADER, max_length=50)] = "0.2.0 or older",
+    protocol: Annotated[int, Header(alias=PROTOCOL_HEADER, ge=0, le=10**6)],
+    worker_release: Annotated[str, Header(alias=RELEASE_HEADER, max_length=50)],
 ) -> None:
     """Raise ApiProblem 403 if the worker has another version of the worker API than this server.
 

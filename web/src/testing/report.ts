@@ -304,7 +304,6 @@ function results(evidence: Evidence, role: Comparison["role"], n: number, at: nu
     p: null,
     p_adjusted: null,
     p_student: null,
-    p_signflip: null,
     not_measured: null,
     blocks_needed: null,
     blocks_discarded: 0,

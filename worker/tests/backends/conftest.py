@@ -191,7 +191,7 @@ def trivial_job(
     kind = load_data(ROOT).device_types["tiny"]
     image = Artifact(sha256=sha256_of(kernel), size=kernel.stat().st_size, kind=ArtifactKind.KERNEL, name="kernel")
     plan = trivial_plan(seconds)
-    variant = Kernel(build_id_gnu=build_id, release=release, image=image)
+    variant = Kernel(recipe="measure", build_id_gnu=build_id, release=release, image=image)
     return RunJob(
         run_id=run_id,
         purpose=RunPurpose.MEASURE,

@@ -25,32 +25,6 @@ def test_finished_build_is_reused(base: Source, workspace: Workspace, build_job)
     assert (build_folder(workspace, build_job(base).key) / "vmlinux").stat().st_mtime_ns == stamp
 
 
-def test_build_of_older_release_gets_layout_without_rebuild(base: Source, workspace: Workspace, build_job) -> None:
-    job = build_job(base)
-    first = passed(build(job, workspace))
-    folder = build_folder(workspace, job.key)
-    older = [artifact for artifact in first.artifacts if artifact.kind is not ArtifactKind.WORKQUEUE_LAYOUT]
-    assert len(older) == len(first.artifacts) - 1
-    (folder / "result.json").write_text(first.model_copy(update={"artifacts": older}).model_dump_json())
-    (folder / "workqueue-layout.json").unlink()
-    stamp = (folder / "vmlinux").stat().st_mtime_ns
-    for _ in range(2):
-        again = passed(build(job, workspace))
-        assert again.reused
-        assert {artifact.kind for artifact in again.artifacts} == {artifact.kind for artifact in first.artifacts}
-    assert (folder / "vmlinux").stat().st_mtime_ns == stamp
-
-
-@pytest.mark.parametrize("digest", ["", "0" * 64])
-def test_digest_of_older_release_is_computed_again(base: Source, workspace: Workspace, build_job, digest: str) -> None:
-    job = build_job(base)
-    first = passed(build(job, workspace))
-    older = first.model_copy(update={"content_sha256": digest})
-    (build_folder(workspace, job.key) / "result.json").write_text(older.model_dump_json())
-    again = passed(build(job, workspace))
-    assert (again.reused, again.content_sha256) == (True, first.content_sha256)
-
-
 def test_build_with_missing_file_is_built_again(base: Source, workspace: Workspace, build_job) -> None:
     first = passed(build(build_job(base), workspace))
     workspace.path_of(first.artifacts[0]).unlink()

@@ -86,7 +86,7 @@ def test_failed_module_does_not_stop_the_next_module(base: Source, workspace: Wo
 
 def kernel(**fields: object) -> Kernel:
     image = Artifact(sha256="0" * 64, size=1, kind=ArtifactKind.KERNEL, name="kernel")
-    return Kernel.model_validate({"build_id_gnu": "b", "release": "r", "image": image, **fields})
+    return Kernel.model_validate({"recipe": "measure", "build_id_gnu": "b", "release": "r", "image": image, **fields})
 
 
 def stored(folder: Path, name: str, data: bytes, kind: ArtifactKind) -> Artifact:

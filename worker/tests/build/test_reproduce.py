@@ -9,7 +9,6 @@ from wqlab_contracts.messages import BuildResult, Source
 from wqlab_worker.build.build_id import read_build_id
 from wqlab_worker.build.build_kernel import build
 from wqlab_worker.build.kept_builds import build_folder
-from wqlab_worker.build.reproduce import reproducer
 from wqlab_worker.workspace import Workspace
 
 
@@ -36,11 +35,3 @@ def test_reproducer_builds_the_same_kernel(
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     subprocess.run(["sh", "-c", result.reproducer], cwd=place, env=environment, check=True, capture_output=True)
     assert read_build_id(place / "build" / "vmlinux") == result.build_id_gnu
-
-
-def test_reused_build_has_current_reproducer(base: Source, workspace: Workspace, build_job) -> None:
-    job = build_job(base)
-    stored = build_folder(workspace, job.key) / "result.json"
-    first = passed(build(job, workspace))
-    stored.write_text(first.model_copy(update={"reproducer": "make"}).model_dump_json())
-    assert passed(build(job, workspace)).reproducer == first.reproducer == reproducer(job)

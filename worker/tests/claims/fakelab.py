@@ -87,6 +87,6 @@ def run_job() -> RunJob:
         ),
         plan=plan,
         profile=profile,
-        kernels={arm: Kernel(build_id_gnu="ab", release="6.12", image=image) for arm in PAIR},
+        kernels={arm: Kernel(recipe="measure", build_id_gnu="ab", release="6.12", image=image) for arm in PAIR},
         blocks=[BlockPlan(block=number, arms=[Arm.BASELINE, Arm.CANDIDATE]) for number in range(2)],
     )

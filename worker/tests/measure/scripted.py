@@ -90,7 +90,7 @@ def job(
         plan=plan(),
         profile=plan().emulated,
         files={"scripted.sh": "exit 0\n"},
-        kernels={arm: Kernel(build_id_gnu="ab", release="6.12", image=image) for arm in kernels},
+        kernels={arm: Kernel(recipe="measure", build_id_gnu="ab", release="6.12", image=image) for arm in kernels},
         blocks=[BlockPlan(block=number, arms=order) for number, order in enumerate(orders)],
         seed=seed,
     )

@@ -69,13 +69,6 @@ def test_starts_are_added_up_by_their_distance_from_the_queueing_cpu() -> None:
     assert (elsewhere.on_cpu, elsewhere.on_l3, elsewhere.on_node, elsewhere.off_node) == (2, 0, 7, 0)
 
 
-def test_table_of_an_earlier_release_reads_back() -> None:
-    """Its columns end with p99_us."""
-    text = "scenario,setting,topic,name,count,total_us,p99_us\nfsync,,queued,xfs_end_io,300,90000,1024\n"
-    (row,) = traced_counts.read(text)
-    assert (row.count, row.p99_us, row.repetition, row.buckets, row.on_cpu) == (300, 1024, 0, "", None)
-
-
 @pytest.mark.parametrize(
     "line",
     [

@@ -20,6 +20,7 @@ def code(vmlinux: Path | None) -> CountedCode:
         return Artifact(sha256="0" * 64, size=1, kind=kind, name="x")
 
     kernel = Kernel(
+        recipe="measure",
         build_id_gnu="ab" * 20,
         release="6",
         image=artifact(ArtifactKind.KERNEL),

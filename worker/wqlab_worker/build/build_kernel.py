@@ -24,7 +24,7 @@ from ..workspace import Progress, Workspace, collect, free_bytes, no_progress, o
 from . import build_log, kconfig, objects, source_archive, workqueue_offsets
 from .build_id import read_build_id
 from .content_digest import content_digest
-from .kept_builds import add_missing_parts, build_folder, finished_build, products
+from .kept_builds import build_folder, finished_build, products
 from .link_layouts import LayoutLinker
 from .modules import MODULES, BuiltModules, build_modules, write_sources
 from .reproduce import BUILD, IDENTITY, OUT, reproducer
@@ -57,8 +57,7 @@ def build(job: BuildJob, workspace: Workspace, progress: Progress = no_progress)
         ):
             workspace.use(build_folder(workspace, job.key))
             if (found := finished_build(workspace, job.key)) is not None:
-                # Write the command again: an older release may have made the result with another command.
-                return add_missing_parts(found, workspace, job.key).model_copy(update={"reproducer": reproducer(job)})
+                return found
             return _Build(job, workspace, progress).run()
     except JobError as error:
         return BuildResult(outcome=Outcome.FAILED, failure=error.failure, reproducer=reproducer(job))

@@ -13,8 +13,7 @@ from wqlab_contracts.specs import CpuArch
 
 from ..sandbox import GIB
 from ..workspace import Workspace, has_hash
-from . import source_archive, workqueue_offsets
-from .content_digest import content_digest
+from . import source_archive
 from .reproduce import BUILD, OUT
 
 log = structlog.get_logger()
@@ -82,28 +81,3 @@ def finished_build(workspace: Workspace, key: str) -> BuildResult | None:
         log.error("stored build is damaged; building it again", path=str(stored), file=artifact.name)
         workspace.path_of(artifact).unlink(missing_ok=True)
     return None if damaged else result.model_copy(update={"reused": True})
-
-
-def add_missing_parts(found: BuildResult, workspace: Workspace, key: str) -> BuildResult:
-    """Add what a build of an older release lacks, without building again: workqueue layout and content digest.
-
-    The digest is computed again, because digests of two releases are equal only if both compute it in the same way. The
-    key does not change.
-    """
-    folder = build_folder(workspace, key)
-    kinds = {artifact.kind for artifact in found.artifacts}
-    modules = [folder / artifact.name for artifact in found.artifacts if artifact.kind is ArtifactKind.MODULE]
-    own_modules = folder / "modules.tar" if ArtifactKind.MODULES in kinds else None
-    digest = content_digest(folder / "kernel", own_modules, modules)
-    result = found.model_copy(update={"content_sha256": digest})
-    with workspace.temporary("layout") as scratch:
-        if ArtifactKind.WORKQUEUE_LAYOUT not in kinds:
-            (scratch / workqueue_offsets.NAME).write_text(workqueue_offsets.read_layout(folder / "vmlinux"))
-            (scratch / workqueue_offsets.NAME).replace(folder / workqueue_offsets.NAME)
-            layout = folder / workqueue_offsets.NAME
-            kept = workspace.keep(layout, ArtifactKind.WORKQUEUE_LAYOUT, workqueue_offsets.NAME)
-            result = result.model_copy(update={"artifacts": [*result.artifacts, kept]})
-        if result != found:
-            (scratch / "result.json").write_text(result.model_copy(update={"reused": False}).model_dump_json(indent=1))
-            (scratch / "result.json").replace(folder / "result.json")
-    return result

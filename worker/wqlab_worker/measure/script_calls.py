@@ -83,7 +83,7 @@ def is_monitored(job: RunJob, repetition: Repetition) -> bool:
     """Return True if `observer` runs beside this repetition: in a traced boot, a warm-up or a traced one, never a timed
     one that is compared.
 
-    A plan of an earlier release has no monitor among its files.
+    The data folder of a plan may lack the monitor.
     """
     if job.purpose is RunPurpose.TRACE:
         return True

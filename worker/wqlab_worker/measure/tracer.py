@@ -16,7 +16,7 @@ from .collect import NotMeasured, Operations, count
 SCRIPT = "tracer.sh"
 """File of the plan that runs the plan's script under histograms of the tracer."""
 HISTOGRAMS = "histograms.sh"
-"""File of the plan with the histograms of both scripts; plans of earlier releases lack it."""
+"""File of the plan with the histograms of both scripts; a data folder may lack it."""
 LINE_LIMIT = 10_000
 WAITS_NOT_COUNTED = "the times from queueing to start of work items are not counted: the tracer printed nothing"
 _PLACED = "placed"

@@ -90,7 +90,7 @@ class Decoder:
             files["/sources.zip"] = self.fetch(self.kernel.sources)
         found = resolve(files, references)
         if found is None:
-            self.lacking = f"recipe {self.kernel.recipe or 'unknown'} builds without debug information"
+            self.lacking = f"recipe {self.kernel.recipe} builds without debug information"
         else:
             self._known |= found
 

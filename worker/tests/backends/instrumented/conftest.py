@@ -91,6 +91,7 @@ def kernel(golden: Golden, files: dict[str, Path]) -> Kernel:
         return Artifact(sha256=digest, size=path.stat().st_size, kind=kind, name=path.name)
 
     return Kernel(
+        recipe="measure",
         build_id_gnu=golden.built.build_id_gnu,
         release=golden.built.release,
         image=artifact(golden.kernel, ArtifactKind.KERNEL),

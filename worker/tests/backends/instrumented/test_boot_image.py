@@ -14,6 +14,7 @@ from wqlab_worker.backends.instrumented.guest import command_line, guest_of
 from .conftest import job_of
 
 KERNEL = Kernel(
+    recipe="measure",
     build_id_gnu="ab" * 20,
     release="6",
     image=Artifact(sha256="0" * 64, size=1, kind=ArtifactKind.KERNEL, name="kernel"),

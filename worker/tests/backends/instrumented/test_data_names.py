@@ -30,7 +30,9 @@ drwxr-xr-x    2 root     root             0 Jan  1 00:00 task_struct
 @pytest.fixture
 def code() -> CountedCode:
     image = Artifact(sha256="0" * 64, size=1, kind=ArtifactKind.KERNEL, name="x")
-    counted = CountedCode(Kernel(build_id_gnu="ab" * 20, release="6", image=image), lambda _: Path("/none"))
+    counted = CountedCode(
+        Kernel(recipe="measure", build_id_gnu="ab" * 20, release="6", image=image), lambda _: Path("/none")
+    )
     counted.data = {0xFFFFFFFF82000040: "tk_core + 0x40"}
     counted.per_cpu = {0x100: "cpu_worker_pools (per-CPU)"}
     return counted

@@ -20,7 +20,9 @@ FILES = ["fs/xfs/xfs_log.c", "kernel/workqueue.c", "fs/xfs/libxfs/xfs_bmap.c", "
 @pytest.fixture
 def code() -> CountedCode:
     image = Artifact(sha256="0" * 64, size=1, kind=ArtifactKind.KERNEL, name="x")
-    counted = CountedCode(Kernel(build_id_gnu="ab" * 20, release="6", image=image), lambda _: Path("/none"))
+    counted = CountedCode(
+        Kernel(recipe="measure", build_id_gnu="ab" * 20, release="6", image=image), lambda _: Path("/none")
+    )
     counted.functions = {KERNEL + n: Function(f"f{n}", FILES[n % len(FILES)]) for n in range(40)}
     return counted
 
