@@ -228,7 +228,7 @@ def test_a_series_is_judged_by_counts_only(machine: tuple[str, Lab]) -> None:
     target = f"xfs-fsync@{DEVICES[name][1]}"
     report = lab.finish(lab.submit("--mbox", str(EXAMPLE), "--target", target, "--blocks", "2"))
     assert_no_hardware_evidence(report)
-    # Kernels for arm64 inline the locks that the plan counts (docs/plans.md).
+    # Kernels for arm64 inline the locks that the plan counts (docs/plans/xfs-fsync.md).
     expected = "unsupported" if name == "chromebook" else "improvement"
     assert report["targets"][0]["verdict"] == expected
 

@@ -141,7 +141,7 @@ def new_plan(
     root = find_checkout(checkout)
     for path in create(root, name):
         output.line(f"new  {path}")
-    output.note(f"Try it in {root}, then replace the workload (docs/plans.md, Write a plan in an hour):")
+    output.note(f"Try it in {root}, then replace the workload (docs/plans/writing.md):")
     for command in (
         f"make test-one T='worker/tests/plans worker/tests/measure/parsers/test_{name.replace('-', '_')}.py'",
         "make restart",
