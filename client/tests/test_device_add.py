@@ -137,7 +137,7 @@ class Wizard:
 
 
 def test_typed_answers_are_checked_at_once(host: Path, closed: str) -> None:
-    """A person at a terminal corrects an answer, and an outlet that only model and number together exclude."""
+    """A person corrects an answer, and the number of an outlet that the chosen model of PDU does not have."""
     wizard = Wizard(host, "box-1", "--only-try")
     typed = [
         ("Device type", "new-type"), ("Lab", ""), ("Architecture", ""), ("Power", "usb"), ("Power", "pdu"),

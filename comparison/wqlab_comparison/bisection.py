@@ -39,7 +39,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Crash:
-    """The bad commit fails in some of its boots, and the good one in none."""
+    """Failure of the bad commit, which occurs in some or all of its boots and in none of the good commit."""
 
     rate: float
     """Share of the bad commit's boots that fail, above 0 and at most 1."""

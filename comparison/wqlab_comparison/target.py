@@ -199,8 +199,8 @@ def failures_against(
 ) -> list[Accusation]:
     """Return the kernel failures that count against `arm`.
 
-    Failures that the arm `reference` showed too are left out, on an emulated device stalls that occurred only once, and
-    a panic that follows an oops in the same boot: it is the same failure.
+    These do not count: failures that the arm `reference` showed too; a panic that follows an oops in the same boot,
+    which is the same failure; and on an emulated device stalls that occurred only once.
     """
     faults = {
         (finding.arm, finding.block, finding.attempt)

@@ -17,7 +17,7 @@ LEAST_NODE_MIB = 128
 
 
 LAST_CPUID_LEAF = 0x20
-"""Highest CPUID leaf that the guest is told of: one above leaf 0x1F, which lists the dies and is QEMU's highest."""
+"""Highest CPUID leaf that the guest sees: one above leaf 0x1F, which lists the dies and is QEMU's highest."""
 
 
 class TopologyError(Exception):

@@ -40,7 +40,7 @@ SESSION_LOG_BYTES = GIB
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a machine keeps, and for how long."""
+    """Limits on the size and the age of what a machine keeps."""
 
     cache_bytes: int = 60 * GIB
     keep_days: float = 30.0

@@ -48,8 +48,8 @@ def attempt_of(account: str, address: str | None) -> Attempt:
 
 
 def attempt_from(address: str | None) -> Attempt:
-    """Return an attempt of someone whom only the provider knows. It counts for the address alone, so that nobody can
-    lock others out."""
+    """Return an attempt of a user whose name only the provider knows. It counts for the address alone, so that no
+    attempt can lock another user out."""
     return Attempt({} if address is None else {f"address {client_network(address)}": PER_ADDRESS})
 
 

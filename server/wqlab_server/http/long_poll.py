@@ -26,7 +26,7 @@ async def wait_until(
     topic: tuple[str, str],
     wait_s: float,
 ) -> Found:
-    """Return what `read` returns as soon as `is_awaited` accepts it, or after `wait_s` seconds whatever it is then.
+    """Return the value of `read` as soon as `is_awaited` accepts it, or its current value after `wait_s` seconds.
 
     `topic` is the channel and key of the notifications after which `read` returns something else. `read` runs in a
     thread.

@@ -104,7 +104,7 @@ class BisectionStep(Base):
     state: Mapped[BisectionStepState]
     reason: Mapped[str] = mapped_column(default="")
     first: Mapped[int]
-    """Position of the first commit that it speaks of: the first of a range that is confirmed, otherwise `last`."""
+    """Position of the first commit of the step: the first of a range that is confirmed, otherwise `last`."""
     last: Mapped[int]
     """Position of the candidate."""
     baseline: Mapped[str]

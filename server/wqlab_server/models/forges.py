@@ -128,7 +128,7 @@ class ForgeHead(Job, Base):
     base_branch: Mapped[str]
     """Branch that the pull request is for; empty for a push."""
     trusted: Mapped[bool]
-    """True if `.wqlab.yaml` is read from the head: whoever wrote it may write to the repository."""
+    """True if `.wqlab.yaml` is read from the head, because its author may write to the repository."""
     allowed: Mapped[str] = mapped_column(default="")
     """Why the head may use devices; empty while it may not."""
     reason: Mapped[str] = mapped_column(default="")

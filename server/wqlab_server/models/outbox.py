@@ -18,7 +18,7 @@ from .base import Base
 
 
 class PendingEvent(Base):
-    """An event that others are told about. Written in the transaction of what happened, handled by a tick."""
+    """An event for webhooks and mail. It is written in the transaction of the change, and a tick handles it."""
 
     __tablename__ = "outbox_events"
     __table_args__ = (Index("ix_outbox_events_unhandled", "id", postgresql_where=text("handled_at IS NULL")),)

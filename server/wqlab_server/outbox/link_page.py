@@ -13,7 +13,7 @@ from ..http.problems import ApiProblem
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 _HEADERS = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-"""The address of the page is a secret, so no other page is told it."""
+"""The address of the page is a secret, so browsers must not send it to other pages."""
 _PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

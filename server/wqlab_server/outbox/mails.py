@@ -30,12 +30,12 @@ def of_thread(session: Session, thread: str) -> Sequence[Delivery]:
 
 
 def said(earlier: Sequence[Delivery]) -> dict[str, str]:
-    """Return target -> verdict as the mails have said last."""
+    """Return target -> verdict, as in the last mail that has the target."""
     return {target: verdict for each in earlier for target, verdict in (each.says or {}).items()}
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return target -> (verdict before, verdict now) where a verdict that was told has changed."""
+    """Return target -> (verdict before, verdict now) for each verdict that has changed since it was mailed."""
     known = {target: (verdict, now[target]) for target, verdict in before.items() if target in now}
     return {target: verdicts for target, verdicts in known.items() if verdicts[0] != verdicts[1]}
 

@@ -370,8 +370,11 @@ def _record_verdicts(session: Session, submission: Submission, compared: Sequenc
 
 
 def _is_untold(session: Session, submission: Submission) -> bool:
-    """Return True if nobody is told of a regression in the submission: if it measures a head of a watched tree, which
-    is told once a second paired run has confirmed it, or if it is a step of a bisection of a known regression."""
+    """Return True if a regression in the submission is not announced.
+
+    It measures a head of a watched tree, whose regression is announced when a second paired run has confirmed it, or
+    it is a step of a bisection, whose regression is known.
+    """
     head = select(WatchedHead.id).where(WatchedHead.submission_id == submission.id)
     step = select(BisectionStep.id).where(BisectionStep.submission_id == submission.id)
     return session.scalar(head.limit(1)) is not None or session.scalar(step.limit(1)) is not None

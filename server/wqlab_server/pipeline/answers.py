@@ -1,4 +1,4 @@
-"""Answer a finished submission by mail: once for each revision, and again if a verdict that was told has changed."""
+"""Answer a finished submission by mail: once for each revision, and again if a mailed verdict has changed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def write_answer(session: Session, settings: Settings, submission: Submission, n
 
 
 def is_answered(settings: Settings, submission: Submission, source: SourceMail | None) -> bool:
-    """Return True if the result of the submission is told by mail."""
+    """Return True if the result of the submission is mailed."""
     if not settings.smtp_host or submission.outcome in {None, Outcome.CANCELED} or submission.request.series is None:
         return False
     if submission.failure is not None and submission.failure.kind is ErrorKind.INFRASTRUCTURE:

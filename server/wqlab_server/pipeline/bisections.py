@@ -69,7 +69,7 @@ def _advance(factory: SessionFactory, bisection_id: int, data: DataFolder, setti
             if row.state not in OPEN_STATES or not _take_results(session, row):
                 return
         with transaction(factory) as session:
-            _go_on(session, service.get(session, bisection_id, lock=True), data, settings)
+            _begin_next_step(session, service.get(session, bisection_id, lock=True), data, settings)
     except Stop as stop:
         _set(factory, bisection_id, str(stop), BisectionState.FAILED)
     except Wait as wait:
@@ -166,7 +166,7 @@ def _summarise(session: Session, row: Bisection) -> None:
 # --- the next step ----------------------------------------------------------------------------------------------
 
 
-def _go_on(session: Session, row: Bisection, data: DataFolder, settings: Settings) -> None:
+def _begin_next_step(session: Session, row: Bisection, data: DataFolder, settings: Settings) -> None:
     """Begin the next step. Raises Wait, Stop or ApiProblem if that is not possible."""
     found, steps = _load(session, row)
     if any(each.state is not JobState.FINISHED for each in found):

@@ -52,7 +52,7 @@ def preview(report: Report, source: SourceMail | None, settings: Settings) -> Ou
 
 
 def says(report: Report) -> dict[str, str]:
-    """Return target -> verdict, and `submission` -> the kind of its failure: what a later mail can correct."""
+    """Return what a later mail can correct: target -> verdict, or without one `submission` -> kind of its failure."""
     found = {failures.name(target): target.verdict.value for target in report.targets}
     failure = report.submission.failure
     return found | ({"submission": failure.kind.value} if failure is not None and not found else {})

@@ -1,4 +1,4 @@
-"""Record events that others are told about, in the transaction of what happened.
+"""Record events for webhooks and mail, in the transaction of the change.
 
 A tick turns each event into deliveries; see the domain `outbox`.
 """

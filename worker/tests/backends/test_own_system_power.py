@@ -139,7 +139,7 @@ def last_boot(system: str | None, **more: Any) -> DualBoot:
 
 def test_a_kernel_that_hangs_in_its_restart_is_ended_at_the_end_of_the_session() -> None:
     machine = last_boot(None, hangs=True)
-    machine.strategy.see_back()
+    machine.strategy.await_own_system_after_session()
     assert machine.actions == ["off", "on"]
     assert machine.system == OWN
 
@@ -149,20 +149,20 @@ def test_a_kernel_that_hangs_in_its_restart_is_ended_at_the_end_of_the_session()
 )
 def test_a_system_that_is_back_keeps_its_power(system: str | None, more: dict[str, Any]) -> None:
     machine = last_boot(system, **more)
-    machine.strategy.see_back()
+    machine.strategy.await_own_system_after_session()
     assert machine.actions == []
 
 
 def test_the_end_of_a_canceled_session_waits_for_nothing() -> None:
     machine = last_boot(None)
     machine.stop.request(canceled("not needed any more"))
-    machine.strategy.see_back()
+    machine.strategy.await_own_system_after_session()
     assert machine.actions == []
 
 
 def test_a_machine_that_was_never_restarted_is_not_waited_for() -> None:
     machine = DualBoot(system=None)
-    machine.strategy.see_back()
+    machine.strategy.await_own_system_after_session()
     assert machine.actions == []
 
 

@@ -409,7 +409,7 @@ def _words(step: TrialStep | None) -> str:
 
 
 def follow_input(descriptor: int, stop: Stop, wakeup: Wakeup) -> None:
-    """Stop the trial when standard input ends: whoever ordered it is gone, or wants it to stop."""
+    """Stop the trial when standard input ends: the process that started it has ended, or stops it."""
     # Not through a buffer, whose lock this thread would hold at the end of the process.
     while os.read(descriptor, 4096):
         continue

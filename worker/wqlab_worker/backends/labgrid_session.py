@@ -162,7 +162,7 @@ def _with_device(
             stop,
         )
         if isinstance(strategy, OwnSystemStrategy):
-            strategy.see_back()
+            strategy.await_own_system_after_session()
         return result
     finally:
         tap.stop()

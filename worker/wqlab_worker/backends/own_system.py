@@ -137,11 +137,11 @@ class OwnSystemStrategy(KexecStrategy):
             self._shut_down_by("poweroff")
         self.ssh.close()
 
-    def see_back(self) -> None:
-        """Wait until the own system is back after a session's last boot, unless the run is interrupted; log a failure.
+    def await_own_system_after_session(self) -> None:
+        """Wait until the own system answers after a session's last boot. A failure is only logged.
 
-        A kernel under test may hang in its restart, and no later boot would notice it: a silent device gets a power
-        cycle.
+        The kernel under test may hang in its restart, which no later boot would notice. A silent device therefore gets
+        a power cycle, unless the run is interrupted.
         """
         if not self.golden_boot_id:
             return

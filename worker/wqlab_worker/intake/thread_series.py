@@ -389,7 +389,7 @@ def _without_duplicates(group: Group, notes: list[str]) -> Group:
 
 
 def _is_plain(mail: Mail) -> bool:
-    """Return True if an mbox with this mail would be accepted; another reply is not worth losing the series."""
+    """Return True if an mbox with this mail is accepted. Other replies are left out, or the series would fail."""
     return mbox.header_problem(mail.text) is None
 
 

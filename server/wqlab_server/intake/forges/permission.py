@@ -15,7 +15,7 @@ MayWrite = Callable[[str, int | None], bool]
 
 @dataclass(frozen=True)
 class Labeled:
-    """Who set the forge's label, and which commit was the head then. Empty if nobody has."""
+    """The account that set the forge's label, and the head at that time. Empty if the label was not set."""
 
     head: str = ""
     by: str = ""
