@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -113,7 +112,7 @@ def postgres(container: Container) -> Iterator[None]:
         assert process.poll() is None, process.stdout and process.stdout.read()
         time.sleep(0.1)  # as pg_isready's manual advises
     yield
-    process.send_signal(signal.SIGINT)
+    process.kill()  # whoever starts the tests in the background may have SIGINT ignored, and bwrap inherits that
     process.wait()
 
 
