@@ -221,11 +221,9 @@ def test_schema_of_another_version(lab: Lab) -> None:
         row["version_num"] for row in doctor.checks.Subject(lab).query("SELECT version_num FROM alembic_version")
     ]
     back = f"UPDATE alembic_version SET version_num = '{newest}'"
-    with changed(lab, "UPDATE alembic_version SET version_num = '0003'", back) as found:
-        assert found["schema"].state is State.FAILED
-        assert "make restart" in found["schema"].action
     with changed(lab, "UPDATE alembic_version SET version_num = '9999'", back) as found:
-        assert "newer version" in found["schema"].seen
+        assert found["schema"].state is State.FAILED
+        assert "another version" in found["schema"].seen
 
 
 def test_age_of_the_tick(lab: Lab) -> None:

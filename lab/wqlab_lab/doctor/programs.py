@@ -115,8 +115,8 @@ def database(subject: Subject) -> Iterator[Check]:
     elif set(found) <= set(known):
         yield Check("schema", State.FAILED, f"revision {found}, this version needs {known[0]}", "`make restart`")
     else:
-        action = "run the version that wrote it, or a newer one; or restore a backup"
-        yield Check("schema", State.FAILED, f"revision {found} is of a newer version", action)
+        action = "run the version that wrote it; or restore a backup"
+        yield Check("schema", State.FAILED, f"revision {found} is of another version", action)
 
 
 def _clock(name: str, at: float, before: float, after: float, resolution_s: float = 0.0) -> Check:
