@@ -31,7 +31,7 @@ COMPUTING_PROCESS = "gw2"
 """Name that pytest-xdist gives the third process. It uses the CPU time in which end-to-end tests wait."""
 COMPUTING_TESTS = tuple(
     f"{folder}/" for folder in (
-        "comparison/tests", "contracts/tests", "server/tests/any_comparison", "server/tests/history",
+        "comparison/tests", "contracts/tests", "report/tests", "server/tests/any_comparison", "server/tests/history",
         "server/tests/pipeline", "server/tests/reports", "server/tests/views",
     )
 )  # fmt: skip

@@ -19,14 +19,14 @@ from fastapi.testclient import TestClient
 from list_submissions import database
 from sqlalchemy import Engine, select, text
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "report/tests"))
 
-from tests.reports.report_examples import improvement
+from report_examples import improvement
 
+from wqlab_report.formats import render_json
 from wqlab_server.app import create_app
 from wqlab_server.history.shifts import open_shifts
 from wqlab_server.models import HistoryLine
-from wqlab_server.reports.formats import render_json
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, make_factory, transaction
 

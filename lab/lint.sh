@@ -15,7 +15,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 gate "ruff check" ruff check --no-cache .
 gate "ruff format" ruff format --no-cache --check .
-gate mypy mypy --cache-dir "$WQLAB_CACHE/mypy" contracts comparison server worker client lab rehearsal
+gate mypy mypy --cache-dir "$WQLAB_CACHE/mypy" contracts comparison report server worker client lab rehearsal
 gate "mypy of fixtures and benchmarks" lab/mypy-tests.sh
 [ "${1:-}" != python ] || exit 0
 gate shellcheck lab/shellcheck.sh

@@ -117,7 +117,7 @@ make_python() {
     $uv install --python .venv/bin/python --compile-bytecode --require-hashes -r requirements.txt
     # The packages are installed editable, so that changes take effect at once.
     $uv install --python .venv/bin/python --no-deps --no-build-isolation --offline \
-        -e contracts -e comparison -e server -e worker -e client -e lab -e rehearsal
+        -e contracts -e comparison -e report -e server -e worker -e client -e lab -e rehearsal
     echo "$stamp" > .venv/wqlab-stamp
 }
 

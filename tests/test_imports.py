@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 ALLOWED: dict[str, set[str]] = {
     "contracts/wqlab_contracts": set(),
     "comparison/wqlab_comparison": {"wqlab_contracts"},
-    "server/wqlab_server": {"wqlab_contracts", "wqlab_comparison"},
+    "report/wqlab_report": {"wqlab_contracts", "wqlab_comparison"},
+    "server/wqlab_server": {"wqlab_contracts", "wqlab_comparison", "wqlab_report"},
     "worker/wqlab_worker": {"wqlab_contracts", "wqlab_host", "wqlab_bench"},
     "worker/wqlab_bench": {"wqlab_contracts", "wqlab_host"},
     "worker/wqlab_host": {"wqlab_contracts"},
@@ -195,6 +196,7 @@ def test_shared_server_folders_do_not_import_domains() -> None:
         "server/wqlab_server/runs/state.py",
         "server/wqlab_server/submissions/state.py",
         "comparison/wqlab_comparison",
+        "report/wqlab_report",
     ],
 )
 def test_pure_modules_touch_no_session_clock_or_network(module: str) -> None:

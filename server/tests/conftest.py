@@ -11,6 +11,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,9 @@ from .support.lab import LabUnderTest, RunSession
 from .support.live_server import app, client, live, scene, scene_data_dir, secrets
 
 __all__ = ["app", "client", "live", "scene", "scene_data_dir", "secrets"]
+
+# Tests of stored reports use the examples of the package that writes them.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "report/tests"))
 
 POSTGRES_BIN = Path("/usr/lib/postgresql/15/bin")
 

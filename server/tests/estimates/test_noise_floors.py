@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import instrument_examples as examples
 import pytest
+from report_parts import samples
 from sqlalchemy import select, update
 
 from wqlab_comparison import compare
@@ -14,8 +16,6 @@ from wqlab_server.estimates.noise_floors import MOST_SEEDS, noise_floors, planne
 from wqlab_server.models import Boot, BootValue, Comparison, Run, Submission
 from wqlab_server.storage.db import clock, transaction
 
-from ..reports import instrument_examples as examples
-from ..reports.report_parts import samples
 from ..support.scene import MBOX, Scene
 
 pytestmark = pytest.mark.integration

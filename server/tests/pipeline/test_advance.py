@@ -7,11 +7,11 @@ from sqlalchemy import select
 
 from wqlab_contracts.enums import PAIR, Arm, EventKind, Outcome, Question, SubmissionState, Verdict
 from wqlab_contracts.messages import BuildJob, BuildResult
+from wqlab_report.writers.html import render_html
+from wqlab_report.writers.junit import render_junit
+from wqlab_report.writers.markdown import render_markdown
+from wqlab_report.writers.text import render_text
 from wqlab_server.models import Boot, BootValue, Comparison, RunAttempt, SubmissionBuild
-from wqlab_server.reports.render.html import render_html
-from wqlab_server.reports.render.junit import render_junit
-from wqlab_server.reports.render.markdown import render_markdown
-from wqlab_server.reports.render.text import render_text
 
 from ..support.lab import LabUnderTest, ScriptedWorker, passing_build
 

@@ -10,9 +10,9 @@ from wqlab_contracts.api.steps import BlockState, SubmissionSteps
 from wqlab_contracts.enums import Arm, EventKind, JobState, Outcome, SubmissionState, Verdict
 from wqlab_contracts.messages import RunResult
 from wqlab_contracts.messages.looks import LookReason
-from wqlab_server.reports.render.html import render_html
-from wqlab_server.reports.render.markdown import render_markdown
-from wqlab_server.reports.render.text import render_text
+from wqlab_report.writers.html import render_html
+from wqlab_report.writers.markdown import render_markdown
+from wqlab_report.writers.text import render_text
 
 from ..support.lab import LabUnderTest, RunSession, infrastructure_result, passing_run
 

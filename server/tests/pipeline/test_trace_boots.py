@@ -10,9 +10,9 @@ from wqlab_contracts import traced_counts
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, JobState, Outcome, RunPurpose, SubmissionState, Verdict
 from wqlab_contracts.messages import BlockFinished, BootKey, RunResult
 from wqlab_contracts.traced_counts import Row, TracedTopic
-from wqlab_server.reports.render.html import render_html
-from wqlab_server.reports.render.markdown import render_markdown
-from wqlab_server.reports.render.text import LINES, render_text
+from wqlab_report.writers.html import render_html
+from wqlab_report.writers.markdown import render_markdown
+from wqlab_report.writers.text import LINES, render_text
 from wqlab_server.settings import Settings
 
 from ..support.lab import NOW, LabUnderTest, RunSession, failed, passing_run

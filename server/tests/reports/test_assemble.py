@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import instrument_examples as examples
 import pytest
 from sqlalchemy import select
 
@@ -9,13 +10,12 @@ from wqlab_contracts import instrument
 from wqlab_contracts.api.report import EnvironmentDifference
 from wqlab_contracts.enums import Arm, ArtifactKind, SubmissionState, Verdict
 from wqlab_contracts.messages import BootKey
+from wqlab_report.writers.text import render_text
 from wqlab_server.models import Artifact, ArtifactLink, Boot, Submission
 from wqlab_server.reports.assemble import assemble
-from wqlab_server.reports.render.text import render_text
 from wqlab_server.storage.db import transaction
 
 from ..support.scene import Scene
-from . import instrument_examples as examples
 
 pytestmark = pytest.mark.integration
 

@@ -161,7 +161,7 @@ def test_finished_report_never_changes(
         raise AssertionError("a stored report was assembled again")
 
     monkeypatch.setattr(stored_report, "assemble", fail)
-    monkeypatch.setattr("wqlab_server.reports.render.shared_text.METHOD", "Another method.")
+    monkeypatch.setattr("wqlab_report.content.shared_text.METHOD", "Another method.")
     monkeypatch.setattr(assemble, "conclusion_of", fail)
     assert {suffix: expect(client.get(f"/r/{number}{suffix}")).content for suffix in FORMATS} == before
 

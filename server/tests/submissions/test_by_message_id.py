@@ -17,11 +17,11 @@ from wqlab_contracts.messages import (
     ThreadSeries,
     ThreadSource,
 )
+from wqlab_report.writers.html import render_html
+from wqlab_report.writers.markdown import render_markdown
+from wqlab_report.writers.text import render_text
 from wqlab_server.models import Apply
 from wqlab_server.models import Artifact as ArtifactRow
-from wqlab_server.reports.render.html import render_html
-from wqlab_server.reports.render.markdown import render_markdown
-from wqlab_server.reports.render.text import render_text
 
 from ..support.lab import LabUnderTest, ScriptedWorker, passing_apply
 from ..support.threads import taken_thread

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from wqlab_report.parts.environment_facts import NOT_COMPARED
 from wqlab_server.views import environment
-from wqlab_server.views.environment_facts import NOT_COMPARED
 
 BOOT = {
     "firmware": "AMI 1.4b (09/08/2022)",

@@ -10,11 +10,12 @@ from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import ErrorKind, Outcome
 from wqlab_contracts.mail import OutgoingMail, address_of
 from wqlab_contracts.messages.source_mail import SourceMail
+from wqlab_report import mail as report_mail
 
 from ..intake.mailbox.commands import is_stopped
 from ..models import Submission
 from ..outbox import mails
-from ..reports import mail as report_mail
+from ..reports.responses import mail_sender
 from ..reports.stored_report import load_or_assemble
 from ..settings import Settings
 from ..storage import source_mails
@@ -44,7 +45,7 @@ def write_answer(session: Session, settings: Settings, submission: Submission, n
         event = mails.CORRECTION
         correction = report_mail.Correction(sent[0].mail, mails.changes(mails.said(sent), says) or changed)
     key = report_mail.key_of(thread, event, submission.id)
-    mail = report_mail.compose(report, source, settings, now, key=key, correction=correction)
+    mail = report_mail.compose(report, source, mail_sender(settings), now, key=key, correction=correction)
     if not mail.to:
         return None
     return mails.write(

@@ -13,13 +13,13 @@ from wqlab_contracts.forges_file import FILE
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Failure
 from wqlab_contracts.specs import Forge
+from wqlab_report.writers.markdown import render_markdown
 
 from ..http.problems import ApiProblem
 from ..intake.forges import heads, poll, sync
 from ..models import ForgeChange, ForgeHead, Submission
 from ..outbox import forge_messages
 from ..outbox.forge_messages import COMMENT_LIMIT, ForgeComment, ForgeStatus, StatusState
-from ..reports.render.markdown import render_markdown
 from ..reports.stored_report import load_or_assemble
 from ..settings import Settings
 from ..storage.artifacts import ArtifactStore

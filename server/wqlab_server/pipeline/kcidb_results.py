@@ -7,10 +7,11 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, Outcome
+from wqlab_report.writers.kcidb import render_kcidb
 
 from ..models import Submission
 from ..outbox import deliveries
-from ..reports.formats import ReportFormat, render, sender_of
+from ..reports.responses import kcidb_sender
 from ..reports.stored_report import load_or_assemble
 from ..settings import Settings
 from ..storage.artifacts import ArtifactStore
@@ -35,7 +36,7 @@ def write_result(session: Session, settings: Settings, submission: Submission, n
         destination=settings.kcidb_url,
         message_id=f"kcidb_{deliveries.id_of(key, settings.public_url)}",
         submission_id=submission.id,
-        body=render(report, ReportFormat.KCIDB, sender_of(settings)),
+        body=render_kcidb(report, kcidb_sender(settings)),
         state=DeliveryState.WAITING,
         next_at=now,
     )

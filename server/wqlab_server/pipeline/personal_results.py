@@ -7,11 +7,11 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import Outcome
+from wqlab_report import personal_mail as texts
 
 from ..models import Submission
 from ..outbox import deliveries, mail_addresses, personal_mail
 from ..outbox.personal_mail import RESULT
-from ..reports import personal_mail as texts
 from ..reports.stored_report import load_or_assemble
 from ..settings import Settings
 from ..storage import source_mails

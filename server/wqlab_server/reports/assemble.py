@@ -23,6 +23,14 @@ from wqlab_contracts.api.workqueues import WorkqueueCell
 from wqlab_contracts.enums import PAIR, Arm, ArtifactKind, ErrorKind, RunPurpose
 from wqlab_contracts.messages import Artifact, BootKey
 from wqlab_contracts.specs import Backend
+from wqlab_report.content.failures import main_failure
+from wqlab_report.content.shared_text import method_of
+from wqlab_report.parts.config_diff import config_difference
+from wqlab_report.parts.environment import environment_of
+from wqlab_report.parts.instrument_cells import ProfileFile, instrument_cells
+from wqlab_report.parts.sweep import sweep_report
+from wqlab_report.parts.wait_cells import wait_cells
+from wqlab_report.parts.workqueue_cells import workqueue_cells
 
 from ..estimates.canaries import records
 from ..estimates.noise_floors import noise_floors
@@ -45,15 +53,7 @@ from ..storage.db import clock
 from ..views.build import RunRows, SubmissionRows, submission_view
 from ..views.conclusion import conclusion_of, findings_of, ladder_of_rows
 from ..views.load import submission_rows
-from .config_diff import config_difference
-from .environment import environment_of
 from .explanation import TracedRun, explain
-from .instrument_cells import ProfileFile, instrument_cells
-from .render.failures import main_failure
-from .render.shared_text import method_of
-from .sweep import sweep_report
-from .wait_cells import wait_cells
-from .workqueue_cells import workqueue_cells
 
 _R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)
 

@@ -19,6 +19,7 @@ from wqlab_contracts import bundle as names
 from wqlab_contracts.bundle import BlockRecord, BootRecord, Manifest, RunRecord, UnsupportedRecord
 from wqlab_contracts.enums import ArtifactKind, RunPurpose
 from wqlab_contracts.messages import Artifact, Message
+from wqlab_report.writers.text import render_text
 
 from ..models import (
     Apply,
@@ -40,7 +41,6 @@ from ..views.build import boot_view, build_view
 from ..views.conclusion import findings_of
 from ..views.load import run_rows
 from ..views.samples_table import samples_csv
-from .render.text import render_text
 from .stored_report import load_or_assemble
 from .zip_stream import ZipStream
 

@@ -8,6 +8,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.mail import OutgoingMail
+from wqlab_report import mail
+from wqlab_report.formats import CONTENT_TYPES, ReportFormat
 
 from ..http.auth import Reader
 from ..http.deps import AppSettings, Db, Store
@@ -16,8 +18,7 @@ from ..http.paging import Id
 from ..http.problems import documented, not_found
 from ..models import Submission
 from ..storage import source_mails
-from . import mail
-from .formats import CONTENT_TYPES, ReportFormat, report_response
+from .responses import mail_sender, report_response
 from .stored_report import load_or_assemble
 
 router = APIRouter(prefix="/submissions", tags=["reports"], responses=documented(401, 403, 404, 422, 429))
@@ -72,4 +73,4 @@ def get_submission_mail(
         raise not_found("submission", submission_id)
     with slow_responses(request).reports.use(request):
         report = load_or_assemble(session, submission, store, settings.public_url)
-        return mail.preview(report, source_mails.find(session, submission_id), settings)
+        return mail.preview(report, source_mails.find(session, submission_id), mail_sender(settings))

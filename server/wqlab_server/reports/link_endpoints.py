@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, Request, Response, status
 from sqlalchemy import func, or_, update
 
 from wqlab_contracts.enums import Scope, SubmissionState
+from wqlab_report.formats import SUFFIXES, ReportFormat
 
 from ..http.auth import VISITOR, Principal, identify
 from ..http.deps import AppSettings, Db, Store
@@ -23,8 +24,8 @@ from ..http.paging import MAX_ID
 from ..http.problems import ApiProblem, not_found, response
 from ..models import Submission
 from ..storage import source_mails
-from .formats import SUFFIXES, ReportFormat, report_response
-from .render.html import render_notice
+from .notice import render_notice
+from .responses import report_response
 from .stored_report import load_or_assemble
 
 router = APIRouter(tags=["reports"], include_in_schema=False)

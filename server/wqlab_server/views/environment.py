@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages.base import cut
+from wqlab_report.parts.environment_facts import LAB_ARGUMENT_PREFIX, TUNABLE_PREFIXES, is_compared
 
 from ..models import Boot, Run
-from .environment_facts import LAB_ARGUMENT_PREFIX, TUNABLE_PREFIXES, is_compared
 
 _MEASURED = frozenset({"lock_entries", "encoded"})
 """Further facts that depend on the kernel's functions or on its output."""

@@ -1,4 +1,4 @@
-/** Texts of targets on instrumented devices; the same as in server/wqlab_server/reports/render/instrument_tables.py. */
+/** Texts of targets on instrumented devices; the same as in report/wqlab_report/content/instrument_tables.py. */
 import type { Comparison, InstrumentCell, TargetReport } from "@/api/types";
 import { count, number } from "@/lib/numbers";
 

@@ -1,0 +1,6 @@
+"""Test settings of the report."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,9 @@
+"""Rewrite the golden files. Read the diff before you commit it."""
+
+from pathlib import Path
+
+from all_examples import GOLDEN_FILES
+
+if __name__ == "__main__":
+    for name, render in GOLDEN_FILES.items():
+        (Path(__file__).parent / "golden" / name).write_text(render())

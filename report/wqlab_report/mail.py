@@ -1,0 +1,139 @@
+"""Compose the mail that answers a series with its report. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from wqlab_comparison import tables, words
+from wqlab_contracts.api.report import Report
+from wqlab_contracts.enums import Verdict
+from wqlab_contracts.mail import (
+    OutgoingMail,
+    ReplyTo,
+    address_of,
+    addresses,
+    answer_to,
+    reply_subject,
+    without_trailers,
+)
+from wqlab_contracts.messages.source_mail import SourceMail
+
+from .content import failures
+from .writers.fitting import listed, wrapped
+from .writers.text import LINES, render_text
+
+SIGNATURE = ("-- ", "wqlab, a machine: it measures and does not review.")
+_CHANGES = 6
+"""Most lines of a correction about what has changed."""
+
+
+@dataclass(frozen=True)
+class Sender:
+    """As whom the lab writes, and whom it answers."""
+
+    address: str
+    """Name and address of the lab; empty: one at the host of its pages."""
+    reply_to: ReplyTo
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What a mail corrects."""
+
+    first: OutgoingMail
+    """The lab's first mail about the same revision."""
+    changes: Mapping[str, tuple[str, str]]
+    """Target -> verdict before and now."""
+
+
+def thread_of(source: SourceMail | None, submission_id: int) -> str:
+    """Return what the mails about one revision have in common: its source mail, else the submission."""
+    return source.message_id if source is not None else f"submission {submission_id}"
+
+
+def key_of(thread: str, event: str, submission_id: int) -> str:
+    """Return what a mail says to whom. Its Message-ID follows from it, whether the lab or a person sends it."""
+    return f"mail/{thread}/{event}/{submission_id}"
+
+
+def preview(report: Report, source: SourceMail | None, sender: Sender) -> OutgoingMail:
+    """Return the first mail about a series, with this report: a reply to its source mail."""
+    number = report.submission.id
+    key = key_of(thread_of(source, number), "reply", number)
+    return compose(report, source, sender, report.submission.finished_at or report.generated_at, key=key)
+
+
+def says(report: Report) -> dict[str, str]:
+    """Return what a later mail can correct: target -> verdict, or without one `submission` -> kind of its failure."""
+    found = {failures.name(target): target.verdict.value for target in report.targets}
+    failure = report.submission.failure
+    return found | ({"submission": failure.kind.value} if failure is not None and not found else {})
+
+
+def compose(
+    report: Report,
+    source: SourceMail | None,
+    sender: Sender,
+    date: datetime,
+    *,
+    key: str,
+    correction: Correction | None = None,
+) -> OutgoingMail:
+    """Compose the mail with a report. `key`: what it says to whom, from which its Message-ID is derived.
+
+    Without a source mail it goes to the author of the first patch, if the author has an address.
+    """
+    own = sender.address or f"wqlab <wqlab@{urlsplit(report.lab_url).hostname or 'localhost'}>"
+    digest = hashlib.sha256(f"{report.lab_url}\n{key}".encode()).hexdigest()[:16]
+    message_id = f"wqlab-{report.submission.id}-{digest}@{address_of(own).rpartition('@')[2]}"
+    to, cc = addresses([report.submission.author]), list[str]()
+    subject, references, answered = f"[wqlab] {report.submission.title}", list[str](), None
+    if source is not None:
+        to, cc = answer_to(source, sender.reply_to, own)
+        subject, answered = reply_subject(source.subject), source.message_id
+        references = [*source.references, source.message_id]
+    if correction is not None:
+        answered = correction.first.message_id
+        references = [*correction.first.references, answered]
+        to, cc = correction.first.to, correction.first.cc
+    return OutgoingMail(
+        message_id=message_id,
+        in_reply_to=answered,
+        references=references,
+        sender=own,
+        to=to,
+        cc=cc,
+        subject=tables.printable(subject)[:500],
+        date=date,
+        body=body(report, correction),
+    )
+
+
+def body(report: Report, correction: Correction | None = None, signature: Sequence[str] = SIGNATURE) -> str:
+    """Return the text of a mail, with its signature at most 60 lines."""
+    head = _correction(correction) if correction is not None else []
+    text = render_text(report, LINES - len(head) - len(signature)).splitlines()
+    return "".join(f"{line}\n" for line in [*map(without_trailers, [*head, *text]), *signature])
+
+
+def _correction(correction: Correction) -> list[str]:
+    changes = [
+        wrapped(f"{target}: {_word(before)} -> {_word(now)}", 2, "  ", "    ")
+        for target, (before, now) in correction.changes.items()
+    ]
+    title = "CORRECTION of the lab's earlier mail; the verdict has changed:"
+    return [title, *listed(changes, _CHANGES, "  and {n} more"), ""]
+
+
+def _word(value: str) -> str:
+    return words.VERDICT[Verdict(value)] if value in set(Verdict) else f"failed ({value})"
+
+
+def is_to_author_only(mail: OutgoingMail, source: SourceMail | None, report: Report) -> bool:
+    """Return True if nobody but the author of the series gets the mail."""
+    author = address_of(source.sender if source is not None else report.submission.author).lower()
+    return [address_of(each).lower() for each in [*mail.to, *mail.cc]] == [author]
