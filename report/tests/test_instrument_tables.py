@@ -19,13 +19,13 @@ from wqlab_report.writers.text import render_text
 FORMATS = (render_text, render_markdown, render_html, render_junit, render_mmtests)
 
 
-def test_section_for_the_list_has_at_most_twelve_lines() -> None:
+def test_section_for_the_list_has_at_most_ten_lines() -> None:
     (target,) = instrumented().targets
     cell = target.instrument[0]
     many = [cell.model_copy(update={"setting": f"scope={number}"}) for number in range(9)]
     for cells in ([cell], many):
         lines = instrument_tables.text_lines(target.model_copy(update={"instrument": cells}))
-        assert 4 < len(lines) <= 12
+        assert 4 < len(lines) <= 10
         assert max(map(len, lines)) <= 78
         assert lines[0] == "Where it comes from (counts per fsync, means of 6 seeds):"
     assert instrument_tables.text_lines(target.model_copy(update={"instrument": []})) == []

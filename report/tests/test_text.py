@@ -129,6 +129,18 @@ def test_most_severe_verdict_is_first_and_others_are_counted():
     assert "device xeon-2s-1" in next(line for line in lines if line.startswith("xfs-fsync on type-15 (emulated), "))
 
 
+def test_each_of_two_targets_has_its_table():
+    """The details of one would take the lines of the other's table."""
+    report = improvement()
+    (one,) = report.targets
+    both = [one, one.model_copy(update={"device_type": "other", "run_id": 12, "verdict": Verdict.REGRESSION})]
+    text = render_text(report.model_copy(update={"targets": both}))
+    assert text.count("locks_per_flush (acquisitions)") == 2
+    assert "SMT siblings" not in text
+    assert text.index("xfs-fsync on other (emulated), ") < text.index("xfs-fsync on xeon-2s (emulated), ")
+    assert text.endswith("More, and what was left out here: http://127.0.0.1:8080/r/7\n")
+
+
 def test_unfinished_report_says_so_first():
     report = improvement()
     running = report.submission.model_copy(update={"state": SubmissionState.RUNNING, "finished_at": None})

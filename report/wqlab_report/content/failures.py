@@ -13,7 +13,7 @@ from itertools import pairwise
 from wqlab_comparison.words import is_evidence
 from wqlab_contracts.api.report import AttemptView, Comparison, Report, TargetReport
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import ErrorKind, FindingKind, Outcome, Verdict
+from wqlab_contracts.enums import VERDICT_ORDER, ErrorKind, FindingKind, Outcome, Verdict
 from wqlab_contracts.keys import defect_key
 from wqlab_contracts.messages import Failure
 
@@ -129,6 +129,11 @@ def others(report: Report) -> list[TargetReport]:
         if target is not main.target
         and ((target.failure and not is_same(target.failure, failure)) or is_shown(report, target))
     ]
+
+
+def by_severity(targets: Iterable[TargetReport]) -> list[TargetReport]:
+    """Return the targets with the most severe verdict first."""
+    return sorted(targets, key=lambda target: VERDICT_ORDER.index(target.verdict))
 
 
 def applies_method(report: Report) -> bool:

@@ -27,7 +27,7 @@ EVIDENCE = (
     "executes one instruction a cycle."
 )
 HEADING = "Where it comes from"
-TEXT_LINES = 12
+TEXT_LINES = 10
 """Maximum lines of this section in a report for a mailing list."""
 UNKNOWN_SOURCE = "source not known"
 WHOLE_KERNEL = "whole kernel"

@@ -110,22 +110,24 @@ def reasons(ladder: Ladder) -> list[str]:
     ]
 
 
-def text_lines(target: TargetReport, *, claims_only: bool = False) -> list[str]:
-    """Return the ladder as text, at most 78 columns wide; with `claims_only` without patches that change nothing."""
+def text_lines(target: TargetReport, most: int) -> list[str]:
+    """Return the ladder as text, at most 78 columns wide; with more than `most` rows without the patches that change
+    nothing."""
     ladder = target.ladder
     if ladder is None:
         return []
-    found = rows(target)
-    if claims_only:
-        kept = [rung.verdict in CLAIMS for rung in ladder.rungs]
-        found = [row for row, keep in zip(found, [*kept, True], strict=True) if keep]
+    *patches, whole = rows(target)
+    if len(patches) >= most:
+        claims = [rung.verdict in CLAIMS for rung in ladder.rungs]
+        patches = [row for row, claim in zip(patches, claims, strict=True) if claim][: most - 1]
+    found = [*patches, whole]
     of = what(target)
     lines = tables.wrapped(f"{title(ladder)}{f'; {of}' if of else ''}:", indent="  ")
     columns = header()
     if all(row[3] in {"", "exact"} for row in found):
         columns, found = [*columns[:3], columns[4]], [[*row[:3], row[4]] for row in found]
     lines += tables.fitted(columns, _with_short_subjects(columns, found), (0, 1, len(columns) - 1))
-    left = 1 + len(ladder.rungs) - len(found)
+    left = len(ladder.rungs) - len(patches)
     return [*lines, f"and {left} other patch{'' if left == 1 else 'es'} behind the link"] if left else lines
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from wqlab_comparison.words import count, is_evidence, number
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
+from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.api.submissions import ApplyView
 from wqlab_contracts.enums import Arm, Evidence, Question, Role
 from wqlab_contracts.messages.looks import why_stopped
@@ -79,6 +80,11 @@ def canaries(target: TargetReport) -> list[str]:
     """Return what A/A comparisons have shown of each device of a comparison of kernels, one sentence a record."""
     kernels = any(cell.question is Question.KERNEL for cell in target.comparisons)
     return [f"{record.line}." for record in target.canaries] if kernels else []
+
+
+def kind(finding: FindingView) -> str:
+    """Return the kind of a finding, as in the title of its section: `KERNEL WARNING`."""
+    return finding.kind.value.replace("_", " ").upper()
 
 
 def is_study(report: Report) -> bool:

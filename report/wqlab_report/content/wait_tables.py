@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from wqlab_comparison import tables
 from wqlab_comparison.tables import NOTHING
 from wqlab_comparison.words import count, number
@@ -19,8 +17,8 @@ PLACES = "Places are seen from the CPU that queued the work item; each includes 
 ALL_WORKS = "All work items of the device are counted, also those of the repetition's preparation."
 EMULATED = "On an emulated device counts and places are evidence of the mechanism, and times are values only."
 TEXT_NOTE = "p50, p99: upper ends of buckets; places: %"
-TEXT_FUNCTIONS = 3
-"""Functions of a scenario in a mail."""
+TEXT_FUNCTIONS = 2
+"""Functions in a mail."""
 
 
 def header(target: TargetReport) -> list[str]:
@@ -51,20 +49,20 @@ def rows(cell: WaitCell, most: int | None = None) -> list[list[str]]:
     return [_row(work) for work in cell.works if work.function in functions]
 
 
-def text_lines(target: TargetReport, cells: Sequence[WaitCell], functions: int = TEXT_FUNCTIONS) -> list[str]:
-    """Return narrow tables of `cells` for a mail, of the busiest functions; empty if there is none."""
-    shown = [cell for cell in cells if cell.works]
-    if not shown:
+def text_lines(target: TargetReport) -> list[str]:
+    """Return a narrow table for a mail, of the busiest functions of the first cell; empty if there is none."""
+    cell = next((cell for cell in target.waits if cell.works), None)
+    if cell is None:
         return []
-    lines = [f"{HEADING} (traced repetitions):"]
-    level = _level(target)
-    columns = ["", "", "items", "p50, us", "p99, us", "same CPU", f"same {level}", "same node"]
-    for cell in shown:
-        lines += tables.wrapped(f"{title(cell)}:", indent="  ") if len(target.waits) > 1 else []
-        narrow = [[text.removeprefix("<= ").removesuffix(" %") for text in row] for row in rows(cell, functions)]
-        lines += tables.fitted(columns, narrow, (0, 1))
+    columns = ["", "", "items", "p50, us", "p99, us", "same CPU", f"same {_level(target)}", "same node"]
+    narrow = [[text.removeprefix("<= ").removesuffix(" %") for text in row] for row in rows(cell, TEXT_FUNCTIONS)]
     values_only = "; emulated, times are values only" if target.emulated else ""
-    return [*lines, *tables.wrapped(f"{TEXT_NOTE}{values_only}.")]
+    return [
+        f"{HEADING} (traced repetitions):",
+        *(tables.wrapped(f"{title(cell)}:", indent="  ") if len(target.waits) > 1 else []),
+        *tables.fitted(columns, narrow, (0, 1)),
+        *tables.wrapped(f"{TEXT_NOTE}{values_only}."),
+    ]
 
 
 def _row(work: WaitedWork) -> list[str]:

@@ -1,51 +1,29 @@
-"""Fit the parts of a text into a number of lines. Pure."""
+"""Cut texts, lists and sections to a number of lines. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from wqlab_comparison import tables
 
 MORE = "..."
 
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a text, in the order of the text."""
-
-    rank: int
-    """Parts of a lower rank are placed first."""
-    forms: Sequence[Sequence[str]]
-    """Its lines, and shorter forms of them, longest first. Without a form that fits, the part is left out."""
-    section: str = ""
-    """If not empty: the part is left out with the first part of this section, its heading."""
-    optional: bool = False
-    """True if other parts need not be shortened for it: it does not count as reduced."""
+Section = Sequence[Sequence[str]]
+"""Lines of the parts of a section, in the order of the text; without the first part the others are not shown."""
 
 
-def part(rank: int, *forms: Sequence[str]) -> Part:
-    """Return a part of the forms that are not empty."""
-    return Part(rank, [form for form in forms if form])
-
-
-def fit(parts: Sequence[Part], room: int) -> tuple[list[str], list[Part]]:
-    """Return at most `room` lines, and the parts that are shortened or left out in them."""
-    chosen: dict[int, Sequence[str]] = {}
-    reduced: list[Part] = []
-    has_heading: dict[str, bool] = {}
-    for index, each in sorted(enumerate(parts), key=lambda pair: (pair[1].rank, pair[0])):
-        if not each.forms:
-            continue
-        form = next((form for form in each.forms if len(form) <= room), None)
-        if each.section and not has_heading.setdefault(each.section, form is not None):
-            form = None
-        if form is not None:
-            chosen[index] = form
-            room -= len(form)
-        if form is not each.forms[0] and not each.optional:
-            reduced.append(each)
-    return [line for index in sorted(chosen) for line in chosen[index]], reduced
+def fit(sections: Sequence[Section], room: int) -> tuple[list[str], bool]:
+    """Return the parts that fit into `room` lines, from the first on, and True if these are all."""
+    lines, complete = list[str](), True
+    for section in sections:
+        for number, part in enumerate(section):
+            if len(lines) + len(part) <= room:
+                lines += part
+                continue
+            complete = False
+            if number == 0:
+                break
+    return lines, complete
 
 
 def wrapped(text: str, limit: int, bullet: str = "", indent: str | None = None, width: int = tables.WIDTH) -> list[str]:

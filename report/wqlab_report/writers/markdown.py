@@ -143,8 +143,7 @@ def _target(target: TargetReport, report: Report) -> list[str]:
     lines += ["", "Metrics with a verdict:", ""] if meanings else []
     lines += [f"- {_safe(name)}: {_safe(summary)}" for name, summary in meanings]
     for group in failures.other_findings(report, target):
-        kind = group.finding.kind.value.replace("_", " ").upper()
-        lines += ["", f"**{kind}** on {group.place}: {_safe(group.finding.title)}", ""]
+        lines += ["", f"**{shared_text.kind(group.finding)}** on {group.place}: {_safe(group.finding.title)}", ""]
         lines += _fenced(group.finding.excerpt)
     commands = target.environment.commands.items() if target.environment else ()
     for scenario, command in commands:

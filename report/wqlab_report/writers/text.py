@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from wqlab_comparison import tables, words
 from wqlab_contracts.api.report import Comparison, EnvironmentDifference, Report, TargetReport
-from wqlab_contracts.enums import BETWEEN, VERDICT_ORDER, Outcome, SubmissionState, Verdict
+from wqlab_contracts.api.sweeps import SweepReport
+from wqlab_contracts.enums import BETWEEN, Outcome, SubmissionState, Verdict
 from wqlab_contracts.excerpts import shorten_lines
 from wqlab_contracts.messages import TakenThread
 
@@ -28,54 +29,67 @@ from ..content import (
     wait_tables,
 )
 from . import text_table
-from .fitting import Part, fit, listed, part, wrapped
+from .fitting import Section, fit, listed, wrapped
 from .shell import shell_lines
 
 LINES = 60
 """Most lines of the text."""
 VERDICT_LINES = 12
 """Most lines of the verdicts above everything else."""
-PLACE_LINES, SHORT_PLACE_LINES = 5, 2
-"""Most lines of the heading of a target, and of its short form without topology and repetitions."""
-SIZES = (
-    *((table, 8, PLACE_LINES) for table in (36, 24, 18, 14)),
-    *((14, 5, PLACE_LINES), (14, 3, PLACE_LINES), (11, 3, PLACE_LINES), (9, 3, PLACE_LINES)),
-    *((table, 3, SHORT_PLACE_LINES) for table in (14, 11, 9, 7, 5)),
-)
-"""Lines of each target's table, of its reasons and of its heading that are tried until everything fits. Reasons shorten
-first: a table without rows says nothing, and the page has all reasons. If nothing fits, the first size with which every
-target has its table is taken, else the last one, and what ranks lower is left out."""
-RANKS = 10
-"""Ranks of the parts of a target."""
-TABLE_RANK = 1
-"""Rank of a target's table among these. Its heading, and what differs between the kernels' environments, have 0."""
-OPTIONAL_RANK = 1_000_000
-"""Rank from which on parts take only the lines that all others leave."""
-REASON_LINES = 8
-EXCERPT_LINES = (30, 20, 12, 6)
-SHORT_EXCERPT_LINES = (12, 6)
+CONFIGURATION_LINES = 4
+EXCERPT_LINES, SHORT_EXCERPT_LINES = 20, 12
+"""Most lines of the excerpt of the submission's failure, and of another one."""
+WARNING_LINES = 6
+ATTEMPT_LINES = 8
+LIST_LINES = 6
+"""Most lines of any other list."""
+SWEEP_TABLES = 2
+"""Curves of a sweep with a table; of the others the sentence is enough."""
+LADDER_ROWS = 10
 CAVEAT = "Counts are evidence here; the emulated clock is none, so speed has no verdict."
 COUNTS_CAVEAT = "These are counts, not times: they show no contention, prefetch or bandwidth."
 SYSTEM_FACTS = {"kernel", "CPU model", "preemption", "HZ", "clock", "mitigations", "governor", "SMT", "wq scope"}
 """Facts that decide whether a reader's own system is comparable; the page has all."""
 INDENT = "    "
-_ROOM_FOR_MORE = 1
+
+
+@dataclass(frozen=True)
+class TargetLimits:
+    """How much a mail says of each target."""
+
+    rows: int
+    """Most rows of the table."""
+    reasons: int
+    """Most lines of the reasons of verdicts."""
+    differences: int
+    """Most lines of what differs between the kernels' environments."""
+    system: bool
+    """True: also its system."""
+    details: bool
+    """True: also its topology, and what explains its figures."""
+
+
+ONE_TARGET = TargetLimits(rows=8, reasons=5, differences=8, system=True, details=True)
+COUNTED_TARGET = replace(ONE_TARGET, rows=3, reasons=3)
+"""Limits of the only target on an instrumented device: a mail also says where its counts come from."""
+WALKED_TARGET = replace(ONE_TARGET, system=False)
+"""Limits of the only target with a walk, whose patches are a table of their own."""
+TWO_TARGETS = TargetLimits(rows=4, reasons=3, differences=4, system=False, details=False)
+MORE_TARGETS = replace(TWO_TARGETS, rows=2, reasons=2, differences=2)
 
 
 def render_text(report: Report, most: int = LINES) -> str:
     """Render at most `most` lines of 78 columns, except for console lines, URLs and long command words."""
     top, end = [*_verdicts(report), "", *_head(report)], _reproduce(report)
     more = f"More, and what was left out here: {shared_text.address(report)}"
-    room = most - len(top) - len(end) - _ROOM_FOR_MORE
-    middle: list[str] | None = None
-    for size in SIZES:
-        fitted, reduced = fit(_parts(report, *size), room)
-        if not reduced:
-            middle = fitted
-            break
-        if middle is None and not any(each.section and each.rank % RANKS == TABLE_RANK for each in reduced):
-            middle = fitted
-    lines = [*top, *(fitted if middle is None else middle), *end, *([more] if reduced else [])]
+    shown = [target for target in failures.by_severity(report.targets) if failures.is_shown(report, target)]
+    room = most - len(top) - len(end)
+    sections = _sections(report, shown)
+    middle, fits = fit(sections, room)
+    if not fits or (len(shown) > 1 and report.sweep is None):  # several targets are shown without details
+        middle, _ = fit(sections, room - 1)
+        end = [*end, more]
+    lines = [*top, *middle, *end]
     return "\n".join(tables.printable(line.rstrip()) for line in lines) + "\n"
 
 
@@ -88,7 +102,7 @@ def _verdicts(report: Report) -> list[str]:
     if main is not None:
         label = f"{words.VERDICT[Verdict.FAILED]} ({main.kind.value})"
         items.append(wrapped(f"{label}: {main.summary}", 5, indent="  "))
-    others = sorted(failures.others(report), key=lambda target: VERDICT_ORDER.index(target.verdict))
+    others = failures.by_severity(failures.others(report))
     items += [_verdict(target) for target in others]
     if not items:
         items.append(["No target was measured."])
@@ -136,123 +150,136 @@ def _thread(thread: TakenThread) -> list[str]:
 # --- middle -------------------------------------------------------------------------------------------------------
 
 
-def _parts(report: Report, table_lines: int, reason_lines: int, place_lines: int) -> list[Part]:
-    parts = [*_main_failure(report), *_configuration(report), *_sweep(report)]
-    shown = [target for target in report.targets if failures.is_shown(report, target)]
-    by_severity = sorted(shown, key=lambda target: VERDICT_ORDER.index(target.verdict))
-    for target in shown:
-        rank = RANKS * (by_severity.index(target) + 1)
-        if report.sweep is None:
-            section = _environment(target, rank, place_lines)
-            section += _target(target, report, rank, table_lines, reason_lines)
-            parts += [replace(each, section=str(target.run_id)) for each in section]
-        elif _named(target) or failures.other_findings(report, target):  # the sweep has the figures
-            parts += _environment(target, rank, place_lines)
-            parts += _findings(failures.other_findings(report, target), rank + 2)
-    return [*parts, *_builds(report), *_attempts(report)]
+def _sections(report: Report, shown: Sequence[TargetReport]) -> list[Section]:
+    """Return the sections between head and end, the most important first, each of its parts within its limit."""
+    sections = [_main_failure(report), _configuration(report)]
+    if report.sweep is not None:
+        sections.append(_sweep(report.sweep))
+        sections += [_target_of_sweep(report, target) for target in shown]
+    else:
+        sections += [_target(report, target, _limits(shown)) for target in shown]
+    sections += [*_builds(report), _attempts(report)]
+    if len(shown) == 1 and report.sweep is None:
+        sections.append([_spaced(wait_tables.text_lines(shown[0]))])
+    return sections
 
 
-def _main_failure(report: Report) -> list[Part]:
+def _limits(shown: Sequence[TargetReport]) -> TargetLimits:
+    if len(shown) == 1:
+        (only,) = shown
+        return COUNTED_TARGET if only.plan.is_instrumented else WALKED_TARGET if only.ladder else ONE_TARGET
+    return TWO_TARGETS if len(shown) == 2 else MORE_TARGETS
+
+
+def _spaced(lines: Sequence[str]) -> list[str]:
+    """Return the lines under an empty one; nothing if there are none."""
+    return ["", *lines] if lines else []
+
+
+def _main_failure(report: Report) -> Section:
     main = failures.main_failure(report)
     if main is None:
         return []
     places = listed([wrapped(place, 2, "* ") for place in main.places], 4, "* and {n} more places")
-    excerpts = _excerpts(main.excerpt, EXCERPT_LINES)
+    where = ["", *(["Where:"] if places else []), *places]
     return [
-        part(0, ["", *(["Where:"] if places else []), *places, *wrapped(f"What to do: {main.advice}", 3, indent="  ")]),
-        part(1, *(["", *lines] for lines in excerpts)),
+        [*where, *wrapped(f"What to do: {main.advice}", 3, indent="  ")],
+        _spaced(_excerpt(main.excerpt, EXCERPT_LINES)),
     ]
 
 
-def _configuration(report: Report) -> list[Part]:
+def _configuration(report: Report) -> Section:
     """Return the options that differ between the kernels, or that they are the same or unknown."""
     if report.config_diff:
-        options = "; ".join(report.config_diff)
-        text = f"Configuration DIFFERS, baseline -> candidate: {options}"
-        return [part(2, *(["", *wrapped(text, limit, indent="  ")] for limit in (6, 3, 2)))]
+        text = f"Configuration DIFFERS, baseline -> candidate: {'; '.join(report.config_diff)}"
+        return [_spaced(wrapped(text, CONFIGURATION_LINES, indent="  "))]
     if len({build.arm for build in report.submission.builds if build.outcome is Outcome.PASSED}) < 2:
         return []
-    return [part(8, ["", *wrapped(f"Configuration: {system_text.configuration_note(report)}", 2, indent="  ")])]
+    return [_spaced(wrapped(f"Configuration: {system_text.configuration_note(report)}", 2, indent="  "))]
 
 
-def _sweep(report: Report) -> list[Part]:
+def _sweep(sweep: SweepReport) -> Section:
     """Return where the verdicts change over the topologies of a sweep, with the points of the first curves."""
-    sweep = report.sweep
-    if sweep is None:
-        return []
-    parts = [part(2, ["", *wrapped(f"{sweep_tables.title(sweep)}:", 2, indent="  ")])]
-    for number, curve in enumerate(sweep.curves):
+    section = [_spaced(wrapped(f"{sweep_tables.title(sweep)}:", 2, indent="  "))]
+    for curve in sweep.curves[:SWEEP_TABLES]:
         points = tables.fitted(sweep_tables.header(sweep), sweep_tables.rows(curve), (4,))
-        sentence = wrapped(sweep_tables.sentence(curve, sweep), 3, "* ")
         reasons = [line for each in sweep_tables.reasons(curve, sweep) for line in wrapped(each, 2, "  ")]
-        parts += [
-            part(3, sentence),
-            part(20 + number, ["", *points, *reasons, ""], ["", *points, ""])
-            if number < sweep_tables.TABLES
-            else part(9),
-        ]
-    return [*parts, part(4, wrapped(sweep_tables.NOTE if sweep.curves else sweep_tables.NO_FIGURES, 3))]
+        sentence = wrapped(sweep_tables.sentence(curve, sweep), 3, "* ")
+        section += [sentence, ["", *points, *reasons[:LIST_LINES], ""]]
+    sentences = [wrapped(sweep_tables.sentence(curve, sweep), 3, "* ") for curve in sweep.curves[SWEEP_TABLES:]]
+    section.append(listed(sentences, LIST_LINES, "* and {n} more"))
+    return [*section, wrapped(sweep_tables.NOTE if sweep.curves else sweep_tables.NO_FIGURES, 3)]
 
 
-def _target(target: TargetReport, report: Report, rank: int, table_lines: int, reason_lines: int) -> list[Part]:
-    """Return a target's parts under its heading. Those of rank `later` and higher come after the tables of all."""
-    later = rank + RANKS * len(report.targets)
+def _target_of_sweep(report: Report, target: TargetReport) -> Section:
+    """Return what is special in one target of a sweep, which has the figures."""
+    found = failures.other_findings(report, target)
+    if not _named(target) and not found:
+        return []
+    return [_spaced(_short_place(target)), _differences(target, TWO_TARGETS.differences), *_findings(found)]
+
+
+def _target(report: Report, target: TargetReport, limits: TargetLimits) -> Section:
+    """Return the parts of a target under its heading."""
     compared = failures.comparisons(report, target)
     main = failures.main_failure(report)
-    found = text_table.lines(target, compared, table_lines)
-    none = [] if found or (main and main.target is target) else ["No figures."]
-    reasons = [
-        wrapped(reason, 2 if reason_lines < REASON_LINES else 8, "* ") for reason in text_table.reasons(compared)
+    figures = text_table.lines(compared, limits.rows)
+    if not figures and not (main and main.target is target):
+        figures = ["No figures."]
+    reasons = [wrapped(reason, min(3, limits.reasons - 1), "* ") for reason in text_table.reasons(compared)]
+    return [
+        _spaced(_place(target) if limits.details else _short_place(target)),
+        _differences(target, limits.differences),
+        *(_system(target) if limits.system else []),
+        *_ladder(target),
+        _spaced(figures),
+        wrapped(text_table.left_out(target, compared), 2, indent="  ") if limits.details else [],
+        listed(reasons, limits.reasons, "* and {n} more reasons"),
+        _caveat(target) if compared else [],
+        *_findings(failures.other_findings(report, target)),
+        *(_details(target, compared) if limits.details else []),
     ]
-    platform = system_text.platform(target)
+
+
+def _system(target: TargetReport) -> Section:
+    """Return how the topology differs from the declared one, and the facts that make systems comparable."""
+    mismatch = system_text.platform(target).mismatch
     facts = "; ".join(f"{name} {value}" for name, value in system_text.system(target) if name in SYSTEM_FACTS)
     return [
-        part(rank + 1, wrapped(f"Topology: {platform.mismatch}", 2, indent="  ") if platform.mismatch else []),
-        part(later + 7, wrapped(f"System: {facts}", 3, indent="  ") if facts else []),
-        *_ladder(target, rank),
-        part(rank + 1, ["", *(found or none)] if found or none else []),
-        part(later + 4, wrapped(text_table.left_out(target, compared), 2, indent="  ")),
-        part(
-            later + 3,
-            *(listed(reasons, limit, "* and {n} more reasons") for limit in (8, 5, 3) if limit <= reason_lines),
-        ),
-        part(later + 2, _caveat(target) if compared else []),
-        part(later + 4, [line for each in _canaries(target, compared) for line in wrapped(each, 3, indent="  ")]),
-        part(later + 4, [line for curve in target.curves for each in curve.says for line in wrapped(each, 2, "* ")]),
-        part(
-            later + 5, ["", *counted] if (counted := instrument_tables.text_lines(target) if compared else []) else []
-        ),
-        part(later + 4, _explanation(target) if compared else []),
-        _waits(target, OPTIONAL_RANK + rank),
-        *_findings(failures.other_findings(report, target), rank + 2),
+        wrapped(f"Topology: {mismatch}", 2, indent="  ") if mismatch else [],
+        wrapped(f"System: {facts}", 3, indent="  ") if facts else [],
     ]
 
 
-def _ladder(target: TargetReport, rank: int) -> list[Part]:
+def _details(target: TargetReport, compared: Sequence[Comparison]) -> Section:
+    """Return what explains the figures of a target, or says how far to trust them."""
+    sentences = [wrapped(each, 2, "* ") for curve in target.curves for each in curve.says]
+    curves = listed(sentences, LIST_LINES, "* and {n} more")
+    if not compared:
+        return [curves]
+    records = [wrapped(each, 3, indent="  ") for each in shared_text.canaries(target)]
+    return [
+        listed(records, LIST_LINES, "and {n} more devices"),
+        curves,
+        _spaced(instrument_tables.text_lines(target)),
+        _spaced(explanation_text.text_lines(target)),
+    ]
+
+
+def _ladder(target: TargetReport) -> Section:
     """Return the patches of a walk one by one, and the logs of those that do not build or run."""
     if target.ladder is None:
         return []
-    forms = [ladder_tables.text_lines(target, claims_only=claims_only) for claims_only in (False, True)]
-    parts = [part(rank, *(["", *lines] for lines in forms))]
-    for sentence, excerpt in ladder_tables.failures(target.ladder):
-        title = wrapped(sentence, 3, "* ")
-        parts.append(
-            part(rank + 2, *(["", *title, *lines] for lines in _excerpts(excerpt, SHORT_EXCERPT_LINES)), title)
-        )
-    return [*parts, part(rank + 3, wrapped(ladder_tables.FAMILY, 3))]
-
-
-def _explanation(target: TargetReport) -> list[str]:
-    lines = explanation_text.text_lines(target)
-    return ["", *lines] if lines else []
-
-
-def _waits(target: TargetReport, rank: int) -> Part:
-    """Return how long work items waited: of all scenarios and settings, or of the first one and fewer functions."""
-    first = target.waits[:1]
-    forms = [wait_tables.text_lines(target, target.waits)]
-    forms += [wait_tables.text_lines(target, first, most) for most in range(wait_tables.TEXT_FUNCTIONS, 0, -1)]
-    return replace(part(rank, *(["", *lines] if lines else [] for lines in forms)), optional=True)
+    failed = [
+        (wrapped(sentence, 3, "* "), _excerpt(excerpt, LIST_LINES))
+        for sentence, excerpt in ladder_tables.failures(target.ladder)
+    ]
+    return [
+        _spaced(ladder_tables.text_lines(target, LADDER_ROWS)),
+        *(["", *title, *excerpt] for title, excerpt in failed[:1]),
+        listed([title for title, _ in failed[1:]], LIST_LINES, "* and {n} more patches"),
+        wrapped(ladder_tables.FAMILY, 3),
+    ]
 
 
 def _caveat(target: TargetReport) -> list[str]:
@@ -261,30 +288,17 @@ def _caveat(target: TargetReport) -> list[str]:
     return [CAVEAT] if shared_text.has_values_only(target) else []
 
 
-def _canaries(target: TargetReport, compared: Sequence[Comparison]) -> list[str]:
-    return shared_text.canaries(target) if compared else []
-
-
-def _environment(target: TargetReport, rank: int, place_lines: int) -> list[Part]:
-    """Return where the target was measured, and what differs between the kernels' environments there."""
-    differences = [_differences(target, limit) for limit in (8, 4, 2)]
-    place = _short_place(target) if place_lines < PLACE_LINES else _place(target)
-    return [part(rank, ["", *place]), part(rank, *differences)]
-
-
 def _place(target: TargetReport) -> list[str]:
     """Return where the target was measured, on what, how often, and with which loss."""
     boots = "" if target.byte_identical else shared_text.repetitions(target)
     parts = [system_text.platform(target).topology, shared_text.block_counts(target), boots]
-    return wrapped(
-        f"{failures.name(target)}, {_device(target)}: {'; '.join(filter(None, parts))}", PLACE_LINES, indent="  "
-    )
+    return wrapped(f"{failures.name(target)}, {_device(target)}: {'; '.join(filter(None, parts))}", 5, indent="  ")
 
 
 def _short_place(target: TargetReport) -> list[str]:
     """Return where the target was measured, and how often."""
     blocks = f"{target.blocks_completed} of {words.count(target.blocks_planned, 'block')}"
-    return wrapped(f"{failures.name(target)}, {_device(target)}; {blocks}", SHORT_PLACE_LINES, indent="  ")
+    return wrapped(f"{failures.name(target)}, {_device(target)}; {blocks}", 2, indent="  ")
 
 
 def _device(target: TargetReport) -> str:
@@ -308,37 +322,36 @@ def _named(target: TargetReport) -> Sequence[EnvironmentDifference]:
     return target.environment.differences if target.environment else []
 
 
-def _findings(groups: list[failures.FindingGroup], rank: int) -> list[Part]:
-    parts = []
-    for number, group in enumerate(groups):
-        kind = group.finding.kind.value.replace("_", " ").upper()
-        title = wrapped(f"{kind} on {group.place}: {group.finding.title}", 3, indent="  ")
-        forms = [["", *title, *lines] for lines in _excerpts(group.finding.excerpt, SHORT_EXCERPT_LINES)]
-        parts.append(part(rank if number == 0 else rank + 4, *forms, ["", *title]))
-    return parts
+def _findings(groups: Sequence[failures.FindingGroup]) -> Section:
+    """Return the first finding with its excerpt, and the titles of the others."""
+    titles = [
+        wrapped(f"{shared_text.kind(group.finding)} on {group.place}: {group.finding.title}", 3, indent="  ")
+        for group in groups
+    ]
+    excerpts = [_excerpt(group.finding.excerpt, SHORT_EXCERPT_LINES) for group in groups[:1]]
+    first = [["", *title, *excerpt] for title, excerpt in zip(titles, excerpts, strict=False)]
+    return [*first, _spaced(listed(titles[1:], LIST_LINES, "and {n} more findings"))]
 
 
-def _builds(report: Report) -> list[Part]:
+def _builds(report: Report) -> list[Section]:
     """Return the builds' failures that are not the submission's, and their new warnings."""
-    main, parts = report.submission.failure, []
+    main, sections = report.submission.failure, list[Section]()
     for build in shared_text.kernels(report):
         if build.arm in BETWEEN:  # the ladder has it
             continue
         name = f"{build.arm or 'kernel'} ({build.recipe}, {build.arch})"
         if build.failure and not (main and failures.is_same(build.failure, main)):
             title = wrapped(f"BUILD FAILED: {name}: {build.failure.kind}: {build.failure.summary}", 3, indent="  ")
-            forms = [["", *title, *lines] for lines in _excerpts(build.failure.excerpt, SHORT_EXCERPT_LINES)]
-            parts.append(part(5, *forms, ["", *title]))
+            sections.append([_spaced(title), _excerpt(build.failure.excerpt, SHORT_EXCERPT_LINES)])
         if build.new_warnings:
             number = words.count(len(build.new_warnings), "warning")
             found = [wrapped(f"{each.where}: {each.text} {each.option}", 2, "* ") for each in build.new_warnings]
             title = [f"{number} of the {build.arm or 'kernel'} that the baseline does not have:"]
-            forms = [["", *title, *listed(found, limit, "* and {n} more")] for limit in (8, 4, 2)]
-            parts.append(part(6, *forms, ["", *title]))
-    return parts
+            sections.append([_spaced([*title, *listed(found, WARNING_LINES, "* and {n} more")])])
+    return sections
 
 
-def _attempts(report: Report) -> list[Part]:
+def _attempts(report: Report) -> Section:
     groups = failures.other_attempts(report)
     if not groups:
         return []
@@ -347,7 +360,7 @@ def _attempts(report: Report) -> list[Part]:
         wrapped(f"{'; '.join(group.places)}: {group.failure.kind}: {group.failure.summary}", 3, "* ")
         for group in groups
     ]
-    return [part(7, *(["", title, *listed(found, limit, "* and {n} more")] for limit in (9, 5, 3)))]
+    return [["", title, *listed(found, ATTEMPT_LINES, "* and {n} more")]]
 
 
 # --- end ----------------------------------------------------------------------------------------------------------
@@ -382,8 +395,5 @@ def _short_command(command: str) -> list[str]:
     return lines if len(lines) <= 6 else []
 
 
-def _excerpts(excerpt: str, limits: Sequence[int]) -> list[list[str]]:
-    """Return an excerpt in forms of at most `limits` lines, without repetitions."""
-    lines = excerpt.splitlines()
-    forms = [[f"| {line}" for line in shorten_lines(lines, limit)] for limit in limits]
-    return [form for index, form in enumerate(forms) if form and form not in forms[:index]]
+def _excerpt(excerpt: str, limit: int) -> list[str]:
+    return [f"| {line}" for line in shorten_lines(excerpt.splitlines(), limit)]

@@ -19,20 +19,15 @@ def judged(comparisons: Sequence[Comparison]) -> list[Comparison]:
     return [c for c in kernels or found if c.baseline is not None or c.candidate is not None]
 
 
-def lines(target: TargetReport, comparisons: Sequence[Comparison], limit: int) -> list[str]:
-    """Return the table in at most `limit` lines; of more rows those of primary metrics and severe verdicts."""
+def lines(comparisons: Sequence[Comparison], most: int) -> list[str]:
+    """Return the table in at most `most` rows: those of primary metrics and severe verdicts."""
     cells = judged(comparisons)
     if not cells:
         return []
-    by_importance = sorted(cells, key=_importance)
-    for number in range(len(cells), 0, -1):
-        kept = [cell for cell in cells if any(cell is each for each in by_importance[:number])]
-        found = _table(kept, cells)
-        missing = len(cells) - number
-        more = [f"and {words.count(missing, 'more comparison')} behind the link"] if missing else []
-        if len(found) + len(more) <= limit:
-            return [*found, *more]
-    return [f"{words.count(len(cells), 'comparison')} behind the link"]
+    important = sorted(cells, key=_importance)[:most]
+    found = _table([cell for cell in cells if any(cell is each for each in important)], cells)
+    missing = len(cells) - len(important)
+    return [*found, f"and {words.count(missing, 'more comparison')} behind the link"] if missing else found
 
 
 def left_out(target: TargetReport, comparisons: Sequence[Comparison]) -> str:
