@@ -10,11 +10,12 @@ from wqlab_contracts import instrument
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Verdict
 from wqlab_report.content import instrument_tables
+from wqlab_report.document.brief_target import counted
 from wqlab_report.writers.html import render_html
 from wqlab_report.writers.junit import render_junit
 from wqlab_report.writers.markdown import render_markdown
 from wqlab_report.writers.mmtests import render_mmtests
-from wqlab_report.writers.text import render_text
+from wqlab_report.writers.text import lines_of, render_text
 
 FORMATS = (render_text, render_markdown, render_html, render_junit, render_mmtests)
 
@@ -24,11 +25,11 @@ def test_section_for_the_list_has_at_most_ten_lines() -> None:
     cell = target.instrument[0]
     many = [cell.model_copy(update={"setting": f"scope={number}"}) for number in range(9)]
     for cells in ([cell], many):
-        lines = instrument_tables.text_lines(target.model_copy(update={"instrument": cells}))
+        lines = lines_of(counted(target.model_copy(update={"instrument": cells})))
         assert 4 < len(lines) <= 10
         assert max(map(len, lines)) <= 78
         assert lines[0] == "Where it comes from (counts per fsync, means of 6 seeds):"
-    assert instrument_tables.text_lines(target.model_copy(update={"instrument": []})) == []
+    assert counted(target.model_copy(update={"instrument": []})) == []
 
 
 @pytest.mark.parametrize("render", FORMATS)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from report_parts import REPRODUCER
 from report_support import one_word
 
-from wqlab_report.writers.shell import shell_lines
+from wqlab_report.document.shell import shell_lines
 
 
 def run(script):

@@ -10,6 +10,7 @@ from wqlab_contracts.api.waits import WaitCell
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.traced_counts import COLUMNS, Row, TracedTopic, write
 from wqlab_report.content import wait_tables
+from wqlab_report.document.brief_target import waits
 from wqlab_report.parts.wait_cells import MAX_FUNCTIONS, wait_cells
 from wqlab_report.writers.html import render_html
 from wqlab_report.writers.text import LINES, render_text
@@ -111,7 +112,7 @@ def test_mail_has_the_busiest_functions_and_says_that_times_are_bounds() -> None
     assert "How long work items waited, and where they started (traced repetitions):" in text
     assert "xlog_work_1" in text and "xlog_work_2" not in text
     assert "p50, p99: upper ends of buckets; places: %; emulated, times are values only." in text
-    assert "values only" not in "".join(wait_tables.text_lines(with_waits(cells(), emulated=False).targets[0]))
+    assert "values only" not in str(waits(with_waits(cells(), emulated=False).targets[0]))
     assert len(text.splitlines()) <= LINES
 
 

@@ -23,8 +23,7 @@ from wqlab_contracts.mail import (
 from wqlab_contracts.messages.source_mail import SourceMail
 
 from .content import failures
-from .writers.fitting import listed, wrapped
-from .writers.text import LINES, render_text
+from .writers.text import LINES, listed, render_text, wrapped
 
 SIGNATURE = ("-- ", "wqlab, a machine: it measures and does not review.")
 _CHANGES = 6

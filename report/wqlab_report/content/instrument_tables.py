@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from wqlab_comparison import tables, words
+from wqlab_comparison import words
 from wqlab_contracts.api.instrument import (
     FunctionChange,
     InstrumentCell,
@@ -27,8 +27,6 @@ EVIDENCE = (
     "executes one instruction a cycle."
 )
 HEADING = "Where it comes from"
-TEXT_LINES = 10
-"""Maximum lines of this section in a report for a mailing list."""
 UNKNOWN_SOURCE = "source not known"
 WHOLE_KERNEL = "whole kernel"
 SUBSYSTEMS = (
@@ -52,23 +50,9 @@ def basis(cell: InstrumentCell) -> str:
     return f"counts per {cell.operation}, means of {words.count(len(cell.seeds), 'seed')}"
 
 
-def text_lines(target: TargetReport) -> list[str]:
-    """Return the section for a mailing list: whole sentences, the cell with the largest change first, at most
-    TEXT_LINES lines."""
-    cells = sorted(target.instrument, key=_largest_change, reverse=True)
-    if not cells:
-        return []
-    lines = tables.wrapped(f"{HEADING} ({basis(cells[0])}):")
-    more = "* The page of this report has the rest, with flame graphs."
-    room = TEXT_LINES - 1
-    for number, cell in enumerate(cells):
-        place = f"{where(cell)}: " if len(cells) > 1 else ""
-        for sentence in cell.sentences if number == 0 else cell.sentences[:1]:
-            wrapped = tables.wrapped(f"{place}{sentence}", "* ")
-            if len(lines) + len(wrapped) > room:
-                return [*lines, more]
-            lines += wrapped
-    return lines
+def by_change(target: TargetReport) -> list[InstrumentCell]:
+    """Return the cells, that with the largest change first."""
+    return sorted(target.instrument, key=_largest_change, reverse=True)
 
 
 def subsystem_header(cell: InstrumentCell) -> list[str]:
@@ -154,6 +138,16 @@ def line_rows(cell: InstrumentCell) -> list[list[str]]:
     return [
         [line_name(each), *_counts(cell, [one.transfers for one in each.per_op.values()], each.seeds)]
         for each in cell.lines
+    ]
+
+
+def tables_of(cell: InstrumentCell) -> list[tuple[list[str], list[list[str]]]]:
+    """Return header and rows of each table of a cell."""
+    return [
+        (subsystem_header(cell), subsystem_rows(cell)),
+        (function_header(cell), function_rows(cell)),
+        (pair_header(cell), pair_rows(cell)),
+        (line_header(cell), line_rows(cell)),
     ]
 
 

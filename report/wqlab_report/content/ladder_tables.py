@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wqlab_comparison import tables, words
+from wqlab_comparison import words
 from wqlab_contracts.api.ladder import Ladder, LadderRung
 from wqlab_contracts.api.report import Comparison, TargetReport
 from wqlab_contracts.enums import Question, Role, Verdict
 from wqlab_contracts.messages.walk import StepState
 
 HEADING = "Patch by patch"
-LEAST_SUBJECT = 20
-"""Fewest characters of a subject in a text."""
 MISSING = {
     StepState.PLANNED: "not built yet",
     StepState.NOT_BUILT: "does not build",
@@ -110,29 +108,13 @@ def reasons(ladder: Ladder) -> list[str]:
     ]
 
 
-def text_lines(target: TargetReport, most: int) -> list[str]:
-    """Return the ladder as text, at most 78 columns wide; with more than `most` rows without the patches that change
-    nothing."""
-    ladder = target.ladder
-    if ladder is None:
-        return []
-    *patches, whole = rows(target)
+def brief(target: TargetReport, most: int) -> tuple[list[str], list[list[str]], int]:
+    """Return header and at most `most` rows, and the number of patches left out: first those that change nothing."""
+    ladder, (*patches, whole) = target.ladder, rows(target)
+    rungs = ladder.rungs if ladder else []
     if len(patches) >= most:
-        claims = [rung.verdict in CLAIMS for rung in ladder.rungs]
-        patches = [row for row, claim in zip(patches, claims, strict=True) if claim][: most - 1]
-    found = [*patches, whole]
-    of = what(target)
-    lines = tables.wrapped(f"{title(ladder)}{f'; {of}' if of else ''}:", indent="  ")
-    columns = header()
+        patches = [row for row, rung in zip(patches, rungs, strict=True) if rung.verdict in CLAIMS][: most - 1]
+    columns, found = header(), [*patches, whole]
     if all(row[3] in {"", "exact"} for row in found):
         columns, found = [*columns[:3], columns[4]], [[*row[:3], row[4]] for row in found]
-    lines += tables.fitted(columns, _with_short_subjects(columns, found), (0, 1, len(columns) - 1))
-    left = len(ladder.rungs) - len(patches)
-    return [*lines, f"and {left} other patch{'' if left == 1 else 'es'} behind the link"] if left else lines
-
-
-def _with_short_subjects(header: Sequence[str], found: Sequence[list[str]]) -> list[list[str]]:
-    """Return the rows with subjects that leave room for the other columns."""
-    others = [max(len(row[i]) for row in [header, *found]) for i in range(len(header)) if i != 1]
-    room = max(LEAST_SUBJECT, tables.WIDTH - sum(others) - 2 * len(others))
-    return [[row[0], row[1] if len(row[1]) <= room else f"{row[1][: room - 3]}...", *row[2:]] for row in found]
+    return columns, found, len(rungs) - len(patches)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wqlab_comparison import tables
 from wqlab_comparison.tables import NOTHING
 from wqlab_comparison.words import count, number
 from wqlab_contracts.api.report import TargetReport
@@ -16,8 +15,8 @@ BUCKETS = (
 PLACES = "Places are seen from the CPU that queued the work item; each includes the ones before it."
 ALL_WORKS = "All work items of the device are counted, also those of the repetition's preparation."
 EMULATED = "On an emulated device counts and places are evidence of the mechanism, and times are values only."
-TEXT_NOTE = "p50, p99: upper ends of buckets; places: %"
-TEXT_FUNCTIONS = 2
+BRIEF_NOTE = "p50, p99: upper ends of buckets; places: %"
+BRIEF_FUNCTIONS = 2
 """Functions in a mail."""
 
 
@@ -49,20 +48,14 @@ def rows(cell: WaitCell, most: int | None = None) -> list[list[str]]:
     return [_row(work) for work in cell.works if work.function in functions]
 
 
-def text_lines(target: TargetReport) -> list[str]:
-    """Return a narrow table for a mail, of the busiest functions of the first cell; empty if there is none."""
-    cell = next((cell for cell in target.waits if cell.works), None)
-    if cell is None:
-        return []
-    columns = ["", "", "items", "p50, us", "p99, us", "same CPU", f"same {_level(target)}", "same node"]
-    narrow = [[text.removeprefix("<= ").removesuffix(" %") for text in row] for row in rows(cell, TEXT_FUNCTIONS)]
-    values_only = "; emulated, times are values only" if target.emulated else ""
-    return [
-        f"{HEADING} (traced repetitions):",
-        *(tables.wrapped(f"{title(cell)}:", indent="  ") if len(target.waits) > 1 else []),
-        *tables.fitted(columns, narrow, (0, 1)),
-        *tables.wrapped(f"{TEXT_NOTE}{values_only}."),
-    ]
+def brief_header(target: TargetReport) -> list[str]:
+    """Return the header of a narrow table."""
+    return ["", "", "items", "p50, us", "p99, us", "same CPU", f"same {_level(target)}", "same node"]
+
+
+def brief_rows(cell: WaitCell) -> list[list[str]]:
+    """Return the rows of a narrow table of the busiest functions."""
+    return [[text.removeprefix("<= ").removesuffix(" %") for text in row] for row in rows(cell, BRIEF_FUNCTIONS)]
 
 
 def _row(work: WaitedWork) -> list[str]:

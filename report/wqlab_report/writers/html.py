@@ -26,11 +26,11 @@ from ..content import (
     thread_text,
     wait_tables,
 )
+from ..document.shell import shell_lines
 from ..figures.figures import figures
 from ..figures.instrument_figures import instrument_figures
 from ..figures.sweep_figures import sweep_figures
 from ..figures.workqueue_figures import workqueue_figures
-from .shell import shell_lines
 
 
 def render_html(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""The one table of a target in a report for a mailing list: the metrics with a verdict. Pure."""
+"""The one table of a target in a mail: the metrics with a verdict. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from wqlab_comparison import tables, words
 from wqlab_comparison.reasons import reasons as all_reasons
 from wqlab_contracts.api.report import ArmSummary, Comparison, TargetReport
 from wqlab_contracts.enums import VERDICT_ORDER, Evidence, Question, Role, Scale
+
+from .blocks import Block, Paragraph, Table
 
 _INTERVAL = "95 % interval"
 
@@ -19,15 +21,18 @@ def judged(comparisons: Sequence[Comparison]) -> list[Comparison]:
     return [c for c in kernels or found if c.baseline is not None or c.candidate is not None]
 
 
-def lines(comparisons: Sequence[Comparison], most: int) -> list[str]:
+def blocks(comparisons: Sequence[Comparison], most: int) -> list[Block]:
     """Return the table in at most `most` rows: those of primary metrics and severe verdicts."""
     cells = judged(comparisons)
     if not cells:
         return []
     important = sorted(cells, key=_importance)[:most]
-    found = _table([cell for cell in cells if any(cell is each for each in important)], cells)
     missing = len(cells) - len(important)
-    return [*found, f"and {words.count(missing, 'more comparison')} behind the link"] if missing else found
+    return [
+        Paragraph(_title(cells)),
+        _table([cell for cell in cells if any(cell is each for each in important)], cells),
+        *([Paragraph(f"and {words.count(missing, 'more comparison')} behind the link")] if missing else []),
+    ]
 
 
 def left_out(target: TargetReport, comparisons: Sequence[Comparison]) -> str:
@@ -60,8 +65,8 @@ def _importance(cell: Comparison) -> tuple[int, int]:
     return 0 if cell.role is Role.PRIMARY else 1, verdict
 
 
-def _table(cells: Sequence[Comparison], of: Sequence[Comparison]) -> list[str]:
-    """Return the table of `cells`, under a title with what all the cells `of` have in common."""
+def _table(cells: Sequence[Comparison], of: Sequence[Comparison]) -> Table:
+    """Return the table of `cells`; its title has what all the cells `of` have in common."""
     knobs, labels = tables.setting_labels([cell.setting for cell in of])
     names = [_name(cell, of, labels) for cell in cells]
     rows = [[name, *_figures(cell), _verdict(cell)] for name, cell in zip(names, cells, strict=True)]
@@ -70,7 +75,7 @@ def _table(cells: Sequence[Comparison], of: Sequence[Comparison]) -> list[str]:
     header = [knobs if several else "", *arms, "change", _INTERVAL, "verdict"]
     if all(row[4] in {"", "exact"} for row in rows):  # exact counts have no interval
         header, rows = [*header[:4], header[5]], [[*row[:4], row[5]] for row in rows]
-    return [*tables.wrapped(_title(of), indent="  "), *tables.fitted(header, rows, (0, len(header) - 1))]
+    return Table(header, rows, left=(0, len(header) - 1))
 
 
 def _title(of: Sequence[Comparison]) -> str:
