@@ -22,7 +22,7 @@ import httpx
 from celery import Celery
 from redis import Redis
 
-from wqlab_contracts.celery_names import CELERY_CONFIG, RUN, lab_queue
+from wqlab_contracts.celery_names import CELERY_CONFIG, JOB, lab_queue
 from wqlab_server.settings import Settings
 from wqlab_server.storage.artifacts import ArtifactStore
 
@@ -96,7 +96,7 @@ def broker(url: str, socket: Path) -> None:
 
         def send() -> None:
             for number in range(MESSAGES):
-                app.send_task(RUN, kwargs={"id": number}, queue=queue, producer=producer)
+                app.send_task(JOB, kwargs={"id": number}, queue=queue, producer=producer)
 
         rate("broker: messages sent", MESSAGES, "/s", send)
 

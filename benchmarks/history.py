@@ -60,11 +60,12 @@ FILL = [
     SELECT n, '{"series": null, "tree": "linux", "targets": [{"plan": "locks", "device_type": "t0"}]}', 'bot',
     'head ' || n, '', '', 'linux', 30, '{}', 'finished', 'passed', 0, 0, now()
     FROM generate_series(1, :runs) AS n""",
-    """INSERT INTO runs (id, submission_id, purpose, target, owner, priority, device_type, device_spec, plan_name, plan,
-    profile, files, recipe, fragments, modules, seed, blocks, steps, boots_done, verdict, headline, compared_at,
-    state, outcome, attempts, nudges, progress, progress_done, progress_total, device_name)
-    SELECT n, n, 'measure', 0, 'bot', 30, 't' || n % 5, '{}', 'locks', '{}', '{}', '{}', '{}', '{}', '{}', 1, '[]',
-    '[]', 2, 'equivalent', '', now(), 'finished', 'passed', 1, 0, '', 0, 0, 'd' || n % 20
+    """INSERT INTO jobs (id, kind, submission_id, owner, state, outcome, attempts)
+    SELECT n, 'run', n, 'bot', 'finished', 'passed', 1 FROM generate_series(1, :runs) AS n""",
+    """INSERT INTO runs (id, purpose, target, priority, device_type, device_spec, plan_name, plan, profile, files,
+    recipe, fragments, modules, seed, blocks, steps, boots_done, verdict, headline, compared_at, device_name)
+    SELECT n, 'measure', 0, 30, 't' || n % 5, '{}', 'locks', '{}', '{}', '{}', '{}', '{}', '{}', 1, '[]', '[]', 2,
+    'equivalent', '', now(), 'd' || n % 20
     FROM generate_series(1, :runs) AS n""",
     """INSERT INTO boots (id, run_id, block, position, arm, attempt, device_name, fence, state, outcome, valid,
     environment, commands, started_at, console_bytes, console_truncated)

@@ -27,7 +27,7 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages import ApplyResult, Source, Target
 from wqlab_server.estimates import lab_snapshot
-from wqlab_server.models import Apply, Run, Submission
+from wqlab_server.models import Apply, Job, Run, Submission
 from wqlab_server.pipeline import assign_devices, tick
 from wqlab_server.pipeline.due import due_submissions
 from wqlab_server.settings import Settings
@@ -65,13 +65,13 @@ def data_folder(folder: Path, devices: int, labs: int) -> Path:
     return folder
 
 
-def copy(table: Table, count: int, **columns: str) -> str:
-    """Return SQL that copies the first row of `table` `count` times, with these expressions of `n` for some columns."""
+def copy(table: Table, model: int, number: str, count: int, **columns: str) -> str:
+    """Return SQL that copies row `model` of `table` `count` times. `number` and `columns` are expressions of `n`."""
     names = [column.name for column in table.columns if column.computed is None and column.name != "id"]
     values = ", ".join(columns.get(name, f"model.{name}") for name in names)
     return (
-        f"INSERT INTO {table.name} (id, {', '.join(names)}) SELECT n + 1, {values} "
-        f"FROM {table.name} AS model, generate_series(1, {count}) AS n WHERE model.id = 1"
+        f"INSERT INTO {table.name} (id, {', '.join(names)}) SELECT {number}, {values} "
+        f"FROM {table.name} AS model, generate_series(1, {count}) AS n WHERE model.id = {model}"
     )
 
 
@@ -84,28 +84,24 @@ def fill(factory: SessionFactory, data: LiveData, settings: Settings, runs: int)
     with transaction(factory) as session:
         submissions.create(session, data.current(), settings, request, HEAVY)
         apply = session.scalars(select(Apply)).one()
-        base = Source(tree=apply.tree, base_commit="0" * 40, tree_oid="0" * 40, commit="0" * 40, release="6.12")
+        base = Source(tree=apply.payload.tree, base_commit="0" * 40, tree_oid="0" * 40, commit="0" * 40, release="6.12")
         apply.state, apply.outcome = JobState.FINISHED, Outcome.PASSED
         apply.result = ApplyResult(outcome=Outcome.PASSED, baseline=base, toolchain="gcc 12.2.0")
         session.flush()
         session.execute(text("UPDATE submissions SET state = 'running' WHERE id = 1"))
-        session.execute(text("UPDATE runs SET state = 'queued' WHERE id = 1"))
-        for table, columns in (
-            (Submission.__table__, {"owner": owner}),
-            (Apply.__table__, {"submission_id": "n + 1"}),
-            (
-                Run.__table__,
-                {
-                    "submission_id": "n + 1",
-                    "owner": owner,
-                    "device_type": f"'type-' || n % {TYPES}",
-                    "priority": "50 + n % 3 * 10",
-                    "created_at": f"now() - ({runs} - n) * interval '1 second'",
-                },
-            ),
+        run = session.scalars(select(Run)).one()
+        session.execute(text("UPDATE jobs SET state = 'queued' WHERE kind = 'run'"))
+        of_submission = {"submission_id": "n + 1", "owner": owner}
+        created = f"now() - ({runs} - n) * interval '1 second'"
+        device_type, priority = f"'type-' || n % {TYPES}", "50 + n % 3 * 10"
+        for table, model, number, columns in (
+            (Submission.__table__, 1, "n + 1", {"owner": owner}),
+            (Job.__table__, apply.id, "2 * n + 1", of_submission),
+            (Job.__table__, run.id, "2 * n + 2", {**of_submission, "created_at": created}),
+            (Run.__table__, run.id, "2 * n + 2", {"device_type": device_type, "priority": priority}),
         ):
             assert isinstance(table, Table)
-            session.execute(text(copy(table, runs - 1, **columns)))
+            session.execute(text(copy(table, model, number, runs - 1, **columns)))
         session.execute(text("UPDATE devices SET health = 'good', health_checked_at = now()"))
         session.execute(text("ANALYZE"))
 
@@ -123,7 +119,7 @@ def go_on(engine: Engine, share: float) -> None:
             text(
                 "WITH ended AS (DELETE FROM leases WHERE device_name IN (SELECT device_name FROM leases "
                 "ORDER BY md5(device_name || clock_timestamp()) LIMIT (SELECT ceil(count(*) * :share) FROM leases)) "
-                "RETURNING run_id), done AS (UPDATE runs SET state = 'finished', outcome = 'passed', "
+                "RETURNING run_id), done AS (UPDATE jobs SET state = 'finished', outcome = 'passed', "
                 "finished_at = now() WHERE id IN (SELECT run_id FROM ended) RETURNING submission_id) "
                 "UPDATE submissions SET state = 'finished', outcome = 'passed' "
                 "WHERE id IN (SELECT submission_id FROM done)"
@@ -134,7 +130,7 @@ def go_on(engine: Engine, share: float) -> None:
         connection.execute(text("UPDATE leases SET holder = 'worker', expires_at = now() + interval '1 hour'"))
         connection.execute(
             text(
-                "UPDATE runs SET state = 'running', expires_at = now() + interval '1 hour' "
+                "UPDATE jobs SET state = 'running', expires_at = now() + interval '1 hour' "
                 "WHERE id IN (SELECT run_id FROM leases)"
             )
         )
@@ -143,7 +139,7 @@ def go_on(engine: Engine, share: float) -> None:
 def devices_of(engine: Engine) -> Counter[str]:
     with engine.connect() as connection:
         rows = connection.execute(
-            text("SELECT owner, count(*) AS devices FROM leases JOIN runs ON runs.id = leases.run_id GROUP BY owner")
+            text("SELECT owner, count(*) AS devices FROM leases JOIN jobs ON jobs.id = leases.run_id GROUP BY owner")
         )
         return Counter({row.owner: row.devices for row in rows})
 
@@ -191,8 +187,9 @@ def measure(engine: Engine, folder: Path, size: Size) -> None:
     with engine.connect() as connection:
         oldest = connection.execute(
             text(
-                "SELECT owner = :heavy AS heavy, count(*) AS runs FROM (SELECT owner, state FROM runs "
-                "ORDER BY created_at LIMIT :given) AS oldest WHERE state = 'queued' GROUP BY 1"
+                "SELECT owner = :heavy AS heavy, count(*) AS runs "
+                "FROM (SELECT owner, state FROM jobs WHERE kind = 'run' ORDER BY created_at LIMIT :given) AS oldest "
+                "WHERE state = 'queued' GROUP BY 1"
             ),
             {"heavy": HEAVY, "given": sum(served.values())},
         )

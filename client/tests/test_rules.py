@@ -17,9 +17,10 @@ from server.tests.intake.test_watched_lists import List, mails
 from server.tests.intake.test_watched_lists import data_dir as list_data_dir
 from server.tests.support.lab import LabUnderTest
 from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.messages.jobs import Claim
 from wqlab_contracts.messages.list_mails import ListMail, ListMails
-from wqlab_contracts.messages.list_reads import ListReadClaim, ListReadResult
-from wqlab_server.models import ListRead
+from wqlab_contracts.messages.list_reads import ListReadJob, ListReadResult
+from wqlab_server.models import ListPreview
 
 pytestmark = pytest.mark.integration
 data_dir = list_data_dir
@@ -49,10 +50,10 @@ def answering(lab: LabUnderTest, found: list[ListMail]) -> Iterator[None]:
     def answer() -> None:
         while not ended.wait(0.1):
             with lab.transaction() as session:
-                number = session.scalar(select(ListRead.id).where(ListRead.state == JobState.QUEUED))
+                number = session.scalar(select(ListPreview.id).where(ListPreview.state == JobState.QUEUED))
             if number is not None:
-                claim = ListReadClaim.model_validate(lab.worker.claim("list_reads", number))
-                assert claim.job.heads_only
+                claim = Claim.model_validate(lab.worker.claim(number))
+                assert isinstance(claim.job, ListReadJob) and claim.job.heads_only
                 result = ListReadResult(outcome=Outcome.PASSED, found=ListMails(position=None, mails=found))
                 List(lab).finish(number, claim.fence, result)
                 return

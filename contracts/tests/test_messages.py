@@ -16,9 +16,9 @@ from wqlab_contracts.messages import (
     ConsoleChunk,
     Event,
     Failure,
+    JobEvents,
     MboxSeries,
     RunEvent,
-    RunEvents,
     Samples,
 )
 from wqlab_contracts.messages.base import FACTS_LEFT_OUT, bounded_facts, cut, shorten
@@ -46,7 +46,7 @@ def test_nul_is_replaced_in_a_batch_of_events() -> None:
     assert isinstance(read, BlockDiscarded)
     assert read.failure.summary == "wrong\ufffd"
     assert read.arm is Arm.BASELINE
-    batch = RunEvents.model_validate_json(f'{{"fence": 1, "events": [{text}]}}')
+    batch = JobEvents.model_validate_json(f'{{"fence": 1, "events": [{text}]}}')
     assert batch.events == [read]
     assert "\\u0000" not in batch.model_dump_json()
 

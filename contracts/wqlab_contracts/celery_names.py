@@ -3,6 +3,8 @@
 A message carries one id only: it prompts a worker to ask the server, and PostgreSQL decides what is due.
 """
 
+from .enums import JobKind
+
 SERVER_QUEUE = "server"
 BUILD_QUEUE = "build"
 APPLY_QUEUE = "apply"
@@ -17,19 +19,25 @@ OUTBOX_QUEUE = "outbox"
 
 TICK = "wqlab.tick"
 ADVANCE = "wqlab.advance"
-APPLY = "wqlab.apply"
-BUILD = "wqlab.build"
-RUN = "wqlab.run"
-LOOKUP = "wqlab.lookup"
-THREAD_LOOKUP = "wqlab.thread_lookup"
-LIST_READ = "wqlab.list_read"
+JOB = "wqlab.job"
+"""The task of every worker, whatever the kind of the job."""
 DELIVER = "wqlab.deliver"
 LIST_REPLY = "wqlab.list_reply"
 FORGE_SYNC = "wqlab.forge_sync"
 FORGE_POLL = "wqlab.forge_poll"
-FORGE_READING = "wqlab.forge_reading"
-BRANCH_READING = "wqlab.branch_reading"
-COMMIT_LIST = "wqlab.commit_list"
+
+JOB_QUEUES = {
+    JobKind.APPLY: APPLY_QUEUE,
+    JobKind.BUILD: BUILD_QUEUE,
+    JobKind.LIST_BRANCHES: LOOKUP_QUEUE,
+    JobKind.FIND_THREAD: LOOKUP_QUEUE,
+    JobKind.READ_BRANCH: APPLY_QUEUE,
+    JobKind.READ_HEAD: APPLY_QUEUE,
+    JobKind.LIST_COMMITS: APPLY_QUEUE,
+    JobKind.READ_LIST: LIST_QUEUE,
+    JobKind.PREVIEW_RULE: LIST_QUEUE,
+}
+"""Queue of each kind of job but runs, whose queue is that of their device's lab."""
 
 
 def lab_queue(lab: str) -> str:

@@ -46,8 +46,33 @@ class SubmissionState(StrEnum):
     FINISHED = "finished"
 
 
+class JobKind(StrEnum):
+    """What a worker does in a job."""
+
+    APPLY = "apply"
+    """Apply a series to its base."""
+    BUILD = "build"
+    """Build a kernel."""
+    RUN = "run"
+    """Boot the kernels of a run on its device."""
+    LIST_BRANCHES = "list_branches"
+    """List branches and tags of a repository."""
+    FIND_THREAD = "find_thread"
+    """Find the series of a Message-ID in the mail archives."""
+    READ_BRANCH = "read_branch"
+    """Read what the patches of a branch change."""
+    READ_HEAD = "read_head"
+    """Read the head of a pull request or branch on a forge, and its `.wqlab.yaml`."""
+    LIST_COMMITS = "list_commits"
+    """List the commits of a bisection."""
+    READ_LIST = "read_list"
+    """Read the next mails of a watched list."""
+    PREVIEW_RULE = "preview_rule"
+    """Read the last mails of a list for the preview of a rule."""
+
+
 class JobState(StrEnum):
-    """State of an apply, a build or a run."""
+    """State of a job."""
 
     WAITING = "waiting"
     """Its inputs are not ready."""

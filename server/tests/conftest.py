@@ -22,7 +22,8 @@ from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 from sqlalchemy import Engine, create_engine, text
 
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
+from wqlab_contracts.celery_names import ADVANCE
+from wqlab_contracts.enums import JobKind
 from wqlab_server import migrations
 from wqlab_server.accounts import passwords
 from wqlab_server.settings import Settings
@@ -216,7 +217,7 @@ def run(lab: LabUnderTest) -> RunSession:
     """A run of `locks@single`, claimed by the scripted worker."""
     lab.mark_all_good()
     submission_id = lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     claimed = lab.worker.claim_run(lab.runs(submission_id)[0].id)
     assert claimed is not None
     return claimed

@@ -16,8 +16,8 @@ import redis as redis_client
 from sqlalchemy import make_url, select, text
 
 from wqlab_contracts.api.webhooks import WebhookFilter
-from wqlab_contracts.celery_names import ADVANCE, APPLY, DELIVER, OUTBOX_QUEUE, SERVER_QUEUE, TICK
-from wqlab_contracts.enums import DeliveryKind, DeliveryState, SubmissionState
+from wqlab_contracts.celery_names import ADVANCE, DELIVER, OUTBOX_QUEUE, SERVER_QUEUE, TICK
+from wqlab_contracts.enums import DeliveryKind, DeliveryState, JobKind, SubmissionState
 from wqlab_server.models import Delivery, Webhook
 from wqlab_server.outbox import deliveries
 from wqlab_server.outbox.webhooks import new_secret
@@ -53,11 +53,11 @@ def test_celery_worker_advances_and_ticks(
     lab: LabUnderTest, redis: str, queues: redis_client.Redis, tmp_path: Path
 ) -> None:
     advanced, ticked = lab.submit("locks@device"), lab.submit("affinity@device")
-    lab.work("wqlab.apply")
+    lab.work(JobKind.APPLY)
     lab.submit("locks@single")
     lab.sql(
-        "UPDATE applies SET state = 'running', tree = '{}', expires_at = now() - interval '1 second'"
-        " WHERE id = (SELECT max(id) FROM applies)"
+        "UPDATE jobs SET state = 'running', payload = '{}', expires_at = now() - interval '1 second'"
+        " WHERE id = (SELECT max(id) FROM jobs WHERE kind = 'apply')"
     )
     log = tmp_path / "worker.log"
     lab.sql("UPDATE devices SET retired_at = now() WHERE name = 'device-2'")
@@ -155,10 +155,10 @@ def test_start_sends_messages_of_waiting_jobs_again(
     """The broker of a stopped lab loses its messages, and the wait before the next message of a job may be long."""
     lab.submit("locks@device")
     lab.tick()
-    lab.sql("UPDATE applies SET nudges = 9")
+    lab.sql("UPDATE jobs SET nudges = 9")
     lab.sent.clear()
     lab.tick()
-    assert not [message for message in lab.sent if message.task == APPLY]
+    assert not [message for message in lab.sent if message.task == JobKind.APPLY]
     beat = subprocess.Popen(
         [
             sys.executable, "-m", "celery", "-A", "wqlab_server.tasks", "beat", "-s", str(tmp_path / "beat"),
@@ -173,7 +173,7 @@ def test_start_sends_messages_of_waiting_jobs_again(
         beat.terminate()
         beat.wait()
     lab.tick()
-    assert [message for message in lab.sent if message.task == APPLY]
+    assert [message for message in lab.sent if message.task == JobKind.APPLY]
 
 
 def test_command_migrates_and_creates_tokens(lab: LabUnderTest, redis: str) -> None:

@@ -45,13 +45,10 @@ from .retention import endpoints as storage_endpoints
 from .runs import endpoints as run_endpoints
 from .series import endpoints as series_endpoints
 from .storage.events import (
-    BRANCH_READING_CHANNEL,
     CHECK_CHANNEL,
-    LIST_READ_CHANNEL,
-    LOOKUP_CHANNEL,
+    JOB_CHANNEL,
     RUN_CHANNEL,
     SUBMISSION_CHANNEL,
-    THREAD_LOOKUP_CHANNEL,
 )
 from .submissions import endpoints as submission_endpoints
 from .submissions import page_endpoints as submission_page_endpoints
@@ -118,8 +115,7 @@ def install(app: FastAPI) -> None:
     app.state.metrics = Metrics()
     app.state.metrics.registry.register(LabCollector(app.state.sessions, app.state.store))
     channels = [
-        *(SUBMISSION_CHANNEL, RUN_CHANNEL, CHECK_CHANNEL),
-        *(LOOKUP_CHANNEL, THREAD_LOOKUP_CHANNEL, BRANCH_READING_CHANNEL, LIST_READ_CHANNEL),
+        *(SUBMISSION_CHANNEL, RUN_CHANNEL, CHECK_CHANNEL, JOB_CHANNEL),
     ]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     app.state.slow_responses = SlowResponses()

@@ -50,7 +50,7 @@ def storage() -> None:
 @app.command()
 def run(id: Annotated[int, typer.Argument(help="Id of a queued run.")]) -> None:
     """Claim and run one run in the foreground, without a broker."""
-    jobs.run(id, settings())
+    jobs.process(id, settings())
 
 
 @app.command()

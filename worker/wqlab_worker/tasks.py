@@ -12,7 +12,7 @@ from kombu import Queue  # type: ignore[attr-defined]
 from wqlab_contracts import celery_names, logs
 
 from . import protection, reaper, retention
-from .claims import jobs, reading_jobs
+from .claims import jobs
 from .retention import has_room_for_a_job
 from .settings import settings
 from .workspace import Workspace
@@ -41,56 +41,13 @@ def _configure_logging(**_: Any) -> None:
     logs.configure()
 
 
-@app.task(name=celery_names.APPLY)  # type: ignore[untyped-decorator]
-def apply(id: int) -> None:
-    if has_room_for_a_job(Workspace(settings().cache)):
-        jobs.apply(id, settings())
-
-
-@app.task(name=celery_names.BUILD)  # type: ignore[untyped-decorator]
-def build(id: int) -> None:
-    if has_room_for_a_job(Workspace(settings().cache)):
-        jobs.build(id, settings())
-
-
-@app.task(name=celery_names.LOOKUP)  # type: ignore[untyped-decorator]
-def lookup(id: int) -> None:
-    reading_jobs.lookup(id, settings())
-
-
-@app.task(name=celery_names.THREAD_LOOKUP)  # type: ignore[untyped-decorator]
-def thread_lookup(id: int) -> None:
-    reading_jobs.thread_lookup(id, settings())
-
-
-@app.task(name=celery_names.BRANCH_READING)  # type: ignore[untyped-decorator]
-def branch_reading(id: int) -> None:
-    if has_room_for_a_job(Workspace(settings().cache)):
-        reading_jobs.branch_reading(id, settings())
-
-
-@app.task(name=celery_names.FORGE_READING)  # type: ignore[untyped-decorator]
-def forge_reading(id: int) -> None:
-    if has_room_for_a_job(Workspace(settings().cache)):
-        reading_jobs.forge_reading(id, settings())
-
-
-@app.task(name=celery_names.COMMIT_LIST)  # type: ignore[untyped-decorator]
-def commit_list(id: int) -> None:
-    if has_room_for_a_job(Workspace(settings().cache)):
-        reading_jobs.commit_list(id, settings())
-
-
-@app.task(name=celery_names.LIST_READ)  # type: ignore[untyped-decorator]
-def list_read(id: int) -> None:
-    if has_room_for_a_job(Workspace(settings().cache)):
-        reading_jobs.list_read(id, settings())
-
-
-@app.task(name=celery_names.RUN)  # type: ignore[untyped-decorator]
-def run(id: int) -> None:
-    if has_room_for_a_job(Workspace(settings().cache)):
-        jobs.run(id, settings())
+@app.task(name=celery_names.JOB, bind=True)  # type: ignore[untyped-decorator]
+def job(task: Any, id: int) -> None:
+    """Process a job. A lookup needs hardly any space; whoever waits for it should not wait for space."""
+    delivery = task.request.delivery_info or {}
+    is_lookup = delivery.get("routing_key") == celery_names.LOOKUP_QUEUE
+    if is_lookup or has_room_for_a_job(Workspace(settings().cache)):
+        jobs.process(id, settings())
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

@@ -17,8 +17,8 @@ from wqlab_client.replay.derive import Replay, replay
 from wqlab_comparison import SamplesError
 
 pytestmark = pytest.mark.integration
-RUN = "runs/1/run.json"
-SAMPLES = "runs/1/samples.csv"
+RUN = "runs/2/run.json"
+SAMPLES = "runs/2/samples.csv"
 MUTATIONS = 150
 VALUES: list[Any] = [
     None,
@@ -71,9 +71,9 @@ def test_missing_and_foreign_records_are_refused(files: dict[str, bytes], write:
 
     cases = [
         (without("report.json"), r"no report\.json"),
-        (without(RUN), r"it has the runs \[\], its report the runs \[1\]"),
-        (without(SAMPLES), "no runs/1/samples.csv"),
-        (files | {"runs/2/run.json": files[RUN]}, "it has the runs"),
+        (without(RUN), r"it has the runs \[\], its report the runs \[2\]"),
+        (without(SAMPLES), "no runs/2/samples.csv"),
+        (files | {"runs/3/run.json": files[RUN]}, "it has the runs"),
         (with_json(files, RUN, lambda run: run.update(run_id=7)), "is of run 7"),
         (with_json(files, RUN, lambda run: run.update(target=3)), "which was not requested"),
         (
@@ -81,7 +81,7 @@ def test_missing_and_foreign_records_are_refused(files: dict[str, bytes], write:
             "report is of submission 9",
         ),
         (files | {"report.json": b"{}"}, r"report\.json is invalid"),
-        (files | {SAMPLES: b"a,b\n1,2\n"}, "runs/1/samples.csv:1: no column"),
+        (files | {SAMPLES: b"a,b\n1,2\n"}, "runs/2/samples.csv:1: no column"),
         (files | {SAMPLES: files[SAMPLES].replace(b",5.0\n", b",inf\n")}, "is not a finite number"),
         (files | {SAMPLES: files[SAMPLES] + b"\xff\n"}, "not UTF-8"),
         (files | {SAMPLES: files[SAMPLES] * 2}, "column"),

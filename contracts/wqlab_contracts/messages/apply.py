@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..enums import BETWEEN, Outcome
+from ..enums import BETWEEN, JobKind, Outcome
 from ..specs import Tree
 from .base import Artifact, Failure, GitObject, Message
 from .submission import Series
@@ -22,6 +22,7 @@ WALK_LIMIT = len(BETWEEN) + 1
 class ApplyJob(Message):
     """Job that applies a series to a tree."""
 
+    kind: Literal[JobKind.APPLY] = JobKind.APPLY
     submission_id: int
     tree: Tree
     series: Series | None
@@ -82,6 +83,7 @@ class CommitRange(Message):
 class ApplyResult(Message):
     """Result of an apply job."""
 
+    kind: Literal[JobKind.APPLY] = JobKind.APPLY
     outcome: Outcome
     failure: Failure | None = None
     baseline: Source | None = None

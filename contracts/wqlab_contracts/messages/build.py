@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
-from ..enums import Outcome
+from ..enums import JobKind, Outcome
 from ..layouts import MOST_LAYOUTS
 from ..specs import CpuArch, KernelRecipe
 from .apply import Source
@@ -14,6 +16,7 @@ from .base import Artifact, Failure, Message, Sha256
 class BuildJob(Message):
     """Job that builds one kernel."""
 
+    kind: Literal[JobKind.BUILD] = JobKind.BUILD
     build_id: int
     key: Sha256
     source: Source
@@ -59,6 +62,7 @@ class LinkedLayout(Message):
 class BuildResult(Message):
     """Result of a build job."""
 
+    kind: Literal[JobKind.BUILD] = JobKind.BUILD
     outcome: Outcome
     failure: Failure | None = None
     reused: bool = False

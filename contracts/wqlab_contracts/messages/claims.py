@@ -1,15 +1,12 @@
-"""Claim protocol between workers and the server."""
+"""Requests of a worker that holds a claim, whatever the kind of the job."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
 from ..specs import Name
-from .apply import ApplyJob, ApplyResult
 from .base import Message
-from .build import BuildJob, BuildResult
-from .events import BootKey, Progress, RunEvent
-from .run import RunJob, RunResult
+from .events import BootKey, RunEvent
 
 
 class ClaimRequest(Message):
@@ -20,31 +17,6 @@ class ClaimRequest(Message):
     lab: Name | None = None
     nonce: str | None = Field(default=None, min_length=8, max_length=64)
     """New for each claim. A repeated request has the same nonce and gets the same claim again if it is still valid."""
-
-
-class ApplyClaim(Message):
-    """Claim of an apply job."""
-
-    job: ApplyJob
-    fence: int
-    expires_in_s: float
-
-
-class BuildClaim(Message):
-    """Claim of a build job."""
-
-    job: BuildJob
-    fence: int
-    expires_in_s: float
-
-
-class RunClaim(Message):
-    """Claim of a run."""
-
-    job: RunJob
-    fence: int
-    expires_in_s: float
-    completed_blocks: list[int]
 
 
 class Heartbeat(Message):
@@ -60,18 +32,11 @@ class HeartbeatAnswer(Message):
     cancel: bool
 
 
-class RunEvents(Message):
-    """Events of a run."""
+class JobEvents(Message):
+    """Events of a job. Only a run has others than its progress."""
 
     fence: int
     events: list[RunEvent]
-
-
-class ProgressEvents(Message):
-    """Progress of an apply or a build."""
-
-    fence: int
-    events: list[Progress]
 
 
 class ConsoleChunk(Message):
@@ -90,24 +55,3 @@ class ConsoleAnswer(Message):
     """Length of the server's copy in bytes."""
     truncated: bool
     """True if the boot's size limit is reached: further chunks are dropped, and the report mentions it."""
-
-
-class FinishApply(Message):
-    """Final message of an apply job."""
-
-    fence: int
-    result: ApplyResult
-
-
-class FinishBuild(Message):
-    """Final message of a build job."""
-
-    fence: int
-    result: BuildResult
-
-
-class FinishRun(Message):
-    """Final message of a run."""
-
-    fence: int
-    result: RunResult

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..enums import Outcome
+from ..enums import JobKind, Outcome
 from ..specs import Tree
 from .base import Failure, GitObject, Message, cut
 
@@ -33,6 +33,7 @@ class ListedCommit(Message):
 class CommitListJob(Message):
     """Job that lists the commits of `good..bad` along first parents."""
 
+    kind: Literal[JobKind.LIST_COMMITS] = JobKind.LIST_COMMITS
     tree: Tree
     good: Revision
     bad: Revision
@@ -47,6 +48,7 @@ class CommitListJob(Message):
 class CommitListResult(Message):
     """The commits, oldest first."""
 
+    kind: Literal[JobKind.LIST_COMMITS] = JobKind.LIST_COMMITS
     outcome: Outcome
     failure: Failure | None = None
     good: GitObject | None = None
@@ -55,21 +57,6 @@ class CommitListResult(Message):
     ref: str = ""
     """Branch or tag that has the commits."""
     commits: list[ListedCommit] = Field(default_factory=list, max_length=COMMIT_LIMIT)
-
-
-class CommitListClaim(Message):
-    """Claim of a commit list."""
-
-    job: CommitListJob
-    fence: int
-    expires_in_s: float
-
-
-class FinishCommitList(Message):
-    """Final message of a commit list."""
-
-    fence: int
-    result: CommitListResult
 
 
 def short(text: str) -> str:

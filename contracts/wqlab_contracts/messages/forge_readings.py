@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from ..api.touches import TouchedFile
-from ..enums import Outcome
+from ..enums import JobKind, Outcome
 from ..specs import Tree
 from .base import Failure, GitObject, Message
 
@@ -17,6 +17,7 @@ PATH_LIMIT = 2_000
 class ForgeReadingJob(Message):
     """Job that reads one commit of a repository on a forge."""
 
+    kind: Literal[JobKind.READ_HEAD] = JobKind.READ_HEAD
     url: str
     head: GitObject
     base_branch: str
@@ -29,6 +30,7 @@ class ForgeReadingJob(Message):
 class ForgeReadingResult(Message):
     """What was read."""
 
+    kind: Literal[JobKind.READ_HEAD] = JobKind.READ_HEAD
     outcome: Outcome
     failure: Failure | None = None
     merge_base: GitObject | None = None
@@ -40,18 +42,3 @@ class ForgeReadingResult(Message):
     """False if more files differ than `paths` names."""
     touched: list[TouchedFile] | None = Field(default=None, max_length=PATH_LIMIT)
     """Files that the commits change, with the symbols; null unless `.wqlab.yaml` asks what they touch."""
-
-
-class ForgeReadingClaim(Message):
-    """Claim of a reading."""
-
-    job: ForgeReadingJob
-    fence: int
-    expires_in_s: float
-
-
-class FinishForgeReading(Message):
-    """Final message of a reading."""
-
-    fence: int
-    result: ForgeReadingResult

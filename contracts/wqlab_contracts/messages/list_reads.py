@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
-from ..enums import Outcome
+from ..enums import JobKind, Outcome
 from .base import Failure, Message
 from .list_mails import MAILS_OF_A_PREVIEW, ListMails, ListSource
 
@@ -12,6 +14,7 @@ from .list_mails import MAILS_OF_A_PREVIEW, ListMails, ListSource
 class ListReadJob(Message):
     """Job that reads mails behind a position of a list."""
 
+    kind: Literal[JobKind.READ_LIST] = JobKind.READ_LIST
     source: ListSource
     heads_only: bool = False
     """Read on until the list has no more mails, and return only cover letters and patches: for the preview of a rule.
@@ -23,21 +26,7 @@ class ListReadJob(Message):
 class ListReadResult(Message):
     """Mails of a list, or why they could not be read."""
 
+    kind: Literal[JobKind.READ_LIST] = JobKind.READ_LIST
     outcome: Outcome
     failure: Failure | None = None
     found: ListMails | None = None
-
-
-class ListReadClaim(Message):
-    """Claim of a list read."""
-
-    job: ListReadJob
-    fence: int
-    expires_in_s: float
-
-
-class FinishListRead(Message):
-    """Final message of a list read."""
-
-    fence: int
-    result: ListReadResult

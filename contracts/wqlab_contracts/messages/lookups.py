@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..enums import Outcome
-from . import Failure, GitObject, Message
+from ..enums import JobKind, Outcome
+from .base import Failure, GitObject, Message
 
 BRANCH_LIMIT = 2_000
 
@@ -27,6 +27,7 @@ class GitBranch(Message):
 class LookupJob(Message):
     """Job that lists branches and tags of a repository."""
 
+    kind: Literal[JobKind.LIST_BRANCHES] = JobKind.LIST_BRANCHES
     url: str
     refs: list[RefPattern] = Field(default_factory=list, max_length=40)
     """What to list: `refs/heads/NAME` and `refs/tags/PATTERN`; empty: all branches and no tags."""
@@ -37,6 +38,7 @@ class LookupJob(Message):
 class LookupResult(Message):
     """Branches and tags of a repository."""
 
+    kind: Literal[JobKind.LIST_BRANCHES] = JobKind.LIST_BRANCHES
     outcome: Outcome
     failure: Failure | None = None
     branches: list[GitBranch] = Field(default_factory=list, max_length=BRANCH_LIMIT)
@@ -46,18 +48,3 @@ class LookupResult(Message):
     """Branch that HEAD of the repository points to."""
     truncated: bool = False
     """True if the repository has more branches or tags than listed."""
-
-
-class LookupClaim(Message):
-    """Claim of a lookup."""
-
-    job: LookupJob
-    fence: int
-    expires_in_s: float
-
-
-class FinishLookup(Message):
-    """Final message of a lookup."""
-
-    fence: int
-    result: LookupResult

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
-from ..enums import Arm, Outcome, RunPurpose
+from ..enums import Arm, JobKind, Outcome, RunPurpose
 from ..specs import (
     Backend,
     BootMethod,
@@ -101,6 +103,7 @@ class LabPower(Message):
 class RunJob(Message):
     """Job that runs one plan on one device."""
 
+    kind: Literal[JobKind.RUN] = JobKind.RUN
     run_id: int
     purpose: RunPurpose
     priority: int = Field(default=50, ge=0, le=100)
@@ -118,6 +121,8 @@ class RunJob(Message):
     layouts: dict[Arm, list[Kernel]] = Field(default_factory=dict)
     """Kernels of each arm in several layouts: block b boots entry b modulo their number. Empty: `kernels`."""
     blocks: list[BlockPlan]
+    completed_blocks: list[int] = Field(default_factory=list)
+    """Numbers of the blocks that earlier attempts have finished."""
     seed: int
     """Random seed for the order of settings within each boot."""
     touched: list[str] = Field(default_factory=list, max_length=TOUCHED_LIMIT)
@@ -136,6 +141,7 @@ class RunJob(Message):
 class RunResult(Message):
     """Result of a run."""
 
+    kind: Literal[JobKind.RUN] = JobKind.RUN
     outcome: Outcome
     failure: Failure | None = None
     """An infrastructure failure is retried; a kernel failure means that the variant finished no block."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ..api.series import SeriesInspection
-from ..enums import Outcome
+from ..enums import JobKind, Outcome
 from ..specs import Archive
 from .base import Failure, Message
 from .submission import ThreadSeries
@@ -13,6 +15,7 @@ from .threads import TakenThread
 class ThreadLookupJob(Message):
     """Job that finds a series in the archives."""
 
+    kind: Literal[JobKind.FIND_THREAD] = JobKind.FIND_THREAD
     series: ThreadSeries
     archives: list[Archive]
 
@@ -20,22 +23,8 @@ class ThreadLookupJob(Message):
 class ThreadLookupResult(Message):
     """The mails that a submission would take, and what they hold."""
 
+    kind: Literal[JobKind.FIND_THREAD] = JobKind.FIND_THREAD
     outcome: Outcome
     failure: Failure | None = None
     thread: TakenThread | None = None
     inspection: SeriesInspection | None = None
-
-
-class ThreadLookupClaim(Message):
-    """Claim of a thread lookup."""
-
-    job: ThreadLookupJob
-    fence: int
-    expires_in_s: float
-
-
-class FinishThreadLookup(Message):
-    """Final message of a thread lookup."""
-
-    fence: int
-    result: ThreadLookupResult

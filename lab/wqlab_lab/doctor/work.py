@@ -11,16 +11,14 @@ QUEUE_LIMIT_S = 3600
 LEASE_LIMIT_S = 12 * 3600
 OVERDUE_LIMIT_S = 60
 _WAITING_RUNS = """
-SELECT count(*) AS n, extract(epoch FROM clock_timestamp() - min(r.created_at))::int AS age,
-       (array_agg(r.submission_id ORDER BY r.created_at))[1] AS submission
-  FROM runs r LEFT JOIN leases l ON l.run_id = r.id WHERE r.state = 'queued' AND l.run_id IS NULL
+SELECT count(*) AS n, extract(epoch FROM clock_timestamp() - min(j.created_at))::int AS age,
+       (array_agg(j.submission_id ORDER BY j.created_at))[1] AS submission
+  FROM jobs j LEFT JOIN leases l ON l.run_id = j.id WHERE j.kind = 'run' AND j.state = 'queued' AND l.run_id IS NULL
 """
 _WAITING_JOBS = """
-SELECT 'apply' AS job, count(*) AS n, extract(epoch FROM clock_timestamp() - min(created_at))::int AS age
-  FROM applies WHERE state = 'queued'
-UNION ALL
-SELECT 'build', count(*), extract(epoch FROM clock_timestamp() - min(created_at))::int
-  FROM builds WHERE state = 'queued'
+SELECT k.kind AS job, count(j.id) AS n, extract(epoch FROM clock_timestamp() - min(j.created_at))::int AS age
+  FROM (VALUES ('apply'), ('build')) k (kind) LEFT JOIN jobs j ON j.kind = k.kind AND j.state = 'queued'
+ GROUP BY k.kind ORDER BY k.kind
 """
 _LEASES = """
 SELECT device_name AS device, run_id AS run, extract(epoch FROM clock_timestamp() - created_at)::int AS age,

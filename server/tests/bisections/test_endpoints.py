@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from wqlab_contracts.enums import Scope, UserRole
+from wqlab_contracts.enums import JobKind, Scope, UserRole
 from wqlab_server.bisections import service
 from wqlab_server.http.auth import create_token
 from wqlab_server.models import AuditEntry
@@ -55,7 +55,7 @@ def test_request_is_completed_and_listed(lab: LabUnderTest) -> None:
     assert (made["state"], made["owner"], made["commits"]) == ("listing", "dev", None)
     request = made["request"]
     assert (request["scenario"], request["setting"], request["blocks"]) == ("flush", "", 2)
-    assert [message.task for message in lab.sent] == ["wqlab.commit_list"]
+    assert [message.task for message in lab.sent] == [JobKind.LIST_COMMITS]
     assert ask(lab, "GET", "?active=true", 200)["total"] == 1
     assert ask(lab, "GET", "?state=found", 200)["items"] == []
     assert ask(lab, "GET", "?owner=nobody", 200)["items"] == []

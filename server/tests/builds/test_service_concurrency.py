@@ -19,8 +19,8 @@ import uvicorn
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import IntegrityError
 
-from wqlab_contracts.enums import JobState, Outcome
-from wqlab_server.models import Apply, Build, SubmissionBuild
+from wqlab_contracts.enums import JobKind, JobState, Outcome
+from wqlab_server.models import Apply, Build, Job, SubmissionBuild
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.settings import Settings
 from wqlab_server.storage.celery_client import Sender, celery_app
@@ -119,14 +119,10 @@ def test_two_build_workers_build_equal_content_once(lab: LabUnderTest, workers: 
 
 def test_database_refuses_a_second_live_build_of_a_key(lab: LabUnderTest) -> None:
     lab.submit("locks@single", series=SERIES)
-    lab.work("wqlab.apply", "wqlab.advance")
-    copy = "INSERT INTO builds ({0}) SELECT {0} FROM builds WHERE id = 1"
-    with lab.transaction() as session:
-        columns = ", ".join(column.name for column in Build.__table__.columns if column.name != "id")
-        assert session.get(Build, 1) is not None
-    with pytest.raises(IntegrityError, match="uq_builds_key_live"):
-        lab.sql(copy.format(columns))
-    lab.sql("UPDATE builds SET outcome = 'failed', state = 'finished' WHERE id = 1")
-    lab.sql(
-        f"INSERT INTO builds ({columns}, id) SELECT {columns.replace('outcome', 'NULL')}, 99 FROM builds WHERE id = 1"
-    )
+    lab.work(JobKind.APPLY, "wqlab.advance")
+    columns = ", ".join(column.name for column in Job.__table__.columns if column.name != "id")
+    copy = "INSERT INTO jobs ({0}, id) SELECT {1}, {2} FROM jobs WHERE kind = 'build' ORDER BY id LIMIT 1"
+    with pytest.raises(IntegrityError, match="uq_jobs_key_of_build"):
+        lab.sql(copy.format(columns, columns, 98))
+    lab.sql("UPDATE jobs SET outcome = 'failed', state = 'finished' WHERE kind = 'build'")
+    lab.sql(copy.format(columns, columns.replace("outcome", "NULL"), 99))

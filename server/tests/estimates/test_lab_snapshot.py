@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
-from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
+from wqlab_contracts.celery_names import ADVANCE
+from wqlab_contracts.enums import DeviceHealth, JobKind, JobState, RunPurpose
 from wqlab_server.estimates import lab_snapshot
 from wqlab_server.estimates.lab_snapshot import DeviceSnapshot, LabSnapshot, UnfinishedRun, availability_class
 
@@ -79,7 +79,7 @@ def test_schedule_uses_unchecked_devices_only_without_a_good_one() -> None:
 def test_load_reads_devices_leases_and_runs(lab: LabUnderTest) -> None:
     lab.mark_all_good()
     submission_id = lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     with lab.transaction() as session:
         snapshot = lab_snapshot.load(session, lab.settings)
     (run,) = snapshot.runs

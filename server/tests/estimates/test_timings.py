@@ -36,7 +36,7 @@ def test_build_time_is_the_mean_of_builds_that_compiled(lab: LabUnderTest) -> No
     lab.finished(submission_id)
     with lab.transaction() as session:
         assert build_times(session) == {}, "the scripted builds took no time"
-    lab.sql("UPDATE builds SET result = jsonb_set(result, '{duration_s}', '90')")
+    lab.sql("UPDATE jobs SET result = jsonb_set(result, '{duration_s}', '90')")
     with lab.transaction() as session:
         times = build_times(session)
     assert {key[2] for key in times} == set(PAIR)

@@ -74,7 +74,7 @@ def status_before_body(live: Live, method: str, path: str, token: str | None) ->
     [
         ("POST", "/api/v1/submissions"),
         ("POST", "/api/v1/session"),
-        ("POST", "/api/worker/v1/runs/1/events"),
+        ("POST", "/api/worker/v1/jobs/1/events"),
         ("PUT", "/api/worker/v1/artifacts/" + "0" * 64),
         ("POST", "/healthz"),
         ("POST", "/submit"),
@@ -91,10 +91,10 @@ def test_worker_body_is_limited(live: Live) -> None:
     with live.client(Scope.WORKER) as worker:
         body = b'{"fence": 1, "events": [' + b" " * 25_000_000 + b"]}"
         headers = {"Content-Type": "application/json"}
-        answer = expect(worker.post("/api/worker/v1/runs/1/events", content=body, headers=headers), 413)
+        answer = expect(worker.post("/api/worker/v1/jobs/1/events", content=body, headers=headers), 413)
         assert answer.json()["type"] == "urn:wqlab:problem:too-large"
         small = b'{"fence": 1, "events": [' + b" " * 2 * ANONYMOUS_BODY_LIMIT + b"]}"
-        expect(worker.post("/api/worker/v1/runs/1/events", content=small, headers=headers), 404)
+        expect(worker.post("/api/worker/v1/jobs/1/events", content=small, headers=headers), 404)
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
-from wqlab_contracts.enums import DeviceHealth, ErrorKind, Outcome
+from wqlab_contracts.celery_names import ADVANCE
+from wqlab_contracts.enums import DeviceHealth, ErrorKind, JobKind, Outcome
 from wqlab_contracts.messages import ApplyResult, Failure
 
 from ..support.lab import LabUnderTest, infrastructure_result, passing_apply, passing_run, results
@@ -48,9 +48,9 @@ def test_metrics_have_ages_of_queue_leases_and_tick(lab: LabUnderTest) -> None:
     assert idle["wqlab_tick_duration_seconds"] > 0
 
     number = lab.submit("locks@single")
-    lab.sql("UPDATE applies SET created_at = now() - interval '100 seconds'")
+    lab.sql("UPDATE jobs SET created_at = now() - interval '100 seconds' WHERE kind = 'apply'")
     assert 100 <= samples(lab)['wqlab_queue_age_seconds{device_type="",kind="apply"}'] < 160
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     lab.sql("UPDATE leases SET created_at = now() - interval '2 hours', expires_at = now() - interval '90 seconds'")
     leased = samples(lab)
     assert 7200 <= leased["wqlab_lease_age_seconds"] < 7260
@@ -58,8 +58,8 @@ def test_metrics_have_ages_of_queue_leases_and_tick(lab: LabUnderTest) -> None:
     assert leased['wqlab_queue_age_seconds{device_type="single",kind="run"}'] == 0
 
     lab.sql("DELETE FROM leases")
-    lab.sql("UPDATE runs SET created_at = now() - interval '5 hours'")
-    lab.sql("UPDATE builds SET finished_at = now() - interval '3 hours'")
+    lab.sql("UPDATE jobs SET created_at = now() - interval '5 hours' WHERE kind = 'run'")
+    lab.sql("UPDATE jobs SET finished_at = now() - interval '3 hours' WHERE kind = 'build'")
     lab.sql("UPDATE last_tick SET finished_at = now() - interval '300 seconds'")
     waiting = samples(lab)
     assert lab.runs(number)[0].state == "queued"

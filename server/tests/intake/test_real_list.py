@@ -12,19 +12,19 @@ from sqlalchemy import select
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.rules import RuleDecision, RulePreview, RuleView
 from wqlab_contracts.api.submissions import SubmissionView
-from wqlab_contracts.enums import DecisionReason, DecisionState, DeliveryKind, DeliveryState, JobState, Outcome
+from wqlab_contracts.enums import DecisionReason, DecisionState, DeliveryKind, DeliveryState, JobKind, JobState, Outcome
 from wqlab_server.intake.mailbox.check_signature import check_signature
-from wqlab_server.models import Delivery, ListRead, ListReply, WatchedList
+from wqlab_server.models import Delivery, Job, ListReply, WatchedList
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.pipeline.list_replies import handle
 from wqlab_server.pipeline.watch_lists import watch_lists
 from wqlab_server.storage.db import SessionFactory, transaction
-from wqlab_worker.claims import jobs, reading_jobs
+from wqlab_worker.claims import jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
 from ..pipeline.test_received_mail import lookup, reply
 from ..support.live_server import Live, expect
-from .test_real_worker import Kernel, PublicInbox, inbox, kernel, worker
+from .test_real_worker import Kernel, PublicInbox, apply_series, inbox, kernel, worker
 
 __all__ = ["inbox", "kernel", "worker"]
 
@@ -69,10 +69,11 @@ class Watcher:
 
     def work(self) -> None:
         with transaction(self.sessions) as session:
-            waiting = session.scalars(select(ListRead.id).where(ListRead.state == JobState.QUEUED)).all()
+            reads = Job.kind.in_([JobKind.READ_LIST, JobKind.PREVIEW_RULE])
+            waiting = session.scalars(select(Job.id).where(reads, Job.state == JobState.QUEUED)).all()
         assert waiting, "no read is queued"
         for number in waiting:
-            reading_jobs.list_read(number, self.worker)
+            jobs.process(number, self.worker)
 
 
 @pytest.fixture
@@ -133,7 +134,7 @@ def test_series_on_a_list_is_previewed_taken_and_applied(
     (decision,) = decisions(client)
     assert (decision.state, decision.revision, decision.reason) == (DecisionState.TAKEN, 2, None)
     assert decision.submission_id is not None
-    jobs.apply(1, watcher.worker)
+    apply_series(watcher.sessions, decision.submission_id, watcher.worker)
     advance(watcher.sessions, watcher.live.app.state.settings, decision.submission_id)
     answer = expect(client.get(f"/api/v1/submissions/{decision.submission_id}"))
     applied = SubmissionView.model_validate_json(answer.content)

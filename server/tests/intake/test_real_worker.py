@@ -13,19 +13,21 @@ from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import select
 
 from wqlab_client.client import Client
 from wqlab_client.errors import UsageError
 from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.api.threads import ThreadPreview
-from wqlab_contracts.celery_names import BRANCH_READING
+from wqlab_contracts.celery_names import JOB
 from wqlab_contracts.enums import JobState, Outcome, Scope
 from wqlab_contracts.mail import OutgoingMail
 from wqlab_contracts.messages import GitSeries, Series
+from wqlab_server.models import Apply
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.storage import source_mails
 from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
-from wqlab_worker.claims import jobs, reading_jobs
+from wqlab_worker.claims import jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
 from ..support.live_server import Live, expect
@@ -125,6 +127,13 @@ def submit(client: httpx.Client, message_id: str, revision: int | None = None) -
     return SubmissionView.model_validate_json(expect(client.post("/api/v1/submissions", json=body), 201).content)
 
 
+def apply_series(sessions: SessionFactory, submission_id: int, worker: WorkerSettings) -> None:
+    """Let the worker apply the series of a submission."""
+    with transaction(sessions) as session:
+        job_id = session.scalars(select(Apply.id).where(Apply.submission_id == submission_id)).one()
+    jobs.process(job_id, worker)
+
+
 def test_message_id_becomes_an_applied_series(
     live: Live,
     client: httpx.Client,
@@ -145,7 +154,7 @@ def test_message_id_becomes_an_applied_series(
     # The form shows what would be taken, found by the real worker.
     url = f"{inbox.url}/v1-1@kernel.example/T/#u"
     expect(client.get("/api/v1/archives/thread", params={"message_id": url, "wait_s": 0}))
-    reading_jobs.thread_lookup(1, worker)
+    jobs.process(1, worker)
     answer = expect(client.get("/api/v1/archives/thread", params={"message_id": url}))
     seen = ThreadPreview.model_validate_json(answer.content)
     assert (seen.state, seen.outcome, seen.failure) == (JobState.FINISHED, Outcome.PASSED, None)
@@ -154,7 +163,7 @@ def test_message_id_becomes_an_applied_series(
 
     # The submission takes the same mails.
     number = submit(client, url).id
-    jobs.apply(1, worker)
+    apply_series(sessions, number, worker)
     advance(sessions, live.app.state.settings, number)
     applied = SubmissionView.model_validate_json(expect(client.get(f"/api/v1/submissions/{number}")).content)
     assert (applied.apply.state, applied.apply.outcome, applied.apply.failure) == (
@@ -183,7 +192,7 @@ def test_message_id_becomes_an_applied_series(
         "targets": [{"plan": "flush", "device_type": "tiny"}],
     }
     uploaded = expect(client.post("/api/v1/submissions", json=body), 201).json()["id"]
-    jobs.apply(2, worker)
+    apply_series(sessions, uploaded, worker)
     advance(sessions, live.app.state.settings, uploaded)
     versions = expect(client.get(f"/api/v1/submissions/{uploaded}/versions")).json()
     assert [(each["id"], each["version"]) for each in versions] == [(uploaded, 1), (number, 2)]
@@ -197,6 +206,7 @@ def test_targets_are_proposed_for_a_branch_that_the_worker_reads(
         "touches: [{name: wq, paths: [kernel/workqueue.c], symbols: [max_active], plans: ["
         "{plan: flush, finds: Whether a flush takes fewer locks.}]}]\n"
     )
+    live.app.state.data._checked_at = float("-inf")  # it is read at most once a second
     kernel.git("switch", "--quiet", "-c", "topic")
     kernel.edit("512", "1024")
     kernel.commit("workqueue: raise max_active")
@@ -204,8 +214,8 @@ def test_targets_are_proposed_for_a_branch_that_the_worker_reads(
     with ThreadPoolExecutor(1) as pool, Client(live.url, live.secrets[Scope.SUBMIT]) as lab:
 
         def send(message: Message) -> None:
-            assert message.task == BRANCH_READING and message.id is not None
-            work.append(pool.submit(reading_jobs.branch_reading, message.id, worker))
+            assert message.task == JOB and message.id is not None
+            work.append(pool.submit(jobs.process, message.id, worker))
 
         live.app.state.sessions = make_factory(sessions.kw["bind"], send)
         live.app.state.settings = live.app.state.settings.model_copy(update={"local_git_paths": str(kernel.path)})
@@ -220,7 +230,7 @@ def test_missing_message_fails_the_submission_with_a_user_error(
     live: Live, client: httpx.Client, sessions: SessionFactory, worker: WorkerSettings
 ) -> None:
     number = submit(client, "nobody@kernel.example").id
-    jobs.apply(1, worker)
+    apply_series(sessions, number, worker)
     advance(sessions, live.app.state.settings, number)
     found = SubmissionView.model_validate_json(expect(client.get(f"/api/v1/submissions/{number}")).content)
     assert found.outcome is Outcome.FAILED and found.failure is not None

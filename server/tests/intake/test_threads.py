@@ -9,14 +9,14 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.api.threads import ArchiveView, ThreadPreview
-from wqlab_contracts.celery_names import LOOKUP_QUEUE, THREAD_LOOKUP
+from wqlab_contracts.celery_names import JOB, LOOKUP_QUEUE
 from wqlab_contracts.enums import ArtifactKind, JobState, Outcome, Scope
 from wqlab_contracts.inspection import inspect
 from wqlab_contracts.messages import Artifact, protocol
-from wqlab_contracts.messages.thread_lookups import FinishThreadLookup, ThreadLookupClaim, ThreadLookupResult
-from wqlab_server.intake import threads
+from wqlab_contracts.messages.jobs import Claim, FinishJob
+from wqlab_contracts.messages.thread_lookups import ThreadLookupJob, ThreadLookupResult
 from wqlab_server.models import ThreadLookup
-from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
+from wqlab_server.storage.db import Message, SessionFactory, make_factory
 
 from ..support.live_server import Live
 from ..support.scene import MBOX
@@ -43,15 +43,15 @@ class Worker:
         self.http = live.client(Scope.WORKER)
         self.http.headers.update(protocol.headers())
 
-    def claim(self, number: int) -> ThreadLookupClaim:
-        answer = self.http.post(f"/api/worker/v1/thread_lookups/{number}/claim", json={"worker": "w/1"})
+    def claim(self, number: int) -> Claim:
+        answer = self.http.post(f"/api/worker/v1/jobs/{number}/claim", json={"worker": "w/1"})
         assert answer.status_code == 200, answer.text
-        return ThreadLookupClaim.model_validate_json(answer.content)
+        return Claim.model_validate_json(answer.content)
 
     def finish(self, number: int, fence: int, result: ThreadLookupResult) -> int:
-        body = FinishThreadLookup(fence=fence, result=result).model_dump_json()
+        body = FinishJob(fence=fence, result=result).model_dump_json()
         headers = {"Content-Type": "application/json"}
-        url = f"/api/worker/v1/thread_lookups/{number}/finish"
+        url = f"/api/worker/v1/jobs/{number}/finish"
         return self.http.post(url, content=body, headers=headers).status_code
 
     def answer(self, number: int) -> ThreadLookupResult:
@@ -87,7 +87,7 @@ def test_request_waits_for_the_worker(live: Live, sessions: SessionFactory, work
         first = preview(client, "https://lore.kernel.org/all/less-v1-1@x/T/#t")
         assert (first.message_id, first.revision, first.state) == ("less-v1-1@x", None, JobState.QUEUED)
         assert (first.thread, first.inspection) == (None, None)
-        assert sent == [Message(THREAD_LOOKUP, 1, LOOKUP_QUEUE)]
+        assert sent == [Message(JOB, 1, LOOKUP_QUEUE)]
         answering = threading.Thread(target=worker.answer, args=[1])
         found: list[ThreadPreview] = []
         waiting = threading.Thread(target=lambda: found.append(preview(client, "<less-v1-1@x>", wait_s=20)))
@@ -104,6 +104,7 @@ def test_request_waits_for_the_worker(live: Live, sessions: SessionFactory, work
 def test_job_has_the_archives_and_the_revision(client: httpx.Client, worker: Worker) -> None:
     preview(client, revision=3)
     job = worker.claim(1).job
+    assert isinstance(job, ThreadLookupJob)
     assert (job.series.message_id, job.series.revision) == ("less-v1-1@x", 3)
     assert [archive.name for archive in job.archives] == ["lore"]
 
@@ -120,27 +121,6 @@ def test_other_revisions_and_changed_archives_are_looked_up_anew(
     live.app.state.data._checked_at = float("-inf")
     assert preview(client).state is JobState.QUEUED
     assert len(lookups(sessions)) == 3
-
-
-def test_finish_can_be_repeated_but_not_changed(client: httpx.Client, worker: Worker, sessions: SessionFactory) -> None:
-    preview(client)
-    result = worker.answer(1)
-    fence = lookups(sessions)[0].fence or 0
-    assert worker.finish(1, fence, result) == 204
-    assert worker.finish(1, fence, ThreadLookupResult(outcome=Outcome.FAILED)) == 409
-    assert worker.finish(1, fence + 1, result) == 409
-
-
-def test_expired_claim_is_reported(client: httpx.Client, worker: Worker, sessions: SessionFactory) -> None:
-    preview(client)
-    worker.claim(1)
-    with transaction(sessions) as session:
-        row = session.get_one(ThreadLookup, 1)
-        assert row.expires_at and row.started_at
-        row.expires_at = row.started_at
-    found = preview(client)
-    assert found.failure is not None and found.failure.summary == "worker w/1 stopped responding"
-    assert threads.THREAD_LOOKUP == "wqlab.thread_lookup"
 
 
 @pytest.mark.parametrize(
@@ -164,4 +144,4 @@ def test_lab_without_archive_says_what_to_do(client: httpx.Client, live: Live) -
 def test_only_submitters_and_build_workers_have_access(live: Live) -> None:
     with live.client(Scope.READ) as reader:
         assert reader.get(THREAD, params={"message_id": "a@b"}).status_code == 403
-        assert reader.post("/api/worker/v1/thread_lookups/1/claim", json={"worker": "w"}).status_code == 403
+        assert reader.post("/api/worker/v1/jobs/1/claim", json={"worker": "w"}).status_code == 403

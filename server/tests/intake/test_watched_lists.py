@@ -172,7 +172,7 @@ def test_more_mails_are_read_without_waiting_for_a_tick(wq: List) -> None:
     replies = [patch(f"r{number}@x", is_reply=True, archived_at=SOON) for number in range(1_000)]
     wq.arrive(*replies, *mails()[:1], more=True)
     following = wq.unfinished()
-    assert following is not None and following.source.position == ListPosition(epoch=0, commit=f"{1:040x}")
+    assert following is not None and following.payload.source.position == ListPosition(epoch=0, commit=f"{1:040x}")
     with wq.lab.transaction() as session:
         assert [row.message_id for row in session.scalars(select(SeenMail))] == ["less-v1-0@x"], "replies are not kept"
     wq.arrive(*mails()[1:])
@@ -182,7 +182,7 @@ def test_more_mails_are_read_without_waiting_for_a_tick(wq: List) -> None:
 def test_lost_worker_loses_nothing(wq: List) -> None:
     wq.rule()
     read_id, claim = wq.claim()
-    wq.lab.expire("list_reads", read_id)
+    wq.lab.expire(read_id)
     wq.lab.tick()
     row = wq.watched()
     assert row.failure is not None and "stopped responding" in row.failure.summary and row.failures == 1
@@ -324,7 +324,7 @@ def test_later_revision_supersedes_an_earlier_one_that_has_not_begun(wq: List) -
 def test_revision_that_is_being_measured_goes_on(wq: List) -> None:
     wq.rule()
     wq.arrive(*mails())
-    wq.lab.sql("UPDATE runs SET started_at = now()")
+    wq.lab.sql("UPDATE jobs SET started_at = now() WHERE kind = 'run'")
     wq.arrive(*mails(version=2))
     assert [each.cancel_requested_at for each in wq.submissions()] == [None, None]
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
-from wqlab_contracts.enums import ArtifactKind, JobState, Outcome
+from wqlab_contracts.celery_names import ADVANCE
+from wqlab_contracts.enums import ArtifactKind, JobKind, JobState, Outcome
 from wqlab_contracts.messages import BlockFinished
 from wqlab_server.http.problems import MEDIA_TYPE
-from wqlab_server.models import Apply, Boot, Build, Run
+from wqlab_server.models import Boot, Build, Job, Run
 
 from ..support.lab import NOW, LabUnderTest, RunSession
 
@@ -21,19 +21,19 @@ pytestmark = pytest.mark.integration
 
 def test_expired_build_claim_is_requeued(lab: LabUnderTest) -> None:
     submission_id = lab.submit("locks@device")
-    lab.work("wqlab.apply", "wqlab.advance")
-    build_id = next(m.id for m in lab.sent if m.task == "wqlab.build")
+    lab.work(JobKind.APPLY, "wqlab.advance")
+    build_id = next(m.id for m in lab.sent if m.task == JobKind.BUILD)
     assert build_id is not None
-    assert lab.worker.claim("builds", build_id) is not None
+    assert lab.worker.claim(build_id) is not None
     lab.sent[:] = [message for message in lab.sent if message.id != build_id]
     lab.tick()
-    assert not [m for m in lab.sent if m.id == build_id and m.task == "wqlab.build"], "a claimed job gets no message"
-    lab.expire("builds", build_id)
+    assert not [m for m in lab.sent if m.id == build_id and m.task == JobKind.BUILD], "a claimed job gets no message"
+    lab.expire(build_id)
     assert lab.finished(submission_id).outcome is Outcome.PASSED
 
 
 def test_second_claim_is_refused(lab: LabUnderTest, run: RunSession) -> None:
-    answer = lab.worker.request("POST", f"runs/{run.job.run_id}/claim", json={"worker": "test/2", "lab": "local"})
+    answer = lab.worker.request("POST", f"jobs/{run.job.run_id}/claim", json={"worker": "test/2", "lab": "local"})
     assert answer.status_code == 409
     assert answer.headers["content-type"] == MEDIA_TYPE
     assert answer.json()["type"].endswith("not-claimable")
@@ -43,40 +43,40 @@ def test_claim_with_the_same_nonce_is_repeated(lab: LabUnderTest) -> None:
     lab.mark_all_good()
     submission_id = lab.submit("locks@single")
 
-    def claim(kind: str, job_id: int, nonce: str | None, expect: int) -> Any:
+    def claim(job_id: int, nonce: str | None, expect: int) -> Any:
         body = {"worker": "test/1", "lab": "local", "nonce": nonce}
-        answer = lab.worker.request("POST", f"{kind}/{job_id}/claim", json=body)
+        answer = lab.worker.request("POST", f"jobs/{job_id}/claim", json=body)
         assert answer.status_code == expect, answer.text
         return answer.json()
 
-    def check(kind: str, job_id: int) -> Any:
-        first, second = (claim(kind, job_id, "our-nonce-1", 200) for _ in range(2))
+    def check(job_id: int) -> Any:
+        first, second = (claim(job_id, "our-nonce-1", 200) for _ in range(2))
         previous_holder = [one["job"].pop("previous_holder", None) for one in (first, second)]
         assert second == first
         assert previous_holder in ([None, None], [False, True])
-        claim(kind, job_id, "other-nonce", 409)
-        claim(kind, job_id, None, 409)
+        claim(job_id, "other-nonce", 409)
+        claim(job_id, None, 409)
         return first
 
-    def requeue(job: type[Apply] | type[Build]) -> None:
+    def requeue(kind: JobKind) -> None:
         with lab.transaction() as session:
-            session.execute(update(job).values(state=JobState.QUEUED, expires_at=None))
+            session.execute(update(Job).where(Job.kind == kind).values(state=JobState.QUEUED, expires_at=None))
 
-    check("applies", 1)
-    requeue(Apply)
-    lab.work(APPLY, ADVANCE)
+    check(1)
+    requeue(JobKind.APPLY)
+    lab.work(JobKind.APPLY, ADVANCE)
     with lab.transaction() as session:
         build_id = session.scalars(select(Build.id).where(Build.state == JobState.QUEUED)).first()
     assert build_id is not None
-    check("builds", build_id)
-    requeue(Build)
-    lab.work(BUILD, ADVANCE)
+    check(build_id)
+    requeue(JobKind.BUILD)
+    lab.work(JobKind.BUILD, ADVANCE)
     run_id = lab.runs(submission_id)[0].id
-    check("runs", run_id)
+    check(run_id)
     with lab.transaction() as session:
         assert session.scalar(select(Run.attempts).where(Run.id == run_id)) == 1
-        session.execute(update(Run).values(expires_at=func.now()))
-    claim("runs", run_id, "our-nonce-1", 409)
+        session.execute(update(Job).values(expires_at=func.now()))
+    claim(run_id, "our-nonce-1", 409)
 
 
 def test_only_one_of_concurrent_claims_succeeds(lab: LabUnderTest) -> None:
@@ -85,7 +85,7 @@ def test_only_one_of_concurrent_claims_succeeds(lab: LabUnderTest) -> None:
 
     def claim() -> None:
         start.wait()
-        answers.append(lab.worker.claim("applies", 1))
+        answers.append(lab.worker.claim(1))
 
     threads = [threading.Thread(target=claim) for _ in range(6)]
     for thread in threads:
@@ -96,15 +96,15 @@ def test_only_one_of_concurrent_claims_succeeds(lab: LabUnderTest) -> None:
 
 
 def test_stale_fence_is_refused_by_every_endpoint(lab: LabUnderTest, run: RunSession) -> None:
-    lab.expire("runs", run.job.run_id)
+    lab.expire(run.job.run_id)
     lab.tick()
     refusals = [
         run.send(BlockFinished(at=NOW, block=0, attempt=0), expect=409),
         run.finish(expect=409),
-        lab.worker.post(f"runs/{run.job.run_id}/heartbeat", {"fence": run.fence}, 409),
+        lab.worker.post(f"jobs/{run.job.run_id}/heartbeat", {"fence": run.fence}, 409),
     ]
     run.console(run.first_key, 0, b"late", expect=409)
-    lab.worker._fence = (f"runs/{run.job.run_id}", run.fence)
+    lab.worker._fence = (run.job.run_id, run.fence)
     lab.worker.upload(ArtifactKind.RAW_OUTPUT, "late", b"late", expect=409)
     assert {answer.json()["type"] for answer in refusals} == {"urn:wqlab:problem:stale-fence"}
     assert lab.runs(1)[0].state is JobState.QUEUED

@@ -13,8 +13,8 @@ from redis.exceptions import AuthenticationError, NoPermissionError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from sqlalchemy import select
 
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
-from wqlab_contracts.enums import DeviceHealth, Scope, UserRole
+from wqlab_contracts.celery_names import ADVANCE
+from wqlab_contracts.enums import DeviceHealth, JobKind, Scope, UserRole
 from wqlab_server.http.auth import create_token
 from wqlab_server.models import Device, LabHost, Token
 from wqlab_server.settings import Settings
@@ -223,7 +223,7 @@ def test_joined_lab_claims_runs_of_its_devices(lab: LabUnderTest) -> None:
     lab.sql("UPDATE devices SET lab = 'far' WHERE name = 'single-1'")
     given = joined(lab, "far")
     submission_id = lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     lab.worker.token, lab.worker.lab = given["worker_token"], "far"
     assert lab.worker.claim_run(lab.runs(submission_id)[0].id) is not None
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
+from wqlab_contracts.celery_names import ADVANCE
+from wqlab_contracts.enums import JobKind
 from wqlab_server.http.problems import ApiProblem
 from wqlab_server.lab import queries
 from wqlab_server.lab.queries import PoolCounts
@@ -23,7 +24,7 @@ def test_devices_are_counted_by_type_and_by_lab(lab: LabUnderTest) -> None:
     lab.mark_all_good()
     lab.sql("UPDATE devices SET health = 'quarantined' WHERE name = 'device-2'")
     lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     with lab.transaction() as session:
         by_type = queries.count_devices(queries.devices(session))
         by_lab = queries.pool_counts(session)
@@ -35,7 +36,7 @@ def test_devices_are_counted_by_type_and_by_lab(lab: LabUnderTest) -> None:
 @pytest.mark.integration
 def test_unfinished_check_and_queued_runs_are_reported(lab: LabUnderTest) -> None:
     lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     lab.tick()
     (check,) = lab.checks("single-1")
     with lab.transaction() as session:

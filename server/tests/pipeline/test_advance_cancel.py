@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD, RUN
-from wqlab_contracts.enums import JobState, Outcome, SubmissionState
+from wqlab_contracts.celery_names import ADVANCE
+from wqlab_contracts.enums import JobKind, JobState, Outcome, SubmissionState
 from wqlab_contracts.messages import ApplyResult, BuildResult, RunResult
 from wqlab_server.http.problems import ApiProblem
 from wqlab_server.jobs.errors import canceled_failure
@@ -43,26 +43,26 @@ def test_cancel_ends_an_unclaimed_submission_at_once(lab: LabUnderTest) -> None:
     cancel(lab, submission_id)
     lab.work(ADVANCE)
     assert_canceled(lab, submission_id)
-    assert lab.worker.claim("applies", 1) is None
+    assert lab.worker.claim(1) is None
 
 
 def test_cancel_of_a_running_apply_reaches_its_worker(lab: LabUnderTest) -> None:
     submission_id = lab.submit("locks@device")
-    claim = lab.worker.claim("applies", 1)
+    claim = lab.worker.claim(1)
     assert claim is not None
     cancel(lab, submission_id)
     lab.work(ADVANCE)
     assert lab.submission(submission_id).state is SubmissionState.APPLYING
-    beat = lab.worker.post("applies/1/heartbeat", {"fence": claim["fence"]}, 200).json()
+    beat = lab.worker.post("jobs/1/heartbeat", {"fence": claim["fence"]}, 200).json()
     assert beat["cancel"] is True
-    lab.worker.finish("applies", 1, claim["fence"], ApplyResult(outcome=Outcome.CANCELED, failure=canceled_failure()))
+    lab.worker.finish(1, claim["fence"], ApplyResult(outcome=Outcome.CANCELED, failure=canceled_failure()))
     lab.work(ADVANCE)
     assert_canceled(lab, submission_id)
 
 
 def test_cancel_ends_queued_builds(lab: LabUnderTest) -> None:
     submission_id = lab.submit("locks@device")
-    lab.work(APPLY, ADVANCE)
+    lab.work(JobKind.APPLY, ADVANCE)
     cancel(lab, submission_id)
     lab.work(ADVANCE)
     assert_canceled(lab, submission_id)
@@ -72,17 +72,17 @@ def test_cancel_ends_queued_builds(lab: LabUnderTest) -> None:
 
 def test_canceled_build_is_replaced_for_another_submission(lab: LabUnderTest) -> None:
     first = lab.submit("locks@device")
-    lab.work(APPLY, ADVANCE)
-    build_id = next(m.id for m in lab.sent if m.task == BUILD)
+    lab.work(JobKind.APPLY, ADVANCE)
+    build_id = next(m.id for m in lab.sent if m.task == JobKind.BUILD)
     assert build_id is not None
-    claim = lab.worker.claim("builds", build_id)
+    claim = lab.worker.claim(build_id)
     assert claim is not None
     cancel(lab, first)
     lab.work(ADVANCE)
     second = lab.submit("locks@device")
-    lab.work(APPLY, ADVANCE)
+    lab.work(JobKind.APPLY, ADVANCE)
     result = BuildResult(outcome=Outcome.CANCELED, failure=canceled_failure())
-    lab.worker.finish("builds", build_id, claim["fence"], result)
+    lab.worker.finish(build_id, claim["fence"], result)
     lab.until_idle()
     assert_canceled(lab, first)
     assert lab.submission(second).outcome is Outcome.PASSED
@@ -90,7 +90,7 @@ def test_canceled_build_is_replaced_for_another_submission(lab: LabUnderTest) ->
 
 def test_cancel_keeps_a_build_that_another_submission_uses(lab: LabUnderTest) -> None:
     first, second = lab.submit("locks@device"), lab.submit("locks@device")
-    lab.work(APPLY, ADVANCE)
+    lab.work(JobKind.APPLY, ADVANCE)
     cancel(lab, first)
     lab.until_idle()
     assert_canceled(lab, first)
@@ -100,7 +100,7 @@ def test_cancel_keeps_a_build_that_another_submission_uses(lab: LabUnderTest) ->
 def test_cancel_ends_an_offered_run(lab: LabUnderTest) -> None:
     lab.mark_all_good()
     submission_id = lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     cancel(lab, submission_id)
     lab.work(ADVANCE)
     assert_canceled(lab, submission_id)
@@ -109,7 +109,7 @@ def test_cancel_ends_an_offered_run(lab: LabUnderTest) -> None:
 def test_cancel_of_a_running_run_reaches_its_worker(lab: LabUnderTest) -> None:
     lab.mark_all_good()
     submission_id = lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     run = lab.worker.claim_run(lab.runs(submission_id)[0].id)
     assert run is not None
     run.send_block(run.remaining[0])
@@ -125,11 +125,11 @@ def test_cancel_of_a_running_run_reaches_its_worker(lab: LabUnderTest) -> None:
 def test_canceled_submission_ends_when_its_worker_is_lost(lab: LabUnderTest) -> None:
     lab.mark_all_good()
     submission_id = lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     run_id = lab.runs(submission_id)[0].id
     assert lab.worker.claim_run(run_id) is not None
     cancel(lab, submission_id)
-    lab.expire("runs", run_id)
+    lab.expire(run_id)
     lab.until_idle()
     assert_canceled(lab, submission_id)
 
@@ -150,7 +150,7 @@ def test_retry_creates_a_submission_and_reuses_builds(lab: LabUnderTest) -> None
     submission_id = lab.submit("locks@single")
     with pytest.raises(ApiProblem, match="cancel it first"), lab.transaction() as session:
         submissions.retry(session, lab.data, lab.settings, submission_id, "dev")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     cancel(lab, submission_id)
     lab.work(ADVANCE)
     built = len(lab.worker.builds)
@@ -180,17 +180,17 @@ def test_idempotency_key_creates_one_submission(lab: LabUnderTest) -> None:
 def test_canceled_run_cannot_be_claimed(lab: LabUnderTest) -> None:
     lab.mark_all_good()
     submission_id = lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     cancel(lab, submission_id)
     lab.work(ADVANCE)
-    lab.work(RUN)
+    lab.work(JobKind.RUN)
     assert lab.worker.runs == []
     assert lab.runs(submission_id)[0].state is JobState.FINISHED
 
 
 def test_report_of_a_canceled_submission_marks_runs_uncompared(lab: LabUnderTest) -> None:
     submission_id = lab.submit("locks@device", "affinity@device")
-    lab.work(APPLY, ADVANCE, BUILD)
+    lab.work(JobKind.APPLY, ADVANCE, JobKind.BUILD)
     lab.mark_all_good()
     lab.tick()
     lab.worker.run(lab.runs(submission_id)[0].id)

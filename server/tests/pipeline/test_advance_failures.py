@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 from sqlalchemy import select, update
 
-from wqlab_contracts.enums import Arm, DeviceHealth, ErrorKind, EventKind, FindingKind, Outcome, Verdict
+from wqlab_contracts.enums import Arm, DeviceHealth, ErrorKind, EventKind, FindingKind, JobKind, Outcome, Verdict
 from wqlab_contracts.messages import ApplyResult, BlockFinished, BootKey, BuildResult, Finding, RunResult
-from wqlab_server.models import BlockAttempt, Build, Comparison, Lease
+from wqlab_server.models import BlockAttempt, Build, Comparison, Job, Lease
 
 from ..support.lab import NOW, LabUnderTest, RunSession, failed, passing_build, passing_run
 
@@ -112,7 +112,8 @@ def test_infrastructure_failure_of_a_build_is_retried_up_to_the_bound(lab: LabUn
 
     lab.worker.on_build = lambda job, worker: disk
     with lab.transaction() as session:  # no build to reuse
-        session.execute(update(Build).values(key="0" * 64, outcome=Outcome.FAILED))
+        builds = Job.kind == JobKind.BUILD
+        session.execute(update(Job).where(builds).values(key="0" * 64, outcome=Outcome.FAILED))
     second = lab.submit("locks@device")
     assert lab.finished(second).exit_code == 4
     with lab.transaction() as session:

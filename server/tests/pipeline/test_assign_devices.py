@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD, RUN
-from wqlab_contracts.enums import DeviceHealth
+from wqlab_contracts.celery_names import ADVANCE
+from wqlab_contracts.enums import DeviceHealth, JobKind
 from wqlab_server.models import Device, Lease
 from wqlab_server.pipeline.assign_devices import assign_devices
 from wqlab_server.storage.db import fetch_dict
@@ -24,19 +24,19 @@ def offers(lab: LabUnderTest) -> dict[int, str]:
 
 def test_free_device_is_offered_once_and_its_lab_is_notified(lab: LabUnderTest) -> None:
     submission_id = lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     assert offers(lab) == {}, "no device is good yet"
     lab.mark_all_good()
     assert assign_devices(lab.sessions, lab.settings) == 1
     (run,) = lab.runs(submission_id)
     assert offers(lab) == {run.id: "single-1"}
-    assert [message.id for message in lab.sent if message.task == RUN] == [run.id]
+    assert [message.id for message in lab.sent if message.task == JobKind.RUN] == [run.id]
     assert assign_devices(lab.sessions, lab.settings) == 0
 
 
 def test_run_waits_while_every_device_is_suspect(lab: LabUnderTest) -> None:
     lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     with lab.transaction() as session:
         for device in session.scalars(select(Device)):
             device.health = DeviceHealth.SUSPECT

@@ -258,9 +258,7 @@ def test_server_that_restarts_repeats_no_step(watching: WatchingLab, upstream: U
         lost, watching.sent[:] = list(watching.sent), []
         for _ in range(2):
             assert tick(watching.sessions, watching.settings, watching.app.state.data)
-        watching.sql("UPDATE commit_lists SET nudged_at = NULL WHERE state = 'queued'")
-        for table in ("applies", "builds", "runs"):
-            watching.sql(f"UPDATE {table} SET nudged_at = NULL WHERE state = 'queued'")
+        watching.sql("UPDATE jobs SET nudged_at = NULL WHERE state = 'queued'")
         assert lost is not None
         watching.tick()
         watching.work()

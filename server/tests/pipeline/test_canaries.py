@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, select
 
-from wqlab_contracts.celery_names import RUN
 from wqlab_contracts.enums import (
     Arm,
     CanaryKind,
     DeviceHealth,
     ErrorKind,
+    JobKind,
     JobState,
     Outcome,
     RunPurpose,
@@ -88,7 +88,7 @@ def canaries(lab: LabUnderTest) -> list[Run]:
 def claim(lab: LabUnderTest) -> RunSession:
     """Start a canary and claim it; its blocks are not run yet."""
     lab.tick()
-    [offer] = [message for message in lab.sent if message.task == RUN]
+    [offer] = [message for message in lab.sent if message.task == JobKind.RUN]
     lab.sent.clear()
     assert offer.id is not None
     run = lab.worker.claim_run(offer.id)
@@ -104,7 +104,7 @@ def run_canaries(lab: LabUnderTest, number: int) -> None:
         passing_run(run)
         run.finish()
         lab.tick()  # reads it, and may offer the next one
-        for message in [each for each in lab.sent if each.task == RUN]:
+        for message in [each for each in lab.sent if each.task == JobKind.RUN]:
             lab.sent.remove(message)
         lab.sql("DELETE FROM leases")
         lab.sql("UPDATE run_attempts SET started_at = started_at - interval '1 day'")
@@ -182,7 +182,7 @@ class TestWhenTheyRun:
         claim(idle).finish(RunResult(outcome=Outcome.FAILED, failure=failed(ErrorKind.USER, "no")))
         used = "UPDATE run_attempts SET started_at = now() - interval '{}', finished_at = now() - interval '2 hours'"
         idle.sql(used.format("5 hours"))
-        idle.sql("UPDATE runs SET finished_at = now() - interval '2 hours'")
+        idle.sql("UPDATE jobs SET finished_at = now() - interval '2 hours'")
         idle.tick()
         assert len(canaries(idle)) == 1, "three of the allowed two hours are used"
         idle.sql(used.format("3 hours"))
@@ -285,7 +285,10 @@ class TestGiveWay:
         idle.submit("locks@single")
         idle.tick()
         run.finish(CANCELED)
-        idle.sql("UPDATE runs SET created_at = now() - interval '25 hours' WHERE purpose = 'canary'")
+        idle.sql(
+            "UPDATE jobs SET created_at = now() - interval '25 hours' "
+            "WHERE id IN (SELECT id FROM runs WHERE purpose = 'canary')"
+        )
         idle.tick()
         [first, *_] = canaries(idle)
         assert (first.state, first.outcome) == (JobState.FINISHED, Outcome.CANCELED)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select, text
 
-from wqlab_contracts.enums import JobState, Outcome
-from wqlab_server.models import Lease, Run
+from wqlab_contracts.enums import JobKind, JobState, Outcome
+from wqlab_server.models import Job, Lease
 
 from ..support.lab import LabUnderTest, RunSession
 
@@ -35,7 +35,7 @@ def test_lease_of_a_dead_worker_expires(lab: LabUnderTest, run: RunSession) -> N
     with lab.transaction() as session:
         left = "extract(epoch FROM expires_at - clock_timestamp())"
         (lease_s,) = session.scalars(select(text(f"{left}::float8")).select_from(Lease)).all()
-        (run_s,) = session.scalars(select(text(f"{left}::float8")).select_from(Run).where(Run.id == run.job.run_id))
+        (run_s,) = session.scalars(select(text(f"{left}::float8")).select_from(Job).where(Job.id == run.job.run_id))
     assert 0 < lease_s <= lab.settings.lease_s
     assert 0 < run_s <= lab.settings.lease_s
 
@@ -49,15 +49,15 @@ def test_live_worker_keeps_its_lease(lab: LabUnderTest, run: RunSession) -> None
 
 def test_claims_of_dead_apply_and_build_workers_expire(lab: LabUnderTest) -> None:
     submission_id = lab.submit("locks@device")
-    assert lab.worker.claim("applies", 1) is not None
+    assert lab.worker.claim(1) is not None
     set_clock_back(lab)
     lab.tick()
     with lab.transaction() as session:
         # The tick has queued another apply, for the health check of the device.
-        left = "SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 FROM applies WHERE id = 1"
+        left = "SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 FROM jobs WHERE id = 1"
         left_s = session.scalar(text(left))
     assert 0 < left_s <= lab.settings.claim_s
-    lab.expire("applies", 1)
+    lab.expire(1)
     assert lab.finished(submission_id).outcome is Outcome.PASSED
 
 
@@ -73,7 +73,7 @@ def test_lost_messages_are_sent_again(lab: LabUnderTest) -> None:
 def test_offer_that_nobody_takes_expires(lab: LabUnderTest) -> None:
     lab.mark_all_good()
     submission_id = lab.submit("locks@single")
-    lab.work("wqlab.apply", "wqlab.build", "wqlab.advance")
+    lab.work(JobKind.APPLY, JobKind.BUILD, "wqlab.advance")
     assert lab.runs(submission_id)[0].state is JobState.QUEUED
     set_clock_back(lab)
     lab.tick()

@@ -66,7 +66,7 @@ def test_expired_lease_keeps_blocks_and_marks_the_device_dirty(lab: LabUnderTest
     submission_id = lab.submit("locks@device")
     lab.until_idle()
     run_id = lab.runs(submission_id)[0].id
-    lab.expire("runs", run_id)
+    lab.expire(run_id)
     assert lab.finished(submission_id).outcome is Outcome.PASSED
     first, check, second = lab.worker.runs
     assert not first.job.previous_holder
@@ -102,7 +102,7 @@ def test_boot_of_a_lost_worker_counts_against_no_arm(lab: LabUnderTest) -> None:
     lab.worker.on_run = results(stop_during_a_boot, passing_run)
     submission_id = lab.submit("locks@device")
     lab.until_idle()
-    lab.expire("runs", lab.runs(submission_id)[0].id)
+    lab.expire(lab.runs(submission_id)[0].id)
     assert lab.finished(submission_id).outcome is Outcome.PASSED
     (target,) = lab.report(submission_id).targets
     assert (target.discarded, target.discarded_by_lab) == ({}, 1)
@@ -121,7 +121,7 @@ def test_run_passes_if_its_worker_is_lost_after_the_last_block(lab: LabUnderTest
     lab.worker.on_run = results(stop_before_finish)
     submission_id = lab.submit("locks@device")
     lab.until_idle()
-    lab.expire("runs", lab.runs(submission_id)[0].id)
+    lab.expire(lab.runs(submission_id)[0].id)
     lab.until_idle()
 
     run = lab.runs(submission_id)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.enums import DeviceHealth, ErrorKind, JobState, Outcome, RunPurpose, SubmissionState
+from wqlab_contracts.enums import DeviceHealth, ErrorKind, JobKind, JobState, Outcome, RunPurpose, SubmissionState
 from wqlab_contracts.messages import ApplyResult, BlockPlan, BootKey, BootStarted, BuildResult, RunResult
 from wqlab_server.models import Build, Device, Lease, Run
 from wqlab_server.storage.live_data import LiveData
@@ -26,9 +26,8 @@ pytestmark = pytest.mark.integration
 
 def skip_an_hour(lab: LabUnderTest) -> None:
     """Move all jobs an hour into the past, beyond the pause after an inconclusive check, and work until idle."""
-    for table in ("runs", "applies", "builds"):
-        for column in ("created_at", "finished_at"):
-            lab.sql(f"UPDATE {table} SET {column} = {column} - interval '1h'")
+    for column in ("created_at", "finished_at"):
+        lab.sql(f"UPDATE jobs SET {column} = {column} - interval '1h'")
     lab.until_idle()
 
 
@@ -37,7 +36,7 @@ def submit_with_unclaimed_check(lab: LabUnderTest, *, offered: bool) -> int:
     submission_id = lab.submit("locks@single")
     if offered:
         for _ in range(10):
-            lab.work("wqlab.apply", "wqlab.build", "wqlab.advance", "wqlab.tick")
+            lab.work(JobKind.APPLY, JobKind.BUILD, "wqlab.advance", "wqlab.tick")
             lab.tick()
         lab.sent.clear()
     else:

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
-from wqlab_contracts.enums import DeviceHealth, Outcome
+from wqlab_contracts.enums import DeviceHealth, JobKind, Outcome
 from wqlab_server.models import Run, TickError
 from wqlab_server.pipeline.tick_errors import isolate_errors
 
@@ -30,12 +30,12 @@ def errors_in_metrics(lab: LabUnderTest) -> dict[str, float]:
     }
 
 
-def claim_and_expire(lab: LabUnderTest, task: str, kind: str) -> int:
+def claim_and_expire(lab: LabUnderTest, task: str) -> int:
     """Claim the job of the first message of `task`, let the claim expire, and return the job's id."""
     message = next(message for message in lab.sent if message.task == task)
     assert message.id is not None
-    assert lab.worker.claim(kind, message.id) is not None
-    lab.expire(kind, message.id)
+    assert lab.worker.claim(message.id) is not None
+    lab.expire(message.id)
     lab.sent.remove(message)
     return message.id
 
@@ -43,9 +43,9 @@ def claim_and_expire(lab: LabUnderTest, task: str, kind: str) -> int:
 def test_unreadable_apply_does_not_block_other_expired_claims(lab: LabUnderTest) -> None:
     lab.submit("locks@device")
     submission_id = lab.submit("affinity@single")
-    broken = claim_and_expire(lab, "wqlab.apply", "applies")
-    intact = claim_and_expire(lab, "wqlab.apply", "applies")
-    lab.sql("UPDATE applies SET tree = CAST(:tree AS jsonb) WHERE id = :id", tree=UNREADABLE, id=broken)
+    broken = claim_and_expire(lab, JobKind.APPLY)
+    intact = claim_and_expire(lab, JobKind.APPLY)
+    lab.sql("UPDATE jobs SET payload = CAST(:tree AS jsonb) WHERE id = :id", tree=UNREADABLE, id=broken)
     with capture_logs() as logs:
         lab.tick()
         lab.tick()
@@ -73,8 +73,8 @@ def test_unreadable_run_does_not_block_other_expired_runs(lab: LabUnderTest) -> 
     lab.until_idle()
     broken, intact = (lab.runs(each)[0].id for each in (broken_submission, submission_id))
     lab.sql("UPDATE runs SET recipe = CAST(:recipe AS jsonb) WHERE id = :id", recipe=UNREADABLE, id=broken)
-    lab.expire("runs", broken)
-    lab.expire("runs", intact)
+    lab.expire(broken)
+    lab.expire(intact)
     lab.worker.on_run = passing_run
     assert lab.finished(submission_id).outcome is Outcome.PASSED
     assert ("run", str(broken)) in lab.tick_errors()

@@ -38,7 +38,7 @@ def run_with_tables(items: dict[Arm, int]) -> Callable[[RunSession], RunResult]:
         if run.job.purpose is not RunPurpose.TRACE:
             return passing_run(run)
         lab_worker = run.worker
-        lab_worker._fence = (f"runs/{run.job.run_id}", run.fence)
+        lab_worker._fence = (run.job.run_id, run.fence)
         for plan in run.remaining:
             for position, arm in enumerate(plan.arms):
                 key = BootKey(block=plan.block, position=position, arm=arm, attempt=plan.first_attempt)

@@ -199,7 +199,7 @@ def test_walk_continues_after_a_lost_lease(lab: LabUnderTest) -> None:
     lab.until_idle()
     (run,) = lab.runs(submission_id)
     assert run.boots_done == 3
-    lab.expire("runs", run.id)
+    lab.expire(run.id)
     lab.worker.on_run = lambda session: (
         [session.send_block(plan) for plan in session.remaining] and RunResult(outcome=Outcome.PASSED)
     )

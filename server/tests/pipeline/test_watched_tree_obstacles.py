@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.celery_names import APPLY, BUILD, LOOKUP, RUN
-from wqlab_contracts.enums import Arm, ErrorKind, JobState, Outcome
+from wqlab_contracts.enums import Arm, ErrorKind, JobKind, JobState, Outcome
 from wqlab_contracts.enums import WatchedHeadState as State
 from wqlab_contracts.messages import RunResult
 from wqlab_server.models import Submission
@@ -30,7 +29,7 @@ def test_quarantined_device_is_replaced_and_the_history_is_cut(watching: Watchin
     # It is quarantined while the run waits for it.
     upstream.push()
     watching.look()
-    watching.work(APPLY, BUILD)
+    watching.work(JobKind.APPLY, JobKind.BUILD)
     head = watching.heads()[-1]
     assert head.submission_id is not None
     watching.sql("UPDATE devices SET health = 'quarantined', health_reason = 'smoke' WHERE name = :name", name=used)
@@ -64,7 +63,7 @@ def test_busy_device_is_waited_for(watching: WatchingLab, upstream: Upstream) ->
     upstream.push()
     watching.look()
     for _ in range(3):
-        watching.work(LOOKUP, APPLY, BUILD, "wqlab.advance", RUN)
+        watching.work(JobKind.LIST_BRANCHES, JobKind.APPLY, JobKind.BUILD, "wqlab.advance", JobKind.RUN)
         watching.tick()
     submission = watching.heads()[-1].submission_id
     assert submission is not None

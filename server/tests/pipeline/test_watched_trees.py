@@ -7,7 +7,7 @@ import itertools
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.celery_names import LOOKUP
+from wqlab_contracts.enums import JobKind
 from wqlab_contracts.enums import WatchedHeadState as State
 from wqlab_server.models import Run, Submission
 
@@ -88,15 +88,15 @@ def test_restart_between_any_two_steps_measures_each_head_once(watching: Watchin
     watching.sql("UPDATE watched_trees SET due_at = now()")
     watching.tick()
     watching.sent.clear()  # the message to look is lost
-    watching.sql("UPDATE lookups SET nudged_at = now() - interval '1 hour' WHERE state = 'queued'")
+    watching.sql("UPDATE jobs SET nudged_at = now() - interval '1 hour' WHERE state = 'queued'")
     other.tick()
-    other.work(LOOKUP)
+    other.work(JobKind.LIST_BRANCHES)
     other.tick()  # heads are stored, and the head is submitted
     watching.sent.clear()  # the message to apply is lost
     watching.tick()
     other.tick()
     assert watching.states() == [State.START, State.RUNNING]
-    watching.sql("UPDATE applies SET nudged_at = NULL, nudges = 0")
+    watching.sql("UPDATE jobs SET nudged_at = NULL, nudges = 0")
     watching.measure()
     assert watching.states() == [State.START, State.MEASURED]
     with watching.transaction() as session:

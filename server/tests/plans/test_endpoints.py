@@ -14,7 +14,7 @@ from wqlab_contracts.enums import (
     JobState,
     Outcome,
 )
-from wqlab_contracts.messages import ApplyResult, Failure
+from wqlab_contracts.messages import ApplyJob, ApplyResult, Failure
 from wqlab_server.models import Apply
 from wqlab_server.storage.db import SessionFactory, transaction
 
@@ -70,8 +70,8 @@ def test_tree_shows_the_last_resolved_commit(client: httpx.Client, scene: Scene,
         gone = Failure(kind="infrastructure", summary="cannot reach the tree")
         session.add(
             Apply(
-                tree=scene.data.current().trees["t"], toolchain="gcc", state=JobState.FINISHED,
-                outcome=Outcome.FAILED, failure=gone,
+                payload=ApplyJob(submission_id=0, tree=scene.data.current().trees["t"], series=None),
+                state=JobState.FINISHED, outcome=Outcome.FAILED, failure=gone,
             )
         )  # fmt: skip
     assert tree()["failure"]["summary"] == "cannot reach the tree"

@@ -67,7 +67,7 @@ def test_profiles_of_valid_boots_give_where_the_counts_come_from(scene: Scene) -
             file = scene.artifact(ArtifactKind.INSTRUMENT_PROFILE, instrument.file_name(key), data.decode())
             session.merge(Artifact(sha256=file.sha256, size=file.size))
             session.flush()
-            session.add(ArtifactLink(sha256=file.sha256, run_id=run_id, kind=file.kind, name=file.name))
+            session.add(ArtifactLink(sha256=file.sha256, job_id=run_id, kind=file.kind, name=file.name))
     scene.finish(number)
     with transaction(scene.sessions) as session:
         report = assemble(session, session.get_one(Submission, number), scene.store, "http://lab.test")

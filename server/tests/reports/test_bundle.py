@@ -149,7 +149,7 @@ def test_console_that_is_no_longer_stored_is_listed_as_absent(lab: LabUnderTest,
     lab.sql("DELETE FROM console_chunks")
     manifest = Manifest.model_validate_json(unpack(fetch(lab, finished).content)["manifest.json"])
     ((name, reason),) = manifest.absent.items()
-    assert name.startswith("runs/1/consoles/block000-boot")
+    assert name.startswith("runs/2/consoles/block000-boot")
     assert "no longer has all of its" in reason
 
 
@@ -169,8 +169,8 @@ def test_bundle_of_a_series_that_does_not_apply_has_no_samples(lab: LabUnderTest
     submission_id = lab.submit("locks@device")
     lab.until_idle()
     files = unpack(fetch(lab, submission_id).content)
-    assert files["runs/1/samples.csv"].count(b"\n") == 1
-    record = RunRecord.model_validate_json(files["runs/1/run.json"])
+    assert files["runs/2/samples.csv"].count(b"\n") == 1
+    record = RunRecord.model_validate_json(files["runs/2/run.json"])
     assert (record.compared, record.boots) == (False, [])
 
 

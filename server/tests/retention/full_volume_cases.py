@@ -38,10 +38,10 @@ def stored(folder: Path = VOLUME) -> int:
 
 
 def test_upload_to_a_full_volume_is_refused_and_can_be_repeated(lab: LabUnderTest, run: RunSession) -> None:
-    lab.worker._fence = (f"runs/{run.job.run_id}", run.fence)
+    lab.worker._fence = (run.job.run_id, run.fence)
     before = stored()
     large = os.urandom(VOLUME_BYTES)
-    headers = {"X-Fence-Job": f"runs/{run.job.run_id}", "X-Fence": str(run.fence)}
+    headers = {"X-Job": str(run.job.run_id), "X-Fence": str(run.fence)}
     lab.worker.upload(ArtifactKind.RAW_OUTPUT, "large", large, expect=507)
     assert stored() == before, "nothing is left of the refused upload"
     path = f"artifacts/{'0' * 64}?kind=raw_output&name=x"
@@ -59,7 +59,7 @@ def test_retention_makes_space_and_work_goes_on(lab: LabUnderTest) -> None:
     for _ in range(3):
         old = lab.submit("locks@single")
         lab.finished(old)
-    for table in ("submissions", "applies", "builds", "runs"):
+    for table in ("submissions", "jobs"):
         lab.sql(f"UPDATE {table} SET finished_at = finished_at - interval '2 hours'")
     files = stored()
     refusals = []
@@ -93,6 +93,6 @@ def _kept_artifacts() -> Select[str]:
 
 
 def _upload_and_pass(run: RunSession, size: int) -> RunResult:
-    run.worker._fence = (f"runs/{run.job.run_id}", run.fence)
+    run.worker._fence = (run.job.run_id, run.fence)
     run.worker.upload(ArtifactKind.RAW_OUTPUT, "output", os.urandom(size))
     return passing_run(run)

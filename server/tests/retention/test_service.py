@@ -11,7 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.enums import ArtifactKind, Outcome
+from wqlab_contracts.enums import ArtifactKind, JobKind, Outcome
 from wqlab_contracts.messages import BuildJob, BuildResult
 from wqlab_server.models import Artifact, ArtifactLink, Build, Run, SubmissionBuild
 from wqlab_server.retention import service
@@ -31,14 +31,14 @@ def today() -> str:
 
 def build_with_files(job: BuildJob, worker: ScriptedWorker) -> BuildResult:
     """A build whose kernel differs from other builds and whose config does not."""
-    kernel = worker.upload(ArtifactKind.KERNEL, "bzImage", f"kernel {job.build_id}".encode() * 1000)
+    kernel = worker.upload(ArtifactKind.KERNEL, "bzImage", f"kernel {job.build_id:04}".encode() * 1000)
     config = worker.upload(ArtifactKind.CONFIG, "config", b"CONFIG_SMP=y\n")
     return BuildResult(outcome=Outcome.PASSED, build_id_gnu=build_id_of(job), artifacts=[kernel, config])
 
 
 def run_with_console(run: RunSession) -> Any:
     result = passing_run(run)
-    run.worker._fence = (f"runs/{run.job.run_id}", run.fence)
+    run.worker._fence = (run.job.run_id, run.fence)
     run.worker.upload(ArtifactKind.RAW_OUTPUT, "output.txt", f"output {run.job.run_id}".encode())
     run.console(run.first_key, 0, b"Linux version 6.12\n" * 10)
     return result
@@ -60,7 +60,7 @@ def measured(lab: LabUnderTest, target: str = "locks@single", **more: Any) -> in
 
 def age(lab: LabUnderTest, days: float) -> None:
     """Move the end of everything that has finished `days` into the past."""
-    for table in ("submissions", "applies", "builds", "runs"):
+    for table in ("submissions", "jobs"):
         lab.sql(f"UPDATE {table} SET finished_at = finished_at - make_interval(secs => :s)", s=days * 86400)
     lab.sql("UPDATE submissions SET linked_at = linked_at - make_interval(secs => :s)", s=days * 86400)
     lab.sql("UPDATE storage_reports SET reported_at = reported_at - make_interval(secs => :s)", s=days * 86400)
@@ -171,12 +171,12 @@ def test_report_that_is_read_by_its_link_keeps_its_files(lab: LabUnderTest, stor
 def test_size_limit_deletes_what_was_needed_longest_ago(lab: LabUnderTest, store: ArtifactStore) -> None:
     old = measured(lab, blocks=1)
     age(lab, 10)
-    lab.sql("UPDATE builds SET key = 'other ' || id")  # the next submission builds its own kernels
+    lab.sql("UPDATE jobs SET key = 'other ' || id WHERE kind = 'build'")  # the next submission builds its own kernels
     new = measured(lab, blocks=1)
     age(lab, 1)
     with lab.transaction() as session:
         total = sum(session.scalars(select(Artifact.size)))
-    retain(lab, artifact_total_bytes=total - 8001)
+    retain(lab, artifact_total_bytes=total - 11100)
     assert "there" not in {downloads(lab, old)[name] for name in ("baseline bzImage", "candidate bzImage")}
     assert set(downloads(lab, new).values()) == {"there"}, "the config, which both builds have, stays"
 
@@ -195,7 +195,7 @@ def test_build_without_kernel_is_not_reused(lab: LabUnderTest, store: ArtifactSt
 
 def need_of_build(lab: LabUnderTest) -> Need:
     with lab.transaction() as session:
-        return next(need for need in file_needs(session) if need.kind == "builds" and need.deletable)
+        return next(need for need in file_needs(session) if need.kind == "build" and need.deletable)
 
 
 def test_build_that_a_new_submission_uses_meanwhile_stays(lab: LabUnderTest, store: ArtifactStore) -> None:
@@ -204,7 +204,7 @@ def test_build_that_a_new_submission_uses_meanwhile_stays(lab: LabUnderTest, sto
     age(lab, 400)
     need = need_of_build(lab)
     second = lab.submit("locks@single")
-    lab.work("wqlab.apply", "wqlab.advance")
+    lab.work(JobKind.APPLY, "wqlab.advance")
     with lab.transaction() as session:
         assert need.id in session.scalars(
             select(SubmissionBuild.build_id).where(SubmissionBuild.submission_id == second)
@@ -230,7 +230,7 @@ def test_content_uploaded_again_before_its_bytes_are_removed_stays(lab: LabUnder
     delete_files(lab.sessions, need_of_build(lab))
     lab.sql("UPDATE artifacts SET deleted_at = now()")
     lab.worker.on_run = run_and_upload(b"output %d" % lab.runs(old)[0].id)
-    lab.sql("UPDATE builds SET files_deleted_at = now()")
+    lab.sql("UPDATE jobs SET files_deleted_at = now() WHERE kind = 'build'")
     measured(lab)
     kept = hashlib.sha256(b"output %d" % lab.runs(old)[0].id).hexdigest()
     remove_bytes(lab.sessions, store)
@@ -240,7 +240,7 @@ def test_content_uploaded_again_before_its_bytes_are_removed_stays(lab: LabUnder
 def run_and_upload(content: bytes) -> Any:
     def on_run(run: RunSession) -> Any:
         result = passing_run(run)
-        run.worker._fence = (f"runs/{run.job.run_id}", run.fence)
+        run.worker._fence = (run.job.run_id, run.fence)
         run.worker.upload(ArtifactKind.RAW_OUTPUT, "output.txt", content)
         return result
 
@@ -276,7 +276,7 @@ def test_upload_whose_bytes_are_removed_before_its_row_is_refused(
         return found
 
     monkeypatch.setattr(type(store), "writer", writer)
-    lab.worker._fence = (f"runs/{run.job.run_id}", run.fence)
+    lab.worker._fence = (run.job.run_id, run.fence)
     lab.worker.upload(ArtifactKind.RAW_OUTPUT, "output.txt", content, expect=503)
     lab.worker.upload(ArtifactKind.RAW_OUTPUT, "output.txt", content)
     assert store.read(sha256) == content

@@ -20,7 +20,7 @@ from wqlab_contracts.messages import (
     RunResult,
     Series,
 )
-from wqlab_server.models import BlockAttempt, Device, Run
+from wqlab_server.models import BlockAttempt, Device, Job, Run
 from wqlab_server.runs.block_attempts import SIMULTANEOUS, record_block_attempt
 from wqlab_server.runs.record import record
 
@@ -64,7 +64,7 @@ def discard(
 def report_of(session: Session, run: Run, arm: Arm, kind: FindingKind) -> None:
     key = BootKey(block=0, position=run.blocks[0].index(arm), arm=arm, attempt=0)
     finding = Finding(at=NOW, boot=key, kind=kind, title="seen", excerpt="", console_offset=0, fatal=True)
-    record(session, run.id, run.fence or 0, [BootStarted(at=NOW, boot=key), finding])
+    record(session, run, [BootStarted(at=NOW, boot=key), finding])
 
 
 def counted(lab: LabUnderTest) -> list[Arm | None]:
@@ -118,7 +118,7 @@ def test_one_candidate_that_hangs_on_two_devices_counts(lab: LabUnderTest, two_r
     first, second = two_runs
     with lab.transaction() as session:
         same = session.scalar(select(Run.submission_id).where(Run.id == first))
-        session.execute(update(Run).where(Run.id == second).values(submission_id=same))
+        session.execute(update(Job).where(Job.id == second).values(submission_id=same))
     discard(lab, first, HANG)
     discard(lab, second, HANG)
     assert counted(lab) == [Arm.CANDIDATE, Arm.CANDIDATE]

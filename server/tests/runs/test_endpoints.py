@@ -42,7 +42,7 @@ def test_only_artifacts_of_the_run_are_listed_and_sent(client: httpx.Client, sce
         for one in (raw, other):
             session.merge(StoredArtifact(sha256=one.sha256, size=one.size))
         session.flush()
-        session.add(ArtifactLink(sha256=raw.sha256, run_id=run_id, kind=raw.kind, name=raw.name))
+        session.add(ArtifactLink(sha256=raw.sha256, job_id=run_id, kind=raw.kind, name=raw.name))
     assert [Artifact.model_validate(each) for each in expect(client.get(url)).json()] == [raw]
     sent = expect(client.get(f"{url}/{raw.sha256}"))
     assert sent.content == b"what fio said\n"

@@ -128,7 +128,7 @@ def test_findings_and_progress_beyond_the_limit_are_left_out(
 
 
 def upload(run: RunSession, content: bytes, kind: ArtifactKind, name: str = "x") -> int:
-    headers = {"X-Fence-Job": f"runs/{run.job.run_id}", "X-Fence": str(run.fence)}
+    headers = {"X-Job": str(run.job.run_id), "X-Fence": str(run.fence)}
     sha256 = hashlib.sha256(content).hexdigest()
     return run.worker.request(
         "PUT", f"artifacts/{sha256}", params={"kind": kind.value, "name": name}, headers=headers, content=content

@@ -69,7 +69,7 @@ def test_nul_byte_from_a_device_does_not_block_its_run(lab: LabUnderTest, run: R
     verified_with_nul = verified.model_dump(mode="json") | {"environment": {"cpu\0model": "a\0b"}}
     samples_with_nul = samples.model_dump(mode="json") | {"facts": {"fio": "3.\0"}, "commands": {"c": "fio \0"}}
     body = {"fence": run.fence, "events": [started.model_dump(mode="json"), verified_with_nul, samples_with_nul]}
-    lab.worker.post(f"runs/{run.job.run_id}/events", body, 204)
+    lab.worker.post(f"jobs/{run.job.run_id}/events", body, 204)
     with lab.transaction() as session:
         boot = session.scalars(select(Boot)).one()
         assert boot.environment == {"cpu\ufffdmodel": "a\ufffdb", "fio": "3.\ufffd"}

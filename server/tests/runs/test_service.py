@@ -7,8 +7,8 @@ from sqlalchemy import select
 
 from wqlab_contracts.enums import PAIR, Arm
 from wqlab_contracts.specs import Emulation
-from wqlab_server.models import Apply, ConsoleChunk, Run
-from wqlab_server.runs.service import repeat_claim
+from wqlab_server.models import Apply, ConsoleChunk, Device, Run
+from wqlab_server.runs.service import make_job
 
 from ..support.lab import LabUnderTest, RunSession
 
@@ -61,4 +61,5 @@ def test_job_of_an_instrumented_device_names_the_functions_of_the_series(lab: La
             update={"emulation": Emulation(memory_mib=512, clock="instruction")}
         )
         session.flush()
-        assert repeat_claim(session, row)[0].touched == ["flush_one"]
+        device = session.get_one(Device, row.device_name)
+        assert make_job(session, row, device, previous_holder=True).touched == ["flush_one"]

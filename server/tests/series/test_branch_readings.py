@@ -12,14 +12,18 @@ from sqlalchemy import select
 
 from wqlab_contracts.api.series import BranchInspection
 from wqlab_contracts.api.touches import Touches
-from wqlab_contracts.celery_names import APPLY_QUEUE, BRANCH_READING
+from wqlab_contracts.celery_names import APPLY_QUEUE, JOB
 from wqlab_contracts.enums import ErrorKind, JobState, Outcome, Scope
 from wqlab_contracts.inspection import inspect
 from wqlab_contracts.messages import Failure, protocol
-from wqlab_contracts.messages.branch_readings import BranchReadingClaim, BranchReadingResult, FinishBranchReading
+from wqlab_contracts.messages.branch_readings import BranchReadingJob, BranchReadingResult
+from wqlab_contracts.messages.jobs import Claim, FinishJob
 from wqlab_server.jobs.inspected_branches import PROPOSAL_TIME
-from wqlab_server.jobs.lookups import CACHE_TIME, MAX_UNFINISHED, READING_WORKER_TIMEOUT
+from wqlab_server.jobs.lookups import CACHE_TIME, MAX_UNFINISHED
 from wqlab_server.models import BranchReading
+from wqlab_server.pipeline.tick import tick
+from wqlab_server.series.branch_readings import BranchReadingKind
+from wqlab_server.settings import Settings
 from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
 
 from ..support.live_server import Live
@@ -55,15 +59,15 @@ class Worker:
 
     def post(self, number: int, action: str, body: str) -> httpx.Response:
         headers = {"Content-Type": "application/json"}
-        return self.http.post(f"/api/worker/v1/branch_readings/{number}/{action}", content=body, headers=headers)
+        return self.http.post(f"/api/worker/v1/jobs/{number}/{action}", content=body, headers=headers)
 
-    def claim(self, number: int) -> BranchReadingClaim:
+    def claim(self, number: int) -> Claim:
         answer = self.post(number, "claim", '{"worker": "w/1"}')
         assert answer.status_code == 200, answer.text
-        return BranchReadingClaim.model_validate_json(answer.content)
+        return Claim.model_validate_json(answer.content)
 
     def finish(self, number: int, fence: int, result: BranchReadingResult) -> int:
-        body = FinishBranchReading(fence=fence, result=result).model_dump_json()
+        body = FinishJob(fence=fence, result=result).model_dump_json()
         return self.post(number, "finish", body).status_code
 
     def answer(self, number: int, result: BranchReadingResult = READ) -> None:
@@ -81,10 +85,11 @@ def test_reading_from_request_to_result(live: Live, sessions: SessionFactory, wo
     with live.client(Scope.SUBMIT) as client:
         first = ask(client)
         assert (first.tree, first.state, first.inspection) == ("t", JobState.QUEUED, None)
-        assert sent == [Message(BRANCH_READING, 1, APPLY_QUEUE)]
+        assert sent == [Message(JOB, 1, APPLY_QUEUE)]
         claim = worker.claim(1)
+        assert isinstance(claim.job, BranchReadingJob)
         assert (claim.job.series.model_dump(), claim.job.tree.name) == ({**BRANCH, "base": None}, "t")
-        event = '{"at": "2026-01-01T00:00:00Z", "text": "fetching", "done": 0, "total": 0}'
+        event = '{"type": "progress", "at": "2026-01-01T00:00:00Z", "text": "fetching", "done": 0, "total": 0}'
         assert worker.post(1, "events", f'{{"fence": {claim.fence}, "events": [{event}]}}').status_code == 204
         beat = worker.post(1, "heartbeat", f'{{"fence": {claim.fence}}}')
         assert (beat.status_code, beat.json()["cancel"]) == (200, False)
@@ -118,9 +123,12 @@ def test_result_is_reused_for_a_minute_and_for_the_same_branch(
     assert ask(client).state is JobState.QUEUED, "the branch may have moved"
 
 
-def test_reading_without_worker_fails_and_says_what_works(client: httpx.Client, sessions: SessionFactory) -> None:
+def test_reading_without_worker_fails_and_says_what_works(
+    client: httpx.Client, sessions: SessionFactory, live: Live, settings: Settings
+) -> None:
     ask(client)
-    age(sessions, "created_at", READING_WORKER_TIMEOUT)
+    age(sessions, "created_at", BranchReadingKind.worker_timeout)
+    assert tick(sessions, settings, live.app.state.data)
     failure = ask(client).failure
     assert failure is not None and failure.summary == "no worker began the reading of a branch"
     assert "can be submitted without its proposals" in failure.advice
@@ -150,21 +158,7 @@ def test_readings_are_for_submitters_and_limited(client: httpx.Client, live: Liv
     assert client.get(URL, params={**BRANCH, "wait_s": 0}).status_code == 429
     with live.client(Scope.READ) as reader:
         assert reader.get(URL, params=BRANCH).status_code == 403
-        assert reader.post("/api/worker/v1/branch_readings/1/claim", json={"worker": "w"}).status_code == 403
-
-
-def test_reading_counts_while_a_worker_reads_and_not_once_it_waited_too_long(
-    client: httpx.Client, sessions: SessionFactory, worker: Worker
-) -> None:
-    for number in range(MAX_UNFINISHED):
-        ask(client, ref=f"b{number}")
-    worker.claim(1)
-    age(sessions, "created_at", READING_WORKER_TIMEOUT)
-    for number in range(MAX_UNFINISHED - 1):
-        ask(client, ref=f"c{number}")
-    refused = client.get(URL, params={**BRANCH, "wait_s": 0})
-    assert refused.status_code == 429
-    assert refused.json()["detail"] == "4 of your readings of branches are unfinished; wait until one is finished"
+        assert reader.post("/api/worker/v1/jobs/1/claim", json={"worker": "w"}).status_code == 403
 
 
 def test_targets_are_proposed_for_a_branch_that_was_read(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -12,12 +11,14 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.api.series import GitBranches
-from wqlab_contracts.celery_names import LOOKUP, LOOKUP_QUEUE
+from wqlab_contracts.celery_names import JOB, LOOKUP_QUEUE
 from wqlab_contracts.enums import JobState, Outcome, Scope
 from wqlab_contracts.messages import protocol
-from wqlab_contracts.messages.lookups import FinishLookup, GitBranch, LookupClaim, LookupResult
-from wqlab_server.jobs.lookups import CACHE_TIME, MAX_UNFINISHED, RETENTION, WORKER_TIMEOUT
-from wqlab_server.models import Lookup
+from wqlab_contracts.messages.jobs import Claim, FinishJob
+from wqlab_contracts.messages.lookups import GitBranch, LookupJob, LookupResult
+from wqlab_server.jobs.lookups import CACHE_TIME, MAX_UNFINISHED, RETENTION
+from wqlab_server.models import BranchList
+from wqlab_server.pipeline.tick import tick
 from wqlab_server.series import branches
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
@@ -35,9 +36,9 @@ def request_branches(client: httpx.Client, url: str = REPOSITORY, wait_s: float 
     return GitBranches.model_validate_json(answer.content)
 
 
-def lookups(sessions: SessionFactory) -> list[Lookup]:
+def lookups(sessions: SessionFactory) -> list[BranchList]:
     with sessions() as session:
-        return list(session.scalars(select(Lookup).order_by(Lookup.id)))
+        return list(session.scalars(select(BranchList).order_by(BranchList.id)))
 
 
 class Worker:
@@ -46,15 +47,15 @@ class Worker:
         self.http.headers.update(protocol.headers())
 
     def claim(self, number: int, **body: Any) -> httpx.Response:
-        return self.http.post(f"/api/worker/v1/lookups/{number}/claim", json={"worker": "w/1", **body})
+        return self.http.post(f"/api/worker/v1/jobs/{number}/claim", json={"worker": "w/1", **body})
 
     def finish(self, number: int, fence: int, result: LookupResult) -> httpx.Response:
-        body = FinishLookup(fence=fence, result=result).model_dump_json()
+        body = FinishJob(fence=fence, result=result).model_dump_json()
         headers = {"Content-Type": "application/json"}
-        return self.http.post(f"/api/worker/v1/lookups/{number}/finish", content=body, headers=headers)
+        return self.http.post(f"/api/worker/v1/jobs/{number}/finish", content=body, headers=headers)
 
     def answer(self, number: int, *names: str) -> None:
-        claim = LookupClaim.model_validate_json(self.claim(number).content)
+        claim = Claim.model_validate_json(self.claim(number).content)
         found = [GitBranch(name=name, commit="a" * 40) for name in names]
         result = LookupResult(outcome=Outcome.PASSED, branches=found, head=names[0])
         assert self.finish(number, claim.fence, result).status_code == 204
@@ -69,8 +70,8 @@ def test_lookup_from_request_to_result(client: httpx.Client, sessions: SessionFa
     first = request_branches(client)
     assert (first.state, first.outcome, first.looked_at) == (JobState.QUEUED, None, None)
     (lookup,) = lookups(sessions)
-    claim = LookupClaim.model_validate_json(worker.claim(lookup.id).content)
-    assert claim.job.url == REPOSITORY
+    claim = Claim.model_validate_json(worker.claim(lookup.id).content)
+    assert claim.job == LookupJob(url=REPOSITORY)
     assert request_branches(client).state is JobState.RUNNING
     assert worker.claim(lookup.id).status_code == 409, "the lookup is claimed already"
     result = LookupResult(outcome=Outcome.PASSED, branches=[GitBranch(name="wq/faster", commit="b" * 40)])
@@ -105,7 +106,7 @@ def test_message_goes_to_the_lookup_queue(settings: Settings, sessions: SessionF
     factory = make_factory(sessions.kw["bind"], sent.append)
     with transaction(factory) as session:
         number = branches.request(session, REPOSITORY, "alice", settings)
-    assert sent == [Message(LOOKUP, number, LOOKUP_QUEUE)]
+    assert sent == [Message(JOB, number, LOOKUP_QUEUE)]
 
 
 def test_old_result_is_looked_up_again(client: httpx.Client, sessions: SessionFactory, worker: Worker) -> None:
@@ -117,36 +118,22 @@ def test_old_result_is_looked_up_again(client: httpx.Client, sessions: SessionFa
     _age(sessions, lambda row: setattr(row, "created_at", row.created_at - RETENTION))
     _age(sessions, lambda row: setattr(row, "finished_at", row.created_at))
     request_branches(client, "https://git.example.org/other.git")
-    assert [row.url for row in lookups(sessions)] == ["https://git.example.org/other.git"], "old lookups are deleted"
+    assert [row.payload.url for row in lookups(sessions)] == ["https://git.example.org/other.git"], (
+        "old lookups are deleted"
+    )
 
 
-def test_lookup_without_worker_fails(client: httpx.Client, sessions: SessionFactory) -> None:
+def test_lookup_without_worker_fails(
+    client: httpx.Client, sessions: SessionFactory, live: Live, settings: Settings
+) -> None:
     request_branches(client)
-    _age(sessions, lambda row: setattr(row, "created_at", row.created_at - WORKER_TIMEOUT))
+    _age(sessions, lambda row: setattr(row, "created_at", row.created_at - branches.BranchListKind.worker_timeout))
+    assert tick(sessions, settings, live.app.state.data)
     found = request_branches(client)
     assert (found.state, found.outcome) == (JobState.FINISHED, Outcome.FAILED)
     assert found.failure is not None
     assert (found.failure.kind, found.failure.summary) == ("infrastructure", "no worker began the listing of branches")
     assert "typed in" in found.failure.advice
-
-
-def test_lookup_of_lost_worker_fails(client: httpx.Client, sessions: SessionFactory, worker: Worker) -> None:
-    request_branches(client)
-    (lookup,) = lookups(sessions)
-    fence = LookupClaim.model_validate_json(worker.claim(lookup.id).content).fence
-    _age(sessions, lambda row: setattr(row, "expires_at", row.expires_at - timedelta(hours=1)))
-    found = request_branches(client)
-    assert found.failure is not None
-    assert "w/1 stopped responding" in found.failure.summary
-    late = LookupResult(outcome=Outcome.PASSED)
-    assert worker.finish(lookup.id, fence, late).status_code == 409
-
-
-def test_repeated_claim_gets_the_same_fence(client: httpx.Client, sessions: SessionFactory, worker: Worker) -> None:
-    request_branches(client)
-    (lookup,) = lookups(sessions)
-    first, again = (worker.claim(lookup.id, nonce="12345678").json() for _ in range(2))
-    assert first["fence"] == again["fence"]
 
 
 @pytest.mark.parametrize(
@@ -172,8 +159,8 @@ def test_unfinished_lookups_of_a_user_are_limited(client: httpx.Client, live: Li
         )
 
 
-def _age(sessions: SessionFactory, change: Callable[[Lookup], None]) -> None:
+def _age(sessions: SessionFactory, change: Callable[[BranchList], None]) -> None:
     with transaction(sessions) as session:
-        for row in session.scalars(select(Lookup)):
+        for row in session.scalars(select(BranchList)):
             if row.finished_at is not None or row.state is not JobState.FINISHED:
                 change(row)

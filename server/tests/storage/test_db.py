@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, select
 
-from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE
+from wqlab_contracts.celery_names import APPLY_QUEUE
+from wqlab_contracts.enums import JobKind
 from wqlab_server.models import Lab
 from wqlab_server.storage.db import Message, clock, fetch_dict, make_factory, post, transaction
 
 pytestmark = pytest.mark.integration
 
-MESSAGE = Message(APPLY, 7, APPLY_QUEUE)
+MESSAGE = Message(JobKind.APPLY, 7, APPLY_QUEUE)
 
 
 def test_equal_messages_are_sent_once_after_the_commit(engine: Engine) -> None:

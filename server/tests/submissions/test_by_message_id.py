@@ -52,7 +52,7 @@ def failing(failure: Failure) -> object:
 
 def source(lab: LabUnderTest, submission_id: int) -> ThreadSource:
     with lab.sessions() as session:
-        found = session.scalars(select(Apply.thread).where(Apply.submission_id == submission_id)).one()
+        found = session.scalars(select(Apply).where(Apply.submission_id == submission_id)).one().payload.thread
         assert found is not None
         return found
 
@@ -171,13 +171,11 @@ def test_retry_of_a_series_that_was_not_applied_looks_for_it_again(lab: LabUnder
 
 def test_result_with_mails_that_were_not_uploaded_is_refused(lab: LabUnderTest) -> None:
     number = lab.submit("locks@device", series=SERIES)
-    claim = lab.worker.claim("applies", 1)
+    claim = lab.worker.claim(1)
     assert claim is not None
     ghost = taken_thread(Artifact(sha256="b" * 64, size=1, kind=ArtifactKind.SERIES, name="thread.mbox"))
     failure = Failure(kind=ErrorKind.USER, summary="no")
-    lab.worker.finish(
-        "applies", 1, claim["fence"], ApplyResult(outcome=Outcome.FAILED, failure=failure, thread=ghost), expect=422
-    )
+    lab.worker.finish(1, claim["fence"], ApplyResult(outcome=Outcome.FAILED, failure=failure, thread=ghost), expect=422)
     assert view(lab, number).apply.state is JobState.RUNNING
 
 

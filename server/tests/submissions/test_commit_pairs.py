@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
-from wqlab_contracts.enums import DeviceHealth, JobState
+from wqlab_contracts.celery_names import ADVANCE
+from wqlab_contracts.enums import DeviceHealth, JobKind, JobState
 from wqlab_contracts.messages import ApplyJob, ApplyResult, CommitPair, Series, Target
 from wqlab_server.http.problems import ApiProblem
 from wqlab_server.models import Apply, Device
@@ -61,7 +61,7 @@ def test_commits_that_the_lab_has_seen_as_heads_may_be_fetched_by_their_id(lab: 
         commit=PAIR.baseline,
     )
     lab.submit("locks@device", series=Series(commits=PAIR))
-    claim = lab.worker.claim("applies", 1)
+    claim = lab.worker.claim(1)
     assert claim is not None and claim["job"]["seen"] == [PAIR.baseline]
 
 
@@ -75,7 +75,7 @@ def test_retry_fetches_from_the_same_repository(lab: LabUnderTest) -> None:
     with lab.transaction() as session:
         again = service.retry(session, lab.data, lab.settings, made.id, "dev")
         apply = session.scalars(select(Apply).where(Apply.submission_id == again.id)).one()
-        assert apply.tree.url == "https://git.example.org/other.git"
+        assert apply.payload.tree.url == "https://git.example.org/other.git"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_named_device_is_waited_for_until_it_is_out_of_service(lab: LabUnderTest
     with lab.transaction() as session:
         session.get_one(Device, "device-2").health = DeviceHealth.UNKNOWN
         made = service.create(session, lab.data, lab.settings, request(device="device-2"), "dev")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     (run,) = lab.runs(made.id)
     assert (run.state, run.device_name) == (JobState.QUEUED, None), "device-1 is free, and not taken"
     lab.sql("UPDATE devices SET health = 'quarantined' WHERE name = 'device-2'")

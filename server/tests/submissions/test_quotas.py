@@ -151,7 +151,7 @@ def test_build_minutes_and_bytes_of_a_day_are_limited(live: Live, scene: Scene) 
             apply = session.scalars(select(Apply).where(Apply.submission_id == number)).one()
             session.add(Artifact(sha256="e" * 64, size=20_000))
             session.flush()
-            session.add(ArtifactLink(sha256="e" * 64, apply_id=apply.id, kind=ArtifactKind.BUNDLE, name="b"))
+            session.add(ArtifactLink(sha256="e" * 64, job_id=apply.id, kind=ArtifactKind.BUNDLE, name="b"))
         assert quotas_of(submitter)[QuotaName.BYTES].used == before + 20_000
         problem, wait_s = refusal(submitter)
         assert problem["errors"][0]["quota"] == "bytes"

@@ -12,8 +12,8 @@ from wqlab_contracts.api.quotes import QuoteBasis
 from wqlab_contracts.api.touches import TouchedFile, Touches
 from wqlab_contracts.enums import DeviceHealth, JobState, Outcome
 from wqlab_contracts.inspection import inspect
-from wqlab_contracts.messages import Artifact, ThreadSource
-from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
+from wqlab_contracts.messages import Artifact, ThreadSeries
+from wqlab_contracts.messages.thread_lookups import ThreadLookupJob, ThreadLookupResult
 from wqlab_server.models import Device, Submission, ThreadLookup
 from wqlab_server.storage.db import SessionFactory, transaction
 
@@ -103,9 +103,7 @@ def test_mailed_series_is_taken_from_the_last_lookup(client: httpx.Client, sessi
     with transaction(sessions) as session:
         session.add(
             ThreadLookup(
-                message_id="less-v1-1@x",
-                revision=None,
-                source=ThreadSource(archives=[]),
+                payload=ThreadLookupJob(series=ThreadSeries(message_id="less-v1-1@x"), archives=[]),
                 owner="ada",
                 state=JobState.FINISHED,
                 outcome=Outcome.PASSED,

@@ -10,7 +10,7 @@ from wqlab_contracts.api.bisections import BisectionRequest
 from wqlab_contracts.enums import BisectionState, JobState, Outcome, Scale
 from wqlab_contracts.enums import BisectionStepKind as Kind
 from wqlab_contracts.enums import BisectionStepState as StepState
-from wqlab_contracts.messages.commit_lists import CommitListResult, ListedCommit
+from wqlab_contracts.messages.commit_lists import CommitListJob, CommitListResult, ListedCommit
 from wqlab_contracts.specs import Tree
 from wqlab_server.models import Bisection, BisectionStep, CommitList
 
@@ -45,8 +45,8 @@ def add_bisection(session: Session, submission_id: int, owner: str = "dev") -> i
     session.flush()
     result = CommitListResult(outcome=Outcome.PASSED, good=row.good, bad=row.bad, ref="for-next", commits=commits)
     listed = CommitList(
-        bisection_id=row.id, level=0, good="v1", bad="for-next", state=JobState.FINISHED, outcome=Outcome.PASSED,
-        result=result,
+        bisection_id=row.id, level=0, payload=CommitListJob(tree=row.repository, good="v1", bad="for-next"),
+        state=JobState.FINISHED, outcome=Outcome.PASSED, result=result,
     )  # fmt: skip
     session.add(listed)
     session.flush()

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 from celery import Celery
 
-from wqlab_contracts.celery_names import APPLY, BUILD, CELERY_CONFIG
-from wqlab_contracts.enums import ArtifactKind, Outcome
+from wqlab_contracts.celery_names import CELERY_CONFIG, JOB
+from wqlab_contracts.enums import ArtifactKind, JobKind, Outcome
 from wqlab_contracts.messages import ApplyJob, ApplyResult, Artifact, BuildJob, BuildResult, Source, protocol
 
 app = Celery("buildworker", broker=os.environ.get("BROKER", "memory://"))
@@ -20,20 +20,20 @@ app.conf.update(CELERY_CONFIG)
 
 
 class _Claimed:
-    def __init__(self, kind: str, id_: int) -> None:
+    def __init__(self, id_: int) -> None:
         self._http = httpx.Client(
             base_url=f"{os.environ['URL']}/api/worker/v1/",
             headers={"Authorization": f"Bearer {os.environ['TOKEN']}", **protocol.headers()},
             timeout=None,
         )
-        self._job = f"{kind}/{id_}"
-        answer = self._http.post(f"{self._job}/claim", json={"worker": f"{os.environ['NAME']}/{os.getpid()}"})
+        self._id = id_
+        answer = self._http.post(f"jobs/{id_}/claim", json={"worker": f"{os.environ['NAME']}/{os.getpid()}"})
         self.claim: dict[str, Any] | None = None if answer.status_code == 409 else answer.raise_for_status().json()
 
     def upload(self, kind: ArtifactKind, name: str, content: bytes) -> Artifact:
         assert self.claim
         sha256 = hashlib.sha256(content).hexdigest()
-        headers = {"X-Fence-Job": self._job, "X-Fence": str(self.claim["fence"])}
+        headers = {"X-Job": str(self._id), "X-Fence": str(self.claim["fence"])}
         params = {"kind": kind.value, "name": name}
         self._http.put(f"artifacts/{sha256}", params=params, headers=headers, content=content).raise_for_status()
         return Artifact(sha256=sha256, size=len(content), kind=kind, name=name)
@@ -41,18 +41,26 @@ class _Claimed:
     def finish(self, result: ApplyResult | BuildResult) -> None:
         assert self.claim
         body = {"fence": self.claim["fence"], "result": result.model_dump(mode="json")}
-        self._http.post(f"{self._job}/finish", json=body).raise_for_status()
+        self._http.post(f"jobs/{self._id}/finish", json=body).raise_for_status()
 
 
 def _oid(text: str) -> str:
     return hashlib.sha1(text.encode()).hexdigest()
 
 
-@app.task(name=APPLY)  # type: ignore[untyped-decorator]
-def apply(id: int) -> None:
-    claimed = _Claimed("applies", id)
+@app.task(name=JOB)  # type: ignore[untyped-decorator]
+def job(id: int) -> None:
+    claimed = _Claimed(id)
     if claimed.claim is None:
         return
+    if claimed.claim["job"]["kind"] == JobKind.APPLY:
+        apply(claimed)
+    else:
+        build(claimed)
+
+
+def apply(claimed: _Claimed) -> None:
+    assert claimed.claim
     job = ApplyJob.model_validate(claimed.claim["job"])
     time.sleep(0.2)
     base = Source(
@@ -68,11 +76,8 @@ def apply(id: int) -> None:
     )  # fmt: skip
 
 
-@app.task(name=BUILD)  # type: ignore[untyped-decorator]
-def build(id: int) -> None:
-    claimed = _Claimed("builds", id)
-    if claimed.claim is None:
-        return
+def build(claimed: _Claimed) -> None:
+    assert claimed.claim
     job = BuildJob.model_validate(claimed.claim["job"])
     with Path(os.environ["BUILT"]).open("a") as built:
         built.write(f"{os.environ['NAME']} {job.key}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from fastapi.testclient import TestClient
@@ -11,14 +12,14 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD, RUN, TICK
-from wqlab_contracts.enums import DeviceHealth, Scope, SubmissionState, UserRole
+from wqlab_contracts.celery_names import ADVANCE, JOB, TICK
+from wqlab_contracts.enums import DeviceHealth, JobKind, Scope, SubmissionState, UserRole
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import GitSeries, Series, Target
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.lab.service import change_pool, pool_changes
-from wqlab_server.models import Device, Event, Run, Submission, TickError
+from wqlab_server.models import Device, Event, Job, Run, Submission, TickError
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.pipeline.assign_devices import assign_devices
 from wqlab_server.pipeline.tick import tick
@@ -50,7 +51,7 @@ class LabUnderTest:
     def __init__(self, settings: Settings, engine: Engine) -> None:
         self.settings = settings
         self.sent: list[Message] = []
-        self.sessions = make_factory(engine, self.sent.append)
+        self.sessions = make_factory(engine, self._keep)
         self.app = create_app(settings, self.sessions)
         self.client = TestClient(self.app, raise_server_exceptions=True)
         with transaction(self.sessions) as session:
@@ -58,6 +59,14 @@ class LabUnderTest:
             _, self.token = create_token(session, "dev", [Scope.ADMIN], user=add_user(session, "dev", UserRole.ADMIN))
             fill_pool(session, self.data)
         self.worker = ScriptedWorker(self.client, self.worker_token)
+
+    def _keep(self, message: Message) -> None:
+        """Keep a message; that of a job has the job's kind as its task, so that tests can choose."""
+        if message.task == JOB:
+            with self.transaction() as session:
+                kind = session.scalars(select(Job.kind).where(Job.id == message.id)).one()
+            message = replace(message, task=kind)
+        self.sent.append(message)
 
     @property
     def data(self) -> Any:
@@ -109,11 +118,11 @@ class LabUnderTest:
         if message.task == ADVANCE:
             advance(self.sessions, self.settings, message.id)
             assign_devices(self.sessions, self.settings)
-        elif message.task == APPLY:
+        elif message.task == JobKind.APPLY:
             self.worker.apply(message.id)
-        elif message.task == BUILD:
+        elif message.task == JobKind.BUILD:
             self.worker.build(message.id)
-        elif message.task == RUN:
+        elif message.task == JobKind.RUN:
             self.worker.run(message.id)
 
     def until_idle(self) -> None:
@@ -175,8 +184,7 @@ class LabUnderTest:
         )
         return Report.model_validate_json(answer.raise_for_status().content)
 
-    def expire(self, table: str, job_id: int) -> None:
+    def expire(self, job_id: int) -> None:
         """Let the job's claim expire by the database's clock."""
-        self.sql(f"UPDATE {table} SET expires_at = now() - interval '1 second' WHERE id = :id", id=job_id)
-        if table == "runs":
-            self.sql("UPDATE leases SET expires_at = now() - interval '1 second' WHERE run_id = :id", id=job_id)
+        self.sql("UPDATE jobs SET expires_at = now() - interval '1 second' WHERE id = :id", id=job_id)
+        self.sql("UPDATE leases SET expires_at = now() - interval '1 second' WHERE run_id = :id", id=job_id)

@@ -95,24 +95,24 @@ class ScriptedWorker:
     value: Callable[[Arm, str, str, int], float] = locks
     builds: list[BuildJob] = field(default_factory=list)
     runs: list[RunSession] = field(default_factory=list)
-    _fence: tuple[str, int] = ("", 0)
+    _fence: tuple[int, int] = (0, 0)
 
     def apply(self, apply_id: int) -> None:
-        claim = self.claim("applies", apply_id)
+        claim = self.claim(apply_id)
         if claim is None:
             return
-        self._fence = (f"applies/{apply_id}", claim["fence"])
+        self._fence = (apply_id, claim["fence"])
         result = self.on_apply(ApplyJob.model_validate(claim["job"]), self)
-        self.finish("applies", apply_id, claim["fence"], result)
+        self.finish(apply_id, claim["fence"], result)
 
     def build(self, build_id: int) -> None:
-        claim = self.claim("builds", build_id)
+        claim = self.claim(build_id)
         if claim is None:
             return
-        self._fence = (f"builds/{build_id}", claim["fence"])
+        self._fence = (build_id, claim["fence"])
         job = BuildJob.model_validate(claim["job"])
         self.builds.append(job)
-        self.finish("builds", build_id, claim["fence"], self.on_build(job, self))
+        self.finish(build_id, claim["fence"], self.on_build(job, self))
 
     def run(self, run_id: int) -> None:
         run = self.claim_run(run_id)
@@ -124,23 +124,24 @@ class ScriptedWorker:
             run.finish(result)
 
     def claim_run(self, run_id: int) -> RunSession | None:
-        claim = self.claim("runs", run_id)
+        claim = self.claim(run_id)
         if claim is None:
             return None
-        run = RunSession(self, RunJob.model_validate(claim["job"]), claim["fence"], claim["completed_blocks"])
+        job = RunJob.model_validate(claim["job"])
+        run = RunSession(self, job, claim["fence"], job.completed_blocks)
         self.runs.append(run)
         return run
 
-    def claim(self, kind: str, job_id: int) -> dict[str, Any] | None:
-        answer = self.request("POST", f"{kind}/{job_id}/claim", json={"worker": "test/1", "lab": self.lab})
+    def claim(self, job_id: int) -> dict[str, Any] | None:
+        answer = self.request("POST", f"jobs/{job_id}/claim", json={"worker": "test/1", "lab": self.lab})
         if answer.status_code == 409:
             return None
         assert answer.status_code == 200, answer.text
         claim: dict[str, Any] = answer.json()
         return claim
 
-    def finish(self, kind: str, job_id: int, fence: int, result: Any, expect: int = 204) -> httpx2.Response:
-        return self.post(f"{kind}/{job_id}/finish", {"fence": fence, "result": result.model_dump(mode="json")}, expect)
+    def finish(self, job_id: int, fence: int, result: Any, expect: int = 204) -> httpx2.Response:
+        return self.post(f"jobs/{job_id}/finish", {"fence": fence, "result": result.model_dump(mode="json")}, expect)
 
     def upload(self, kind: ArtifactKind, name: str, content: bytes, expect: int = 200) -> Artifact:
         sha256 = hashlib.sha256(content).hexdigest()
@@ -149,7 +150,7 @@ class ScriptedWorker:
             "PUT",
             f"artifacts/{sha256}",
             params={"kind": kind.value, "name": name},
-            headers={"X-Fence-Job": job, "X-Fence": str(fence)},
+            headers={"X-Job": str(job), "X-Fence": str(fence)},
             content=content,
         )
         assert answer.status_code == expect, answer.text

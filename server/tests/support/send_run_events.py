@@ -64,7 +64,7 @@ class RunSession:
 
     def send(self, *events: Any, expect: int = 204) -> httpx2.Response:
         body = {"fence": self.fence, "events": [event.model_dump(mode="json") for event in events]}
-        return self.worker.post(f"runs/{self.job.run_id}/events", body, expect)
+        return self.worker.post(f"jobs/{self.job.run_id}/events", body, expect)
 
     def boot_events(self, key: BootKey) -> list[Any]:
         kernel = self.job.kernel(key.arm, key.block)
@@ -134,19 +134,19 @@ class RunSession:
             "offset": offset,
             "data": base64.b64encode(data).decode(),
         }
-        answer: dict[str, Any] = self.worker.post(f"runs/{self.job.run_id}/console", body, expect).json()
+        answer: dict[str, Any] = self.worker.post(f"jobs/{self.job.run_id}/console", body, expect).json()
         return answer
 
     def heartbeat(self, expect: int = 200) -> dict[str, Any]:
         answer: dict[str, Any] = self.worker.post(
-            f"runs/{self.job.run_id}/heartbeat", {"fence": self.fence}, expect
+            f"jobs/{self.job.run_id}/heartbeat", {"fence": self.fence}, expect
         ).json()
         return answer
 
     def finish(self, result: RunResult | None = None, expect: int = 204) -> httpx2.Response:
         result = result or RunResult(outcome=Outcome.PASSED)
         body = {"fence": self.fence, "result": result.model_dump(mode="json")}
-        return self.worker.post(f"runs/{self.job.run_id}/finish", body, expect)
+        return self.worker.post(f"jobs/{self.job.run_id}/finish", body, expect)
 
 
 def passing_run(run: RunSession) -> RunResult:

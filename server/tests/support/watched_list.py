@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy import select
 
 from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.messages.jobs import Claim, FinishJob
 from wqlab_contracts.messages.list_mails import ListMail, ListMails, ListPosition
-from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim, ListReadResult
+from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_server.models import ListRead, RuleDecisionRow, Submission, WatchedList
 
 from .lab import LabUnderTest
@@ -82,14 +83,14 @@ class List:
         with self.lab.transaction() as session:
             return session.scalar(select(ListRead).where(ListRead.state != JobState.FINISHED))
 
-    def claim(self) -> tuple[int, ListReadClaim]:
+    def claim(self) -> tuple[int, Claim]:
         self.lab.sql("UPDATE watched_lists SET next_read_at = now()")
         self.lab.tick()
         read = self.unfinished()
         assert read is not None, "no read is ordered"
-        claim = self.lab.worker.claim("list_reads", read.id)
+        claim = self.lab.worker.claim(read.id)
         assert claim is not None
-        return read.id, ListReadClaim.model_validate(claim)
+        return read.id, Claim.model_validate(claim)
 
     def arrive(self, *found: ListMail, removed: list[str] | None = None, more: bool = False) -> None:
         """Let the worker read mails of the list, and let the server decide on them."""
@@ -104,8 +105,8 @@ class List:
         self.lab.tick()
 
     def finish(self, read_id: int, fence: int, result: ListReadResult, expect: int = 204) -> None:
-        body = FinishListRead(fence=fence, result=result).model_dump(mode="json")
-        self.lab.worker.post(f"list_reads/{read_id}/finish", body, expect)
+        body = FinishJob(fence=fence, result=result).model_dump(mode="json")
+        self.lab.worker.post(f"jobs/{read_id}/finish", body, expect)
 
     def decisions(self) -> list[tuple[str, int, str, str | None]]:
         """Return rule, revision of the series, state and reason of each decision, the first decision first."""

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from wqlab_contracts.celery_names import COMMIT_LIST, LOOKUP
-from wqlab_contracts.enums import Outcome
+from wqlab_contracts.enums import JobKind, Outcome
 from wqlab_contracts.enums import WatchedHeadState as State
 from wqlab_contracts.messages import ApplyJob, ApplyResult
 from wqlab_contracts.messages.commit_lists import CommitListJob, CommitListResult
@@ -77,27 +76,27 @@ class WatchingLab(LabUnderTest):
     workspace: Workspace
 
     def handle(self, message: Message) -> None:
-        if message.task not in {LOOKUP, COMMIT_LIST}:
+        if message.task not in {JobKind.LIST_BRANCHES, JobKind.LIST_COMMITS}:
             super().handle(message)
             return
         assert message.id is not None
-        if message.task == COMMIT_LIST:
+        if message.task == JobKind.LIST_COMMITS:
             self.list_commits(message.id)
             return
-        claim = self.worker.claim("lookups", message.id)
+        claim = self.worker.claim(message.id)
         if claim is not None:
             result = look_up(LookupJob.model_validate(claim["job"]), self.workspace)
-            self.worker.finish("lookups", message.id, claim["fence"], result)
+            self.worker.finish(message.id, claim["fence"], result)
 
     def list_commits(self, list_id: int) -> None:
-        claim = self.worker.claim("commit_lists", list_id)
+        claim = self.worker.claim(list_id)
         if claim is None:
             return
         try:
             result = list_commits(CommitListJob.model_validate(claim["job"]), self.workspace)
         except JobError as error:
             result = CommitListResult(outcome=Outcome.FAILED, failure=error.failure)
-        self.worker.finish("commit_lists", list_id, claim["fence"], result)
+        self.worker.finish(list_id, claim["fence"], result)
 
     def apply_for_real(self, job: ApplyJob, _: ScriptedWorker) -> ApplyResult:
         return apply(job, self.workspace)
@@ -106,7 +105,7 @@ class WatchingLab(LabUnderTest):
         """Look now, and store what is found."""
         self.sql("UPDATE watched_trees SET due_at = now()")
         self.tick()
-        self.work(LOOKUP)
+        self.work(JobKind.LIST_BRANCHES)
         self.tick()
         assert self.tick_errors() == {}
 

@@ -28,13 +28,13 @@ def test_lab_token_downloads_only_kernels_of_its_runs(lab: LabUnderTest, run: Ru
     assert [ask(lab.worker_token, sha256) for sha256 in (kernel.sha256, bundle)] == [200, 200], "a build worker"
     assert [ask(near, sha256) for sha256 in (kernel.sha256, bundle, "0" * 64)] == [200, 403, 403]
     assert [ask(far, kernel.sha256, method) for method in ("GET", "HEAD")] == [403, 403]
-    lab.expire("runs", run.job.run_id)
+    lab.expire(run.job.run_id)
     lab.tick()
     assert ask(near, kernel.sha256) == 403, "its run has expired"
 
 
 def test_artifact_download_is_resumed(lab: LabUnderTest, run: RunSession) -> None:
-    lab.worker._fence = (f"runs/{run.job.run_id}", run.fence)
+    lab.worker._fence = (run.job.run_id, run.fence)
     content = bytes(range(256)) * 5000
     artifact = lab.worker.upload(ArtifactKind.RAW_OUTPUT, "output.txt", content)
     path, same = f"artifacts/{artifact.sha256}", f'"{artifact.sha256}"'
@@ -48,7 +48,7 @@ def test_artifact_download_is_resumed(lab: LabUnderTest, run: RunSession) -> Non
 
 
 def test_uploaded_artifact_is_hashed_and_downloaded(lab: LabUnderTest, run: RunSession) -> None:
-    lab.worker._fence = (f"runs/{run.job.run_id}", run.fence)
+    lab.worker._fence = (run.job.run_id, run.fence)
     content = bytes(range(256)) * 20_000  # several pieces
     for _ in range(2):
         artifact = lab.worker.upload(ArtifactKind.RAW_OUTPUT, "output.txt", content)
@@ -57,12 +57,12 @@ def test_uploaded_artifact_is_hashed_and_downloaded(lab: LabUnderTest, run: RunS
     head = lab.worker.request("HEAD", f"artifacts/{artifact.sha256}")
     assert (head.status_code, head.headers["content-length"]) == (200, str(len(content)))
     with lab.transaction() as session:
-        links = session.scalars(select(ArtifactLink).where(ArtifactLink.run_id == run.job.run_id)).all()
+        links = session.scalars(select(ArtifactLink).where(ArtifactLink.job_id == run.job.run_id)).all()
         assert [(link.sha256, link.name) for link in links] == [(artifact.sha256, "output.txt")]
 
 
 def test_artifact_with_wrong_hash_is_not_stored(lab: LabUnderTest, run: RunSession) -> None:
-    headers = {"X-Fence-Job": f"runs/{run.job.run_id}", "X-Fence": str(run.fence)}
+    headers = {"X-Job": str(run.job.run_id), "X-Fence": str(run.fence)}
     path = f"artifacts/{'0' * 64}?kind=raw_output&name=x"
     answer = lab.worker.request("PUT", path, headers=headers, content=b"other")
     assert (answer.status_code, answer.json()["type"]) == (422, "urn:wqlab:problem:hash-mismatch")

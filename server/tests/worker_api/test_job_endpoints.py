@@ -20,7 +20,7 @@ def test_value_that_cannot_be_stored_is_a_client_error(lab: LabUnderTest, run: R
 
 
 def test_only_worker_tokens_are_accepted(lab: LabUnderTest) -> None:
-    assert lab.client.post("/api/worker/v1/applies/1/claim", json={"worker": "x"}).status_code == 401
+    assert lab.client.post("/api/worker/v1/jobs/1/claim", json={"worker": "x"}).status_code == 401
     lab.worker.token = "wql_wrong"
     assert lab.worker.request("GET", "labs/local/leases").status_code == 401
     lab.worker.token = lab.token

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
+from wqlab_contracts.celery_names import ADVANCE
+from wqlab_contracts.enums import JobKind
 from wqlab_server.storage.live_data import LiveData
 
 from ..support.lab import LabUnderTest
@@ -48,7 +49,7 @@ def test_published_capacity_limits_devices_in_use(lab: LabUnderTest) -> None:
     lab.mark_all_good()
     lab.worker.post("labs/local/capacity", {"capacity": 1}, 204)
     first, second = lab.submit("locks@device"), lab.submit("locks@single")
-    lab.work(APPLY, BUILD, ADVANCE)
+    lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)
     assert [lab.runs(i)[0].device_name is not None for i in (first, second)].count(True) == 1
     lab.worker.post("labs/local/capacity", {"capacity": 2}, 204)
     lab.tick()

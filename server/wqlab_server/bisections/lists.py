@@ -6,59 +6,47 @@ from sqlalchemy import select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.celery_names import APPLY_QUEUE, COMMIT_LIST, SERVER_QUEUE, TICK
-from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
+from wqlab_contracts.enums import Outcome
 from wqlab_contracts.messages.commit_lists import CommitListJob, CommitListResult
+from wqlab_contracts.messages.jobs import JobResult
 
-from ..http.problems import ApiProblem, not_found
-from ..jobs import claims, readings
-from ..jobs.state import change_state
+from ..http.problems import ApiProblem
+from ..jobs import claims
+from ..jobs.kinds import Context, Kind
 from ..models import Bisection, CommitList, WatchedHead, WatchedTree
-from ..settings import Settings
-from ..storage.db import Message, clock, post
+from ..storage.db import Message, post
+
+
+class CommitListKind(Kind[CommitList]):
+    """Lists of commits; the tick goes on with their bisection."""
+
+    model = CommitList
+
+    def check(self, context: Context, job: CommitList, result: JobResult) -> None:
+        complete = isinstance(result, CommitListResult) and result.good and result.bad and result.ref
+        if result.outcome is Outcome.PASSED and not complete:
+            raise ApiProblem(422, "the result of a passed commit list needs both commits and the ref that has them")
+
+    def ended(self, context: Context, job: CommitList) -> None:
+        post(context.session, Message(TICK, None, SERVER_QUEUE))
 
 
 def request(
     session: Session, bisection: Bisection, good: str, bad: str, *, level: int = 0, merge: str = ""
 ) -> CommitList:
     """Have a worker list the commits of `good..bad`. With `merge`, they are its first and second parent."""
-    row = CommitList(bisection_id=bisection.id, level=level, merge=merge, good=good, bad=bad, state=JobState.WAITING)
-    session.add(row)
-    session.flush()
-    change_state(row, JobState.QUEUED)
-    claims.nudge(session, row, COMMIT_LIST, APPLY_QUEUE, clock(session))
-    return row
-
-
-def lock(session: Session, list_id: int) -> CommitList:
-    """Lock and return a list. Raises ApiProblem 404."""
-    row = session.scalar(
-        select(CommitList).where(CommitList.id == list_id).with_for_update().execution_options(populate_existing=True)
-    )
-    if row is None:
-        raise not_found("commit list", list_id)
-    return row
-
-
-# --- worker requests --------------------------------------------------------------------------------------------
-
-
-def claim(
-    session: Session, list_id: int, holder: str, settings: Settings, *, nonce: str | None
-) -> tuple[CommitListJob, int]:
-    """Claim a list and return the job and its fence. Raises NotClaimable if it is not queued, and ApiProblem 404."""
-    row = lock(session, list_id)
-    bisection = session.get_one(Bisection, row.bisection_id)
-    fence = claims.take_once(session, row, holder, settings.claim_s, nonce)
     job = CommitListJob(
         tree=bisection.repository,
-        good=row.good,
-        bad=row.bad,
+        good=good,
+        bad=bad,
         ref=bisection.ref or bisection.request.ref,
-        side_of_merge=bool(row.merge),
+        side_of_merge=bool(merge),
         seen=seen_commits(session, bisection.repository.name, [bisection.request.good, bisection.request.bad]),
     )
-    return job, fence
+    row = CommitList(bisection_id=bisection.id, level=level, merge=merge, payload=job)
+    claims.queue(session, row)
+    return row
 
 
 def seen_commits(session: Session, tree: str, commits: list[str]) -> list[str]:
@@ -70,23 +58,3 @@ def seen_commits(session: Session, tree: str, commits: list[str]) -> list[str]:
         .where(type_coerce(WatchedTree.spec, JSONB)["tree"].astext == tree)
     )
     return sorted(set(found))
-
-
-def finish(session: Session, list_id: int, fence: int, result: CommitListResult, settings: Settings) -> None:
-    """Store the result of a list. A failure of the lab is tried again. Repeating the request changes nothing.
-
-    Raises StaleFence if `fence` is no longer that of the list, ApiProblem 404 if there is no such list, and 422 for an
-    incomplete result.
-    """
-    if result.outcome is Outcome.PASSED and (result.good is None or result.bad is None or not result.ref):
-        raise ApiProblem(422, "the result of a passed commit list needs both commits and the ref that has them")
-    row = lock(session, list_id)
-    canceled = row.cancel_requested_at is not None
-    readings.finish(session, row, fence, result, settings, task=COMMIT_LIST, canceled=canceled)
-    post(session, Message(TICK, None, SERVER_QUEUE))
-
-
-def look_after(session: Session, list_id: int, settings: Settings) -> None:
-    """Send the message of a queued list again if it is due; requeue or finish one whose worker has stopped."""
-    row = lock(session, list_id)
-    readings.look_after(session, row, settings, task=COMMIT_LIST, canceled=row.cancel_requested_at is not None)

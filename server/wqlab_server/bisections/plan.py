@@ -45,11 +45,11 @@ class Line:
 
     @property
     def good(self) -> str:
-        return (self.row.result.good if self.row.result is not None else None) or self.row.good
+        return (self.row.result.good if self.row.result is not None else None) or self.row.payload.good
 
     @property
     def bad(self) -> str:
-        return (self.row.result.bad if self.row.result is not None else None) or self.row.bad
+        return (self.row.result.bad if self.row.result is not None else None) or self.row.payload.bad
 
     @property
     def ends(self) -> BisectionStep | None:

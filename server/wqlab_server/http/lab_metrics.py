@@ -59,7 +59,7 @@ def _oldest_runs(session: Session) -> list[tuple[str, datetime | None]]:
 
     That is when its kernels were built and its last attempt ended. None: no run waits.
     """
-    baseline, candidate = aliased(Build), aliased(Build)
+    baseline, candidate = aliased(Build, flat=True), aliased(Build, flat=True)
     last_attempt = select(func.max(RunAttempt.finished_at)).where(RunAttempt.run_id == Run.id).scalar_subquery()
     since = func.greatest(Run.created_at, baseline.finished_at, candidate.finished_at, last_attempt)
     waiting: dict[str, datetime | None] = dict(

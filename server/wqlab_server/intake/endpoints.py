@@ -19,7 +19,7 @@ from ..http.deps import AppSettings, Data
 from ..http.paging import plain_text
 from ..http.problems import ApiProblem, documented
 from ..storage.db import SessionFactory, transaction
-from ..storage.events import THREAD_LOOKUP_CHANNEL
+from ..storage.events import JOB_CHANNEL
 from . import threads
 
 router = APIRouter(prefix="/archives", tags=["series"], responses=documented(401, 403, 422, 429))
@@ -69,7 +69,7 @@ async def preview_thread(
 
     def request_lookup() -> int:
         with transaction(factory) as session:
-            return threads.request(session, series, data.current(), principal.owner, settings)
+            return threads.request(session, series, data.current(), principal.owner)
 
     def read() -> ThreadPreview:
         with transaction(factory) as session:
@@ -80,7 +80,7 @@ async def preview_thread(
         lambda lookup: lookup.state is JobState.FINISHED,
         read,
         request=request,
-        topic=(THREAD_LOOKUP_CHANNEL, str(lookup_id)),
+        topic=(JOB_CHANNEL, str(lookup_id)),
         wait_s=wait_s,
     )
 

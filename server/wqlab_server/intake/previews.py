@@ -7,33 +7,55 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from pydantic import ValidationError
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.rules import PREVIEW_SERIES, PreviewedSeries, PreviewedSeriesList, RulePreview
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.enums import DecisionReason, JobState, Outcome
+from wqlab_contracts.enums import DecisionReason
+from wqlab_contracts.messages.jobs import JobResult
 from wqlab_contracts.messages.list_mails import MAILS_OF_A_PREVIEW, ListMails, ListSource
-from wqlab_contracts.messages.list_reads import ListReadResult
+from wqlab_contracts.messages.list_reads import ListReadJob, ListReadResult
 from wqlab_contracts.specs import Archive
 from wqlab_contracts.specs.rules import ListRule
 
 from ..http.problems import ApiProblem, not_found
-from ..jobs.lookups import CACHE_TIME, FAILURE_CACHE_TIME
-from ..models import ListRead, StoredRule
+from ..jobs import lookups
+from ..jobs.kinds import Context
+from ..models import ListPreview, StoredRule
 from ..storage.db import clock
-from ..storage.times import is_recent
 from . import watched_lists
 from .listed_series import ListedSeries, collect
 from .match_rules import Propose, Refused, Taken, judge, propose_nothing
 from .take_series import request_of
 
-MAX_UNFINISHED = 4
-"""Maximum number of unfinished previews of one user."""
 _NEAR = frozenset({DecisionReason.INCOMPLETE, DecisionReason.NOT_ASKED})
 """Reasons of series that are listed too, because a small change of rule or series would have it taken."""
 Minutes = Callable[[Session, SubmissionRequest, str], float]
+MakeMinutes = Callable[[Context], Minutes]
+MakePropose = Callable[[Context], Propose]
+
+
+class PreviewKind(lookups.LookupKind[ListPreview]):
+    """Previews of rules. A read of many mails may wait behind that of another list."""
+
+    model = ListPreview
+    worker_timeout = timedelta(minutes=30)
+    name = "the preview"
+    plural = "previews"
+    alternative = "the rule can be switched on without a preview"
+
+    def __init__(self, minutes: MakeMinutes, propose: MakePropose) -> None:
+        """`minutes` and `propose` return the functions that quote a submission, and that propose targets."""
+        self._minutes = minutes
+        self._propose = propose
+
+    def finish(self, context: Context, job: ListPreview, result: JobResult) -> None:
+        assert isinstance(result, ListReadResult)  # noqa: S101 - the protocol has checked its kind
+        if result.found is not None:
+            minutes, propose = self._minutes(context), self._propose(context)
+            job.found = judged(context.session, job.rule, job.payload.source, result.found, minutes, propose=propose)
+        self.end(context, job, result.outcome, result.failure)
 
 
 def request(session: Session, data: DataFolder, name: str, days: int, owner: str) -> int:
@@ -48,46 +70,21 @@ def request(session: Session, data: DataFolder, name: str, days: int, owner: str
     if archive is None or archive.epochs is None:
         detail = f"the list {row.rule.archive!r} cannot be read: intake/archives.yaml needs this archive, with `epochs`"
         raise ApiProblem(422, detail)
-    now = clock(session)
-    last = session.scalar(
-        select(ListRead)
-        .where(ListRead.rule_name == name, ListRead.days == days, ListRead.rule == row.rule)
-        .order_by(ListRead.id.desc())
-        .limit(1)
-    )
-    if (
-        last is not None
-        and last.source.archive == archive
-        and (
-            last.finished_at is None
-            or is_recent(last.finished_at, now, CACHE_TIME if last.outcome is Outcome.PASSED else FAILURE_CACHE_TIME)
-        )
-    ):
-        return last.id
-    unfinished = select(ListRead.id).where(
-        ListRead.owner == owner, ListRead.rule.is_not(None), ListRead.state != JobState.FINISHED
-    )
-    if len(session.scalars(unfinished).all()) >= MAX_UNFINISHED:
-        detail = f"{MAX_UNFINISHED} of your previews are unfinished; wait until one is finished"
-        raise ApiProblem(429, detail, headers={"Retry-After": "10"})
-    read = ListRead(
-        archive=archive.name,
-        source=ListSource(archive=archive, since=now - timedelta(days=days)),
-        mail_limit=MAILS_OF_A_PREVIEW,
-        rule_name=name,
+    source = ListSource(archive=archive, since=clock(session) - timedelta(days=days))
+    new = ListPreview(
+        key="\n".join((row.rule.model_dump_json(), archive.model_dump_json(), str(days))),
+        payload=ListReadJob(source=source, heads_only=True, limit=MAILS_OF_A_PREVIEW),
         rule=row.rule,
         days=days,
         owner=owner,
-        state=JobState.WAITING,
     )
-    watched_lists.queue(session, read, now)
-    return read.id
+    return lookups.request(session, PreviewKind, new)
 
 
 def read(session: Session, read_id: int) -> RulePreview:
-    """Return the state of a preview and, once it is finished, what it found."""
-    row = session.get(ListRead, read_id, populate_existing=True)
-    if row is None or row.rule is None or row.days is None:
+    """Return the state of a preview and, once it is finished, what it found. Raises ApiProblem 404."""
+    row = session.get(ListPreview, read_id, populate_existing=True)
+    if row is None:
         raise not_found("preview", read_id)
     return RulePreview(
         rule=row.rule,
@@ -96,17 +93,9 @@ def read(session: Session, read_id: int) -> RulePreview:
         outcome=row.outcome,
         failure=row.failure,
         progress=row.progress,
-        found=row.preview,
+        found=row.found,
         read_at=row.finished_at,
     )
-
-
-def store(
-    session: Session, row: ListRead, result: ListReadResult, minutes: Minutes, propose: Propose = propose_nothing
-) -> None:
-    """Judge the mails of a preview by its rule and store what it would have taken."""
-    if row.rule is not None and result.found is not None:
-        row.preview = judged(session, row.rule, row.source, result.found, minutes, propose=propose)
 
 
 def judged(

@@ -30,7 +30,7 @@ from ..http.paging import PAGE_DEFAULT, Before, Limit, encode_cursor
 from ..http.problems import documented, not_found
 from ..models import RuleDecisionRow, StoredRule, WatchedList
 from ..storage.db import SessionFactory, clock, transaction
-from ..storage.events import LIST_READ_CHANNEL
+from ..storage.events import JOB_CHANNEL
 from . import previews, rules, take_series, watched_lists
 
 router = APIRouter(prefix="/rules", tags=["watched lists"], responses=documented(401, 403, 422, 429))
@@ -129,7 +129,7 @@ async def preview_rule(
         lambda preview: preview.state is JobState.FINISHED,
         read,
         request=request,
-        topic=(LIST_READ_CHANNEL, str(read_id)),
+        topic=(JOB_CHANNEL, str(read_id)),
         wait_s=wait_s,
     )
 

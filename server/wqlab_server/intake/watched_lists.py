@@ -9,19 +9,20 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.celery_names import LIST_QUEUE, LIST_READ
+from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
 from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.messages.jobs import JobResult
 from wqlab_contracts.messages.list_mails import MAILS_A_READ, ListMail, ListMails, ListPosition, ListSource
-from wqlab_contracts.messages.list_reads import ListReadResult
+from wqlab_contracts.messages.list_reads import ListReadJob, ListReadResult
 from wqlab_contracts.specs import Archive
 
 from ..jobs import claims
 from ..jobs.errors import infrastructure_failure
-from ..jobs.state import change_state
+from ..jobs.kinds import Context, Kind
 from ..models import ListRead, SeenMail, StoredRule, WatchedList
 from ..settings import Settings
-from ..storage.db import clock
+from ..storage.db import Message, clock, post
 from ..storage.times import is_recent
 from .mailbox import replies
 
@@ -64,41 +65,20 @@ def order_reads(session: Session, data: DataFolder, settings: Settings) -> None:
         if row.next_read_at <= now:
             _order(session, row, archive, now)
     session.execute(
-        delete(ListRead).where(ListRead.state == JobState.FINISHED, ListRead.finished_at < now - READS_KEPT)
+        delete(ListRead)
+        .where(ListRead.state == JobState.FINISHED, ListRead.finished_at < now - READS_KEPT)
+        .execution_options(synchronize_session=False)
     )
     session.execute(delete(SeenMail).where(SeenMail.settled, SeenMail.seen_at < now - MAILS_KEPT))
-    _look_after_unfinished(session, settings, now)
 
 
 def _order(session: Session, row: WatchedList, archive: Archive, now: datetime) -> None:
     """Queue a read behind the list's position, unless one is unfinished."""
-    unfinished = select(ListRead.id).where(
-        ListRead.archive == row.archive, ListRead.rule.is_(None), ListRead.state != JobState.FINISHED
-    )
+    unfinished = select(ListRead.id).where(ListRead.key == row.archive, ListRead.state != JobState.FINISHED)
     if session.scalar(unfinished) is not None:
         return
     source = ListSource(archive=archive, position=position_of(row), since=row.since)
-    read = ListRead(archive=row.archive, source=source, mail_limit=MAILS_A_READ, owner="", state=JobState.WAITING)
-    queue(session, read, now)
-
-
-def queue(session: Session, read: ListRead, now: datetime) -> None:
-    """Add a read and notify a worker."""
-    session.add(read)
-    session.flush()
-    change_state(read, JobState.QUEUED)
-    claims.nudge(session, read, LIST_READ, LIST_QUEUE, now)
-
-
-def _look_after_unfinished(session: Session, settings: Settings, now: datetime) -> None:
-    """Repeat due messages, and end the reads of workers that have stopped responding."""
-    unfinished = select(ListRead).where(ListRead.state.in_([JobState.QUEUED, JobState.RUNNING])).order_by(ListRead.id)
-    for read in session.scalars(unfinished.with_for_update(skip_locked=True)):
-        if read.state is JobState.QUEUED and claims.is_nudge_due(read.nudged_at, read.nudges, now, settings):
-            claims.nudge(session, read, LIST_READ, LIST_QUEUE, now)
-        elif read.state is JobState.RUNNING and read.expires_at is not None and read.expires_at <= now:
-            failure = infrastructure_failure(f"worker {read.holder} stopped responding")
-            _end(session, read, ListReadResult(outcome=Outcome.FAILED, failure=failure), settings)
+    claims.queue(session, ListRead(key=row.archive, payload=ListReadJob(source=source, limit=MAILS_A_READ)))
 
 
 def position_of(row: WatchedList) -> ListPosition | None:
@@ -108,21 +88,32 @@ def position_of(row: WatchedList) -> ListPosition | None:
 # --- results of workers -----------------------------------------------------------------------------------------------
 
 
-def lock(session: Session, read_id: int) -> ListRead | None:
-    return session.scalar(select(ListRead).where(ListRead.id == read_id).with_for_update())
+class ListReadKind(Kind[ListRead]):
+    """Reads of watched lists. The mails and the list's new position are stored in one transaction.
+
+    A read that fails is not tried again: the next one is ordered after a pause.
+    """
+
+    model = ListRead
+    retried = False
+
+    def finish(self, context: Context, job: ListRead, result: JobResult) -> None:
+        assert isinstance(result, ListReadResult)  # noqa: S101 - the protocol has checked its kind
+        # It is finished first: what is left of the list is ordered at once, and a list has one unfinished read.
+        self.end(context, job, result.outcome, result.failure)
+        _store(context.session, job, result, context.settings)
+
+    def expire(self, context: Context, job: ListRead) -> None:
+        failure = infrastructure_failure(f"worker {job.holder} stopped responding")
+        self.finish(context, job, ListReadResult(outcome=Outcome.FAILED, failure=failure))
+
+    def ended(self, context: Context, job: ListRead) -> None:
+        post(context.session, Message(TICK, None, SERVER_QUEUE))
 
 
-def store(session: Session, read: ListRead, result: ListReadResult, settings: Settings) -> None:
-    """Finish the read of a watched list: its mails and its new position are stored in one transaction."""
-    _end(session, read, result, settings)
-
-
-def _end(session: Session, read: ListRead, result: ListReadResult, settings: Settings) -> None:
-    claims.finish(session, read, result.outcome, result.failure)
-    if read.rule is not None:
-        return
-    row = session.scalar(select(WatchedList).where(WatchedList.archive == read.archive).with_for_update())
-    source = read.source
+def _store(session: Session, read: ListRead, result: ListReadResult, settings: Settings) -> None:
+    row = session.scalar(select(WatchedList).where(WatchedList.archive == read.key).with_for_update())
+    source = read.payload.source
     if row is None or row.epochs != source.archive.epochs or position_of(row) != source.position:
         return  # The list is no longer watched, or was begun anew: what was read belongs to another position.
     now = clock(session)
@@ -179,8 +170,6 @@ def undecided(session: Session, archive: str) -> int:
 
 def waits_for_worker_since(session: Session, archive: str, now: datetime) -> datetime | None:
     """Return since when a read of the list has waited for a worker, if that is more than a minute."""
-    queued = select(ListRead.created_at).where(
-        ListRead.archive == archive, ListRead.rule.is_(None), ListRead.state == JobState.QUEUED
-    )
+    queued = select(ListRead.created_at).where(ListRead.key == archive, ListRead.state == JobState.QUEUED)
     since = session.scalar(queued)
     return None if since is None or is_recent(since, now, timedelta(minutes=1)) else since

@@ -9,19 +9,18 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.celery_names import LOOKUP, LOOKUP_QUEUE, SERVER_QUEUE, TICK
+from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
 from wqlab_contracts.enums import JobState, Outcome, WatchedHeadState
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.messages.lookups import LookupResult
+from wqlab_contracts.messages.lookups import LookupJob, LookupResult
 from wqlab_contracts.specs import Tree
 from wqlab_contracts.specs import WatchedTree as Spec
 from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.git_urls import url_problem
 from ..http.problems import ApiProblem, invalid, not_found
-from ..jobs import claims, lookups
-from ..jobs.state import change_state
-from ..models import Lookup, WatchedHead, WatchedTree
+from ..jobs import claims
+from ..models import BranchList, WatchedHead, WatchedTree
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.owners import UnusableOwner, owner_of
@@ -189,40 +188,30 @@ def _refuse_file(row: WatchedTree, what: str) -> None:
 # --- read the heads ---------------------------------------------------------------------------------------------
 
 
-def look(session: Session, row: WatchedTree, data: DataFolder, settings: Settings) -> None:
+def look(session: Session, row: WatchedTree, data: DataFolder) -> None:
     """Ask a worker for the heads when they are due, and store those that it found. The caller has locked the row."""
     now = clock(session)
     if row.lookup_id is not None:
-        _take(session, row, now, settings)
+        _take(session, row, now)
     if row.lookup_id is None and row.due_at <= now:
         url = url_of(row.spec, data)
         if not url:
             row.problem = f"the lab has no git repository {row.spec.tree!r} any more"
             row.due_at = now + _retry_after(row.spec)
             return
-        lookup = Lookup(
-            url=url,
-            refs=row.spec.ref_patterns,
-            private_network=row.from_file or row.spec.url is None,
-            owner=f"watched tree {row.name}",
-            state=JobState.WAITING,
-        )
-        session.add(lookup)
-        session.flush()
-        change_state(lookup, JobState.QUEUED)
-        claims.nudge(session, lookup, LOOKUP, LOOKUP_QUEUE, now)
+        private = row.from_file or row.spec.url is None
+        job = LookupJob(url=url, refs=row.spec.ref_patterns, private_network=private)
+        lookup = BranchList(owner=f"watched tree {row.name}", payload=job)
+        claims.queue(session, lookup)
         row.lookup_id, row.due_at = lookup.id, now + timedelta(minutes=row.spec.every_minutes)
 
 
-def _take(session: Session, row: WatchedTree, now: datetime, settings: Settings) -> None:
+def _take(session: Session, row: WatchedTree, now: datetime) -> None:
     """Store the heads that the lookup has found, if it is finished."""
-    lookup = session.scalar(select(Lookup).where(Lookup.id == row.lookup_id).with_for_update())
+    lookup = session.get(BranchList, row.lookup_id, populate_existing=True)
     if lookup is None:  # deleted, because no server ran for a day
         row.lookup_id, row.due_at = None, now
         return
-    lookups.finish_if_expired(session, lookup, now)
-    if lookup.state is JobState.QUEUED and claims.is_nudge_due(lookup.nudged_at, lookup.nudges, now, settings):
-        claims.nudge(session, lookup, LOOKUP, LOOKUP_QUEUE, now)
     if lookup.state is not JobState.FINISHED:
         return
     row.lookup_id = None

@@ -1,7 +1,4 @@
-"""Queue, claim, extend, requeue and finish jobs. Claims carry a fence.
-
-Jobs are applies, builds, runs, lookups and list reads.
-"""
+"""Queue, claim, extend, requeue and finish jobs. Claims carry a fence."""
 
 from __future__ import annotations
 
@@ -10,33 +7,20 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE
+from wqlab_contracts.celery_names import JOB, JOB_QUEUES
 from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages import Failure
 
-from ..models import (
-    Apply,
-    BranchReading,
-    Build,
-    CommitList,
-    ForgeHead,
-    ListRead,
-    Lookup,
-    Run,
-    ThreadLookup,
-    fences,
-)
+from ..models import Job, fences
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.times import is_recent
-from .errors import NotClaimable, StaleFence
+from .errors import NotClaimable, StaleFence, canceled_failure
 from .state import change_state
-
-Job = Apply | BranchReading | Build | Run | CommitList | ForgeHead | ListRead | Lookup | ThreadLookup
 
 
 def describe(job: Job) -> str:
-    """Return the job's name in messages, such as `build 12` or `list read 3`."""
+    """Return the job's name in messages, such as `build 12` or `commit list 3`."""
     return f"{re.sub('(?<!^)(?=[A-Z])', ' ', type(job).__name__).lower()} {job.id}"
 
 
@@ -45,13 +29,14 @@ def next_fence(session: Session) -> int:
     return int(session.execute(fences.next_value()).scalar_one())
 
 
-def queue_apply(session: Session, apply: Apply) -> None:
-    """Move an apply from WAITING to QUEUED and notify an apply worker.
-
-    This is the first step of a submission, and of the golden kernel.
-    """
-    change_state(apply, JobState.QUEUED)
-    nudge(session, apply, APPLY, APPLY_QUEUE, clock(session))
+def queue(session: Session, job: Job) -> None:
+    """Move a job from WAITING to QUEUED and notify a worker. A new job is added to the session."""
+    if job.id is None:
+        job.state = JobState.WAITING
+        session.add(job)
+        session.flush()
+    change_state(job, JobState.QUEUED)
+    nudge(session, job, clock(session))
 
 
 def take(session: Session, job: Job, holder: str, seconds: float, fence: int) -> None:
@@ -72,20 +57,6 @@ def take(session: Session, job: Job, holder: str, seconds: float, fence: int) ->
     job.attempts += 1
     job.started_at = job.started_at or now
     job.nudges = 0
-
-
-def take_once(session: Session, job: Job, holder: str, seconds: float, nonce: str | None) -> int:
-    """Move a job to RUNNING for `holder` with a new fence, and return the fence.
-
-    A request that repeats the one which made the live claim, because its answer was lost, extends that claim. Raises
-    NotClaimable as `take` does.
-    """
-    if now := find_repeated_claim(session, job, nonce):
-        extend(job, now, seconds)
-    else:
-        take(session, job, holder, seconds, next_fence(session))
-        job.claim_nonce = nonce
-    return job.fence or 0
 
 
 def find_repeated_claim(session: Session, job: Job, nonce: str | None) -> datetime | None:
@@ -135,11 +106,23 @@ def finish(session: Session, job: Job, outcome: Outcome, failure: Failure | None
     job.progress = ""
 
 
-def nudge(session: Session, job: Job, task: str, queue: str, now: datetime) -> None:
-    """Record a nudge of `job`, and send its message to a worker after the commit."""
+def cancel(session: Session, job_id: int, now: datetime) -> None:
+    """Cancel a job: at once if no worker has it, else at the worker's next heartbeat or when its claim expires."""
+    job = session.get_one(Job, job_id, with_for_update={"of": Job}, populate_existing=True)
+    if job.state in {JobState.WAITING, JobState.QUEUED}:
+        finish(session, job, Outcome.CANCELED, canceled_failure())
+    elif job.state is JobState.RUNNING:
+        job.cancel_requested_at = job.cancel_requested_at or now
+
+
+def nudge(session: Session, job: Job, now: datetime, queue_name: str | None = None) -> None:
+    """Record a nudge of `job`, and send its message to a worker after the commit.
+
+    `queue_name`: queue of the lab of a run's device; by default that of the job's kind.
+    """
     job.nudged_at = now
     job.nudges += 1
-    post(session, Message(task, job.id, queue))
+    post(session, Message(JOB, job.id, queue_name or JOB_QUEUES[job.kind]))
 
 
 def is_nudge_due(nudged_at: datetime | None, nudges: int, now: datetime, settings: Settings) -> bool:

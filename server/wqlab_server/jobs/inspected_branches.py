@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.series import SeriesInspection
 from wqlab_contracts.enums import Outcome
 from wqlab_contracts.messages import GitSeries
+from wqlab_contracts.messages.branch_readings import BranchReadingJob
 from wqlab_contracts.specs import Tree
 
 from ..models import BranchReading
@@ -24,7 +25,7 @@ def last_inspection(session: Session, git: GitSeries, tree: Tree) -> SeriesInspe
     found = session.scalar(
         select(BranchReading)
         .where(
-            *same_branch(git, tree),
+            BranchReading.key == BranchReadingJob(series=git, tree=tree).model_dump_json(),
             BranchReading.outcome == Outcome.PASSED,
             BranchReading.finished_at > clock(session) - PROPOSAL_TIME,
         )
@@ -32,13 +33,3 @@ def last_inspection(session: Session, git: GitSeries, tree: Tree) -> SeriesInspe
         .limit(1)
     )
     return found.result.inspection if found is not None and found.result is not None else None
-
-
-def same_branch(git: GitSeries, tree: Tree) -> list[ColumnElement[bool]]:
-    """Return the conditions of readings of the same branch."""
-    return [
-        BranchReading.url == git.url,
-        BranchReading.ref == git.ref,
-        BranchReading.base.is_not_distinct_from(git.base),
-        BranchReading.tree == tree,
-    ]

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.celery_names import RUN, lab_queue
+from wqlab_contracts.celery_names import lab_queue
 from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages import Failure
 
@@ -49,7 +49,7 @@ def offer(session: Session, run: Run, device: str, settings: Settings) -> bool:
     )
     run.device_name = locked.name
     run.nudged_at, run.nudges = None, 0
-    claims.nudge(session, run, RUN, lab_queue(locked.lab), now)
+    claims.nudge(session, run, now, lab_queue(locked.lab))
     emit_run_state(session, run)
     return True
 

@@ -12,11 +12,10 @@ from .bisections import Bisection, BisectionStep, CommitList
 from .builds import Build, SubmissionBuild
 from .forges import ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
 from .history import HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
-from .job import Job
+from .job import Apply, BranchList, BranchReading, HeadReading, Job, ListRead, ThreadLookup
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
-from .lists import ListRead, RuleDecisionRow, SeenMail, StoredRule, WatchedList
-from .lookups import BranchReading, Lookup, ThreadLookup
+from .lists import ListPreview, RuleDecisionRow, SeenMail, StoredRule, WatchedList
 from .mail_addresses import MailAddress
 from .mailbox import ListReply, MailBounce, ReceivedCommand
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
@@ -24,7 +23,7 @@ from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Web
 from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
 from .storage_reports import StorageReport
-from .submissions import Apply, Event, Submission
+from .submissions import Event, Submission
 from .tick_errors import TickError
 from .ticks import LastTick
 from .watched_trees import WatchedHead, WatchedTree
@@ -40,6 +39,7 @@ __all__ = [
     "BlockAttempt",
     "Boot",
     "BootValue",
+    "BranchList",
     "BranchReading",
     "BrowserSession",
     "Build",
@@ -56,6 +56,7 @@ __all__ = [
     "ForgeEvent",
     "ForgeHead",
     "ForgeRepository",
+    "HeadReading",
     "HealthChange",
     "HistoryEnvironment",
     "HistoryLine",
@@ -68,9 +69,9 @@ __all__ = [
     "LabInvite",
     "LastTick",
     "Lease",
+    "ListPreview",
     "ListRead",
     "ListReply",
-    "Lookup",
     "MailAddress",
     "MailBounce",
     "PendingEvent",

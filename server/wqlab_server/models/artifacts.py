@@ -1,4 +1,4 @@
-"""Tables of stored artifacts and of the jobs that uploaded them."""
+"""Tables of stored artifacts and of their links to jobs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,6 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from wqlab_contracts.enums import ArtifactKind
 
 from .base import Base
-
-
-class KeepsFiles:
-    """Column of the jobs that upload artifacts."""
-
-    files_deleted_at: Mapped[datetime | None]
-    """When retention deleted the job's artifacts. Artifacts that another job needs stay in the store."""
 
 
 class Artifact(Base):
@@ -34,18 +27,14 @@ class Artifact(Base):
 
 
 class ArtifactLink(Base):
-    """The kind and name of an artifact for the apply, build or run that uploaded it (exactly one of the three)."""
+    """The kind and name of an artifact for the job that uploaded it."""
 
     __tablename__ = "artifact_links"
-    __table_args__ = (
-        UniqueConstraint("apply_id", "build_id", "run_id", "kind", "name", postgresql_nulls_not_distinct=True),
-    )
+    __table_args__ = (UniqueConstraint("job_id", "kind", "name"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     sha256: Mapped[str] = mapped_column(ForeignKey("artifacts.sha256"), index=True)
-    apply_id: Mapped[int | None] = mapped_column(ForeignKey("applies.id"))
-    build_id: Mapped[int | None] = mapped_column(ForeignKey("builds.id"))
-    run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"))
+    job_id: Mapped[int] = mapped_column(ForeignKey("jobs.id"))
     kind: Mapped[ArtifactKind]
     name: Mapped[str]
 

@@ -22,8 +22,6 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.api.webhooks import WebhookFilter
 from wqlab_contracts.mail import OutgoingMail
 from wqlab_contracts.messages import (
-    ApplyResult,
-    BuildResult,
     CheckStep,
     CommitRange,
     DeviceFacts,
@@ -32,18 +30,12 @@ from wqlab_contracts.messages import (
     MeasuredTopology,
     Source,
     StackFrame,
-    ThreadSource,
 )
-from wqlab_contracts.messages.branch_readings import BranchReadingResult
-from wqlab_contracts.messages.commit_lists import CommitListResult
 from wqlab_contracts.messages.forge_listings import ForgeListing
-from wqlab_contracts.messages.forge_readings import ForgeReadingResult
-from wqlab_contracts.messages.list_mails import ListMail, ListSource
+from wqlab_contracts.messages.list_mails import ListMail
 from wqlab_contracts.messages.looks import LookRecord
-from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_contracts.messages.storage import StorageArea
-from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 from wqlab_contracts.messages.walk import WalkStep
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree, WatchedTree
 from wqlab_contracts.specs.rules import ListRule
@@ -113,6 +105,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.EventKind,
             enums.Evidence,
             enums.FindingKind,
+            enums.JobKind,
             enums.JobState,
             enums.NotMeasuredCause,
             enums.OutboxEvent,
@@ -132,11 +125,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
     **{
         type_: Typed(type_)
         for type_ in (
-            ApplyResult,
             BisectionRequest,
-            BranchReadingResult,
-            BuildResult,
-            CommitListResult,
             CommitRange,
             ComparisonData,
             DeviceFacts,
@@ -144,12 +133,9 @@ _COLUMN_TYPES: dict[Any, Any] = {
             Failure,
             ForgeListing,
             FloorJump,
-            ForgeReadingResult,
             KernelRecipe,
             ListMail,
             ListRule,
-            ListSource,
-            LookupResult,
             LavaPool,
             MeasuredTopology,
             OutgoingMail,
@@ -159,8 +145,6 @@ _COLUMN_TYPES: dict[Any, Any] = {
             SourceMail,
             SubmissionRequest,
             TestPlan,
-            ThreadLookupResult,
-            ThreadSource,
             Tree,
             WatchedTree,
             WebhookFilter,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from sqlalchemy import ForeignKey, Index, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from wqlab_contracts.api.bisections import BisectionRequest
-from wqlab_contracts.enums import BisectionState, BisectionStepKind, BisectionStepState, Scale, Verdict
-from wqlab_contracts.messages.commit_lists import CommitListResult
+from wqlab_contracts.enums import BisectionState, BisectionStepKind, BisectionStepState, JobKind, Scale, Verdict
+from wqlab_contracts.messages.commit_lists import CommitListJob, CommitListResult
 from wqlab_contracts.specs import Tree
 
 from .base import Base
@@ -71,21 +72,22 @@ class Bisection(Base):
     ended_at: Mapped[datetime | None]
 
 
-class CommitList(Job, Base):
+class CommitList(Job):
     """The commits from good to bad, or in the side branch of a merge: the job that lists them, and its result."""
 
     __tablename__ = "commit_lists"
     __table_args__ = (Index("uq_commit_lists_bisection_id_merge", "bisection_id", "merge", unique=True),)
+    __mapper_args__ = {"polymorphic_identity": JobKind.LIST_COMMITS}
 
+    id: Mapped[int] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
     bisection_id: Mapped[int] = mapped_column(ForeignKey("bisections.id"))
     level: Mapped[int]
     """0: from good to bad; each side branch is one more."""
     merge: Mapped[str] = mapped_column(default="")
     """Merge whose side branch this is; empty for the commits from good to bad."""
-    good: Mapped[str]
-    """As requested; for a side branch the first parent of the merge."""
-    bad: Mapped[str]
-    result: Mapped[CommitListResult | None]
+    if TYPE_CHECKING:
+        payload: Mapped[CommitListJob]
+        result: Mapped[CommitListResult | None]
 
 
 class BisectionStep(Base):

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKey, Index, UniqueConstraint, text
+from typing import TYPE_CHECKING
+
+from sqlalchemy import ForeignKey, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import Arm, JobKind
 from wqlab_contracts.messages import BuildResult, Source
 from wqlab_contracts.specs import KernelRecipe
 
-from .artifacts import KeepsFiles
 from .base import Base
 from .job import Job
 
 
-class Build(Job, KeepsFiles, Base):
-    """One kernel made from one source tree by one recipe and one toolchain."""
+class Build(Job):
+    """One kernel made from one source tree by one recipe and one toolchain. Its key is that of its content."""
 
     __tablename__ = "builds"
-    __table_args__ = (
-        # Equal content is never built twice: a second row is possible only after the first has failed, or retention
-        # has deleted its kernel.
-        Index(
-            "uq_builds_key_live",
-            "key",
-            unique=True,
-            postgresql_where=text("(outcome IS NULL OR outcome = 'passed') AND files_deleted_at IS NULL"),
-        ),
-        Index("ix_builds_key", "key"),
-    )
+    __mapper_args__ = {"polymorphic_identity": JobKind.BUILD}
 
-    key: Mapped[str]
+    id: Mapped[int] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
     source: Mapped[Source]
     recipe: Mapped[KernelRecipe]
     arch: Mapped[str]
@@ -43,7 +34,8 @@ class Build(Job, KeepsFiles, Base):
     """Layouts in which the kernel is linked, the ordinary one included."""
     trusted: Mapped[bool]
     """True if the source is a commit of an operator's tree."""
-    result: Mapped[BuildResult | None]
+    if TYPE_CHECKING:
+        result: Mapped[BuildResult | None]
 
 
 class SubmissionBuild(Base):

@@ -6,13 +6,12 @@ from datetime import datetime
 
 from sqlalchemy import ForeignKey, Index, Text, UniqueConstraint, func, text
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.messages.forge_listings import ForgeListing
-from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 
 from .base import Base
-from .job import Job
+from .job import HeadReading
 
 
 class ForgeRepository(Base):
@@ -109,8 +108,8 @@ class ForgeChange(Base):
     """Id of the lab's comment on the pull request."""
 
 
-class ForgeHead(Job, Base):
-    """A head of a pull request or branch: the job that reads it, and the submission that measures it.
+class ForgeHead(Base):
+    """A head of a pull request or branch, and the submission that measures it.
 
     It waits while nobody has allowed it to use devices.
     """
@@ -123,7 +122,9 @@ class ForgeHead(Job, Base):
         Index("ix_forge_heads_open", "id", postgresql_where=text("ended_at IS NULL")),
     )
 
+    id: Mapped[int] = mapped_column(primary_key=True)
     change_id: Mapped[int] = mapped_column(ForeignKey("forge_changes.id"))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     head: Mapped[str]
     base_branch: Mapped[str]
     """Branch that the pull request is for; empty for a push."""
@@ -135,7 +136,8 @@ class ForgeHead(Job, Base):
     """Why it is not measured, or waits."""
     status: Mapped[str] = mapped_column(default="")
     """State of the commit status that tells the reason; empty if none is set."""
-    result: Mapped[ForgeReadingResult | None]
+    reading_id: Mapped[int | None] = mapped_column(ForeignKey("jobs.id"), index=True)
+    """The job that reads it; null while nobody has allowed it to use devices."""
     decided_at: Mapped[datetime | None]
     """When the result of the reading became a submission or a reason."""
     due_at: Mapped[datetime | None]
@@ -147,3 +149,5 @@ class ForgeHead(Job, Base):
     """Time at which a delivery with the head's status was last written; null if it is still to be written."""
     ended_at: Mapped[datetime | None]
     """When its last status was written."""
+
+    reading: Mapped[HeadReading | None] = relationship(lazy="raise")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, func, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from wqlab_contracts.api.rules import PreviewedSeriesList
-from wqlab_contracts.enums import DecisionReason, DecisionState
+from wqlab_contracts.enums import DecisionReason, DecisionState, JobKind
 from wqlab_contracts.messages import Failure
-from wqlab_contracts.messages.list_mails import ListMail, ListSource
+from wqlab_contracts.messages.list_mails import ListMail
+from wqlab_contracts.messages.list_reads import ListReadJob
 from wqlab_contracts.specs.rules import ListRule
 
 from .base import Base
@@ -58,31 +60,18 @@ class WatchedList(Base):
     failing_since: Mapped[datetime | None]
 
 
-class ListRead(Job, Base):
-    """A read of a list by a worker: the next mails of a watched list, or those for the preview of a rule."""
+class ListPreview(Job):
+    """A read of the last mails of a list, and what a rule would have taken of them. Its key is the rule's name."""
 
-    __tablename__ = "list_reads"
-    __table_args__ = (
-        # A list has one unfinished read, whoever orders it.
-        Index(
-            "uq_list_reads_unfinished",
-            "archive",
-            unique=True,
-            postgresql_where=text("rule IS NULL AND state <> 'finished'"),
-        ),
-        Index("ix_list_reads_rule_name", "rule_name", "id"),
-    )
+    __tablename__ = "list_previews"
+    __mapper_args__ = {"polymorphic_identity": JobKind.PREVIEW_RULE}
 
-    archive: Mapped[str]
-    source: Mapped[ListSource]
-    mail_limit: Mapped[int]
-    rule_name: Mapped[str | None]
-    rule: Mapped[ListRule | None]
-    """The rule of a preview; null for the next mails of a watched list."""
-    days: Mapped[int | None]
-    owner: Mapped[str]
-    """Who asked for the preview; empty for a watched list."""
-    preview: Mapped[PreviewedSeriesList | None]
+    id: Mapped[int] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    rule: Mapped[ListRule]
+    days: Mapped[int]
+    found: Mapped[PreviewedSeriesList | None]
+    if TYPE_CHECKING:
+        payload: Mapped[ListReadJob]
 
 
 class SeenMail(Base):

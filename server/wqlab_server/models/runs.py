@@ -11,23 +11,21 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.api.canaries import FloorJump
 from wqlab_contracts.api.comparison import Comparison as ComparisonData
-from wqlab_contracts.enums import PAIR, Arm, BootState, CanaryKind, Outcome, RunPurpose, Verdict
+from wqlab_contracts.enums import PAIR, Arm, BootState, CanaryKind, JobKind, Outcome, RunPurpose, Verdict
 from wqlab_contracts.messages import CheckStep, Failure, MeasuredTopology
 from wqlab_contracts.messages.looks import LookRecord
 from wqlab_contracts.messages.walk import WalkStep
 from wqlab_contracts.specs import Backend, DeviceType, KernelRecipe, Profile, TestPlan
 
-from .artifacts import KeepsFiles
 from .base import Base
 from .job import Job
 
 if TYPE_CHECKING:
     from .builds import Build
     from .measurements import Finding
-    from .submissions import Submission
 
 
-class Run(Job, KeepsFiles, Base):
+class Run(Job):
     """One plan on one device, with every boot of both kernels. Inputs are a snapshot, so edited YAML has no effect."""
 
     __tablename__ = "runs"
@@ -36,11 +34,12 @@ class Run(Job, KeepsFiles, Base):
         Index("ix_runs_canaries", "wanted_device", "id", postgresql_where=text("purpose = 'canary'")),
     )
 
-    submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
+    __mapper_args__ = {"polymorphic_identity": JobKind.RUN}
+
+    id: Mapped[int] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
     purpose: Mapped[RunPurpose]
     target: Mapped[int] = mapped_column(default=0)
     """Index in the submission's targets."""
-    owner: Mapped[str]
     priority: Mapped[int]
     device_type: Mapped[str] = mapped_column(index=True)
     device_spec: Mapped[DeviceType]
@@ -94,7 +93,6 @@ class Run(Job, KeepsFiles, Base):
     """Verdict of the target as in the report; set when the samples are compared."""
     headline: Mapped[str] = mapped_column(default="")
 
-    submission: Mapped[Submission | None] = relationship(back_populates="runs", lazy="raise")
     baseline_build: Mapped[Build | None] = relationship(foreign_keys=[baseline_build_id], lazy="raise")
     candidate_build: Mapped[Build | None] = relationship(foreign_keys=[candidate_build_id], lazy="raise")
     boots: Mapped[list[Boot]] = relationship(back_populates="run", lazy="raise", order_by="Boot.id")

@@ -1,4 +1,4 @@
-"""Tables of submissions, applies and events."""
+"""Tables of submissions and events."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import EventKind, Outcome, SubmissionState
-from wqlab_contracts.messages import ApplyResult, Failure, ThreadSource
-from wqlab_contracts.specs import Tree
+from wqlab_contracts.messages import Failure
 
-from .artifacts import KeepsFiles
 from .base import Base
-from .job import Job
 
 if TYPE_CHECKING:
     from .builds import SubmissionBuild
+    from .job import Apply
     from .runs import Run
 
 
@@ -81,27 +79,9 @@ class Submission(Base):
     linked_at: Mapped[datetime | None]
     """When its report was last read by its permanent link, to the hour; retention counts the age from then."""
 
-    apply: Mapped[Apply] = relationship(back_populates="submission", lazy="raise", uselist=False)
+    apply: Mapped[Apply] = relationship(lazy="raise", uselist=False, viewonly=True)
     builds: Mapped[list[SubmissionBuild]] = relationship(lazy="raise", order_by="SubmissionBuild.id")
-    runs: Mapped[list[Run]] = relationship(back_populates="submission", lazy="raise", order_by="Run.id")
-
-
-class Apply(Job, KeepsFiles, Base):
-    """The job that applies a series to its tree and yields exact source trees.
-
-    An apply without a submission is the lab's own, for the golden kernel.
-    """
-
-    __tablename__ = "applies"
-
-    submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), unique=True)
-    tree: Mapped[Tree]
-    toolchain: Mapped[str]
-    thread: Mapped[ThreadSource | None]
-    """Where to get a series from that is given by a Message-ID."""
-    result: Mapped[ApplyResult | None]
-
-    submission: Mapped[Submission | None] = relationship(back_populates="apply", lazy="raise")
+    runs: Mapped[list[Run]] = relationship(lazy="raise", order_by="Run.id", viewonly=True)
 
 
 class Event(Base):

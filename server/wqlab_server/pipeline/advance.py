@@ -29,7 +29,6 @@ from wqlab_contracts.enums import (
 )
 from wqlab_contracts.messages import ApplyResult, Failure, TakenThread
 
-from ..builds import end as build_ends
 from ..builds import locks as build_locks
 from ..builds import service as builds
 from ..comparisons import service as comparisons
@@ -248,10 +247,10 @@ def _queue_when_built(session: Session, run: Run, *, force: bool) -> None:
     run_builds = [(session.get_one(Build, build_id), is_baseline) for build_id, is_baseline in build_ids]
     for build, is_baseline in run_builds:
         if build.outcome is Outcome.FAILED:
-            lease.finish_unclaimed(session, run, Outcome.FAILED, build_ends.failure_for_arm(build, is_baseline))
+            lease.finish_unclaimed(session, run, Outcome.FAILED, builds.failure_for_arm(build, is_baseline))
             return
     if all(build.outcome is Outcome.PASSED for build, _ in run_builds):
-        if not force and build_ends.are_byte_identical([build for build, _ in run_builds]):
+        if not force and builds.are_byte_identical([build for build, _ in run_builds]):
             run.byte_identical = True
             lease.finish_unclaimed(session, run, Outcome.PASSED, None)
             return
@@ -263,7 +262,7 @@ def _queue_walk_when_built(session: Session, run: Run, *, force: bool) -> None:
     """Queue a waiting walk when all its builds have ended: a patch that does not build is left out of the blocks."""
     baseline = session.get_one(Build, run.baseline_build_id)
     if baseline.outcome is Outcome.FAILED:
-        lease.finish_unclaimed(session, run, Outcome.FAILED, build_ends.failure_for_arm(baseline, True))
+        lease.finish_unclaimed(session, run, Outcome.FAILED, builds.failure_for_arm(baseline, True))
         return
     all_builds = [baseline, *(session.get_one(Build, step.build_id) for step in run.walk)]
     if not all(build.outcome in {Outcome.PASSED, Outcome.FAILED} for build in all_builds):

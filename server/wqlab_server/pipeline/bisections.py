@@ -19,7 +19,6 @@ from wqlab_contracts.loading import DataError, DataFolder
 from ..bisections import lists, plan, service, suspects
 from ..http.problems import ApiProblem
 from ..jobs import claims
-from ..jobs.errors import canceled_failure
 from ..models import Bisection, BisectionStep, CommitList, HistoryShift, Run, Submission, WatchedHead
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
@@ -43,15 +42,6 @@ def advance_bisections(factory: SessionFactory, settings: Settings, data: LiveDa
         current = data.current()
     except DataError:
         return  # the tick logs it
-    with transaction(factory) as session:
-        listing = session.scalars(
-            select(CommitList.id)
-            .where(CommitList.state.in_([JobState.QUEUED, JobState.RUNNING]))
-            .order_by(CommitList.id)
-        ).all()
-    for list_id in listing:
-        with isolate_errors(factory, "commit_list", list_id), transaction(factory) as session:
-            lists.look_after(session, list_id, settings)
     open_bisections(factory, current)
     with transaction(factory) as session:
         unfinished = session.scalars(
@@ -129,11 +119,8 @@ def _take_results(session: Session, row: Bisection) -> bool:
 
 def _cancel_lists(session: Session, row: Bisection) -> None:
     unfinished = select(CommitList).where(CommitList.bisection_id == row.id, CommitList.state != JobState.FINISHED)
-    for each in session.scalars(unfinished.with_for_update()):
-        if each.state is JobState.RUNNING:
-            each.cancel_requested_at = row.cancel_requested_at
-        else:
-            claims.finish(session, each, Outcome.CANCELED, canceled_failure())
+    for each in session.scalars(unfinished):
+        claims.cancel(session, each.id, clock(session))
 
 
 def _take_ends(session: Session, row: Bisection, step: BisectionStep) -> None:

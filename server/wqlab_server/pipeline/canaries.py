@@ -217,8 +217,10 @@ def _usage(session: Session, device: str, now: datetime) -> _Usage:
         .join(Run, Run.id == RunAttempt.run_id)
         .where(RunAttempt.device_name == device, Run.canary.is_(None))
     )
-    last_failed = select(func.max(Run.finished_at)).where(
-        Run.wanted_device == device, Run.canary.is_not(None), Run.outcome == Outcome.FAILED
+    last_failed = (
+        select(func.max(Run.finished_at))
+        .select_from(Run)
+        .where(Run.wanted_device == device, Run.canary.is_not(None), Run.outcome == Outcome.FAILED)
     )
     return _Usage(
         float(session.scalar(attempts) or 0.0) / 60,

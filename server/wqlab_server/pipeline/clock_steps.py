@@ -12,10 +12,9 @@ import structlog
 from sqlalchemy import case, func, update
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import JobState
+from wqlab_contracts.enums import JobKind, JobState
 
-from ..jobs.claims import Job
-from ..models import Apply, Build, Lease, Run
+from ..models import Job, Lease
 from ..settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -28,14 +27,11 @@ def shorten_claims(session: Session, settings: Settings) -> None:
     """
     now = func.clock_timestamp()
     claim, lease, offer = (timedelta(seconds=s) for s in (settings.claim_s, settings.lease_s, settings.offer_s))
-    lengths: tuple[tuple[type[Job], timedelta], ...] = ((Apply, claim), (Build, claim), (Run, lease))
-    shortened: dict[str, list[int]] = {}
-    for table, length in lengths:
-        late = update(table).where(table.state == JobState.RUNNING, table.expires_at > now + length)
-        found = session.scalars(late.values(expires_at=now + length).returning(table.id))
-        shortened[table.__tablename__] = list(found)
+    length = case((Job.kind == JobKind.RUN, lease), else_=claim)
+    late = update(Job).where(Job.state == JobState.RUNNING, Job.expires_at > now + length)
+    jobs = list(session.scalars(late.values(expires_at=now + length).returning(Job.id)))
     longest = case((Lease.holder == "", offer), else_=lease)
     late_leases = update(Lease).where(Lease.expires_at > now + longest)
-    shortened["leases"] = list(session.scalars(late_leases.values(expires_at=now + longest).returning(Lease.run_id)))
-    if any(shortened.values()):
-        log.warning("clock_was_set_back", shortened={name: ids for name, ids in shortened.items() if ids})
+    leases = list(session.scalars(late_leases.values(expires_at=now + longest).returning(Lease.run_id)))
+    if jobs or leases:
+        log.warning("clock_was_set_back", jobs=jobs, leases=leases)

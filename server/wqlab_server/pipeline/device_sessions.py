@@ -1,4 +1,4 @@
-"""Start and end device sessions.
+"""Start and end device sessions: the claims of runs.
 
 A session starts when a run is claimed with its offered device. At its end the device's health is updated, the device is
 released, and the run is finished or requeued.
@@ -6,24 +6,30 @@ released, and the run is finished or requeued.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
+from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE, TICK
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, Outcome, RunPurpose
-from wqlab_contracts.messages import RunJob, RunResult
+from wqlab_contracts.messages import ClaimRequest, RunEvent, RunResult
+from wqlab_contracts.messages.jobs import JobPayload, JobResult
 
 from ..jobs import claims
-from ..jobs.errors import StaleFence, canceled_failure, infrastructure_failure
+from ..jobs.errors import canceled_failure, infrastructure_failure
+from ..jobs.kinds import Context, Kind
 from ..jobs.state import Ended, Retry
 from ..lab import health, lease
 from ..lab import service as lab_service
 from ..models import Boot, Device, Run, RunAttempt
 from ..runs import service as runs
+from ..runs.record import record
 from ..runs.state import decide_run
 from ..settings import Settings
 from ..storage.db import Message, clock, post
-from ..storage.events import emit, emit_run_state
+from ..storage.events import dump_failure, emit, emit_run_state
 from . import health_checks, looks, walks
 
 HEALTH_CHECK_ATTEMPTS = 2
@@ -35,42 +41,58 @@ CANARY_ATTEMPTS = 2
 """Nobody waits for a canary, so one that the lab cannot run is given up soon."""
 
 
-def claim(
-    session: Session, run_id: int, holder: str, lab: str | None, settings: Settings
-) -> tuple[RunJob, int, list[int]]:
-    """Claim a run for `holder`; return (job, fence, completed blocks). Raises NotClaimable, ApiProblem 404."""
-    run = runs.lock_run(session, run_id, with_snapshot=True)
-    device, was_dirty = lease.take(session, run, holder, lab, settings)
-    emit_run_state(session, run, holder=holder, attempt=run.attempts)
-    job = runs.make_job(session, run, device, previous_holder=was_dirty)
-    return job, run.fence or 0, runs.completed_blocks(session, run.id)
+class RunKind(Kind[Run]):
+    """Runs. Their claim is the lease of a device, which a tick has offered."""
 
+    model = Run
 
-def finish(session: Session, run_id: int, fence: int, result: RunResult, settings: Settings) -> Run:
-    """Finish an attempt. A repeated finish is accepted and changes nothing. Raises StaleFence, ApiProblem 404."""
-    run = runs.lock_run(session, run_id)
-    if result.outcome is Outcome.PASSED and len(runs.completed_blocks(session, run.id)) < run.blocks_due:
-        incomplete = infrastructure_failure(
-            f"the worker reported run {run.id} as passed, but not every due block is finished and verified"
+    def lock(self, session: Session, job_id: int) -> Run:
+        """Lock the run's submission, then the run. The snapshot of its inputs is not loaded."""
+        return runs.lock_run(session, job_id)
+
+    def claim_s(self, settings: Settings) -> float:
+        return settings.lease_s
+
+    def take(self, context: Context, job: Run, request: ClaimRequest) -> JobPayload:
+        session, run = context.session, runs.lock_run(context.session, job.id, with_snapshot=True)
+        device, was_dirty = lease.take(session, run, request.worker, request.lab, context.settings)
+        emit_run_state(session, run, holder=request.worker, attempt=run.attempts)
+        return runs.make_job(session, run, device, previous_holder=was_dirty)
+
+    def repeat(self, context: Context, job: Run, now: datetime) -> JobPayload:
+        """Return the job again. Whether the device had a previous holder is no longer known; a release does no harm."""
+        session, run = context.session, runs.lock_run(context.session, job.id, with_snapshot=True)
+        self.extend(context, run, now)
+        device = session.scalars(select(Device).where(Device.name == run.device_name)).one()
+        return runs.make_job(session, run, device, previous_holder=True)
+
+    def extend(self, context: Context, job: Run, now: datetime) -> None:
+        lease.extend(context.session, job, now, context.settings)
+
+    def record(self, context: Context, job: Run, events: Sequence[RunEvent]) -> None:
+        record(context.session, job, events)
+
+    def finish(self, context: Context, job: Run, result: JobResult) -> None:
+        assert isinstance(result, RunResult)  # noqa: S101 - the protocol has checked its kind
+        session = context.session
+        if result.outcome is Outcome.PASSED and len(runs.completed_blocks(session, job.id)) < job.blocks_due:
+            incomplete = infrastructure_failure(
+                f"the worker reported run {job.id} as passed, but not every due block is finished and verified"
+            )
+            result = RunResult(outcome=Outcome.FAILED, failure=incomplete, device_suspect=True)
+        end_attempt(session, job, result, context.settings, lost=False)
+        if job.submission_id is None:
+            post(session, Message(TICK, None, SERVER_QUEUE))
+        else:
+            post(session, Message(ADVANCE, job.submission_id, SERVER_QUEUE))
+
+    def expire(self, context: Context, job: Run) -> None:
+        failure = infrastructure_failure(
+            f"worker {job.holder} stopped answering while run {job.id} was on {job.device_name}",
+            advice="see the lab worker's log; the device is checked before its next run",
         )
-        result = RunResult(outcome=Outcome.FAILED, failure=incomplete, device_suspect=True)
-    attempt = session.scalar(select(RunAttempt).where(RunAttempt.run_id == run.id, RunAttempt.fence == fence))
-    if attempt is not None and attempt.outcome is not None:
-        if attempt.outcome is result.outcome and attempt.failure == result.failure:
-            return run
-        raise StaleFence(claims.describe(run), fence)
-    claims.check_fence(session, run, fence)
-    end_attempt(session, run, result, settings, lost=False)
-    return run
-
-
-def end_expired(session: Session, run: Run, settings: Settings) -> None:
-    """End the attempt of a run whose lease has expired; finished blocks are kept and the run may be retried."""
-    failure = infrastructure_failure(
-        f"worker {run.holder} stopped answering while run {run.id} was on {run.device_name}",
-        advice="see the lab worker's log; the device is checked before its next run",
-    )
-    end_attempt(session, run, RunResult(outcome=Outcome.FAILED, failure=failure), settings, lost=True)
+        result = RunResult(outcome=Outcome.FAILED, failure=failure)
+        end_attempt(context.session, job, result, context.settings, lost=True)
 
 
 def end_attempt(session: Session, run: Run, result: RunResult, settings: Settings, *, lost: bool) -> None:
@@ -85,37 +107,15 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         select(RunAttempt).where(RunAttempt.run_id == run.id, RunAttempt.number == run.attempts)
     ).one()
     attempt.outcome, attempt.failure, attempt.finished_at = result.outcome, result.failure, now
-    bound = settings.run_attempts
-    conclusive = result.device_suspect and not result.equipment_unreachable
-    if run.purpose is RunPurpose.HEALTH_CHECK:
-        bound = 1 if conclusive else HEALTH_CHECK_ATTEMPTS
-    elif run.purpose is RunPurpose.NOISE and conclusive:
-        bound = NOISE_ATTEMPTS
-    elif run.purpose is RunPurpose.CANARY:
-        bound = CANARY_ATTEMPTS
-    ended = decide_run(
-        result,
-        run.purpose,
-        runs.baseline_failures(session, run.id),
-        has_candidate=run.candidate_build_id is not None,
-        attempts=max(1, runs.attempts_without_progress(session, run.id) - walks.failed_kernels(run)),
-        bound=bound,
-        cancel_requested=run.cancel_requested_at is not None,
-    )
-    if _is_complete_despite_failure(session, run, ended):
-        ended = Ended(Outcome.PASSED, None)
-    ended = walks.after_attempt(session, run, result, ended)
-    if run.purpose is RunPurpose.CANARY and isinstance(ended, Ended) and ended.outcome is Outcome.CANCELED:
-        # It gave way to another run, and continues when the device is idle again.
-        run.cancel_requested_at = None
-        ended = Retry(ended.failure or canceled_failure())
+    decision = _decide(session, run, result, settings)
     device = lease.release(session, run, device_released=not lost)
     if device is not None:
-        _update_device_health(session, run, device, result, ended, settings=settings, lost=lost)
-        out_of_pool = device.health is DeviceHealth.QUARANTINED
-        if isinstance(ended, Retry) and out_of_pool and run.purpose is RunPurpose.HEALTH_CHECK:
-            ended = Ended(Outcome.CANCELED, lab_service.out_of_pool_failure(device))
-    if isinstance(ended, Retry) or (ended.outcome is Outcome.FAILED):
+        _update_device_health(session, run, device, result, decision, settings=settings, lost=lost)
+    if isinstance(decision, Retry) and device is not None and _has_no_device_left(run, device):
+        ended: Retry | Ended = Ended(Outcome.CANCELED, lab_service.out_of_pool_failure(device))
+    else:
+        ended = decision
+    if isinstance(ended, Retry) or ended.outcome is Outcome.FAILED:
         emit(
             session,
             run.submission_id,
@@ -125,7 +125,7 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
             attempt=run.attempts,
             device=attempt.device_name,
             holder=attempt.holder,
-            failure=ended.failure.model_dump(mode="json") if ended.failure else None,
+            failure=dump_failure(ended.failure),
         )
     if isinstance(ended, Retry) or looks.goes_on(session, run, ended):
         claims.requeue(run)
@@ -135,6 +135,41 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         # A run may wait for the canary's device; a device check may continue with its next step.
         post(session, Message(TICK, None, SERVER_QUEUE))
     emit_run_state(session, run, **looks.of_event(run))
+
+
+def _decide(session: Session, run: Run, result: RunResult, settings: Settings) -> Retry | Ended:
+    """Decide whether the run is tried again or ends, from the result of one attempt and what was recorded before."""
+    decided = decide_run(
+        result,
+        run.purpose,
+        runs.baseline_failures(session, run.id),
+        has_candidate=run.candidate_build_id is not None,
+        attempts=max(1, runs.attempts_without_progress(session, run.id) - walks.failed_kernels(run)),
+        bound=_most_attempts(run, result, settings),
+        cancel_requested=run.cancel_requested_at is not None,
+    )
+    complete = _is_complete_despite_failure(session, run, decided)
+    of_kernels = walks.after_attempt(session, run, result, Ended(Outcome.PASSED, None) if complete else decided)
+    if run.purpose is RunPurpose.CANARY and isinstance(of_kernels, Ended) and of_kernels.outcome is Outcome.CANCELED:
+        # It gave way to another run, and continues when the device is idle again.
+        run.cancel_requested_at = None
+        return Retry(of_kernels.failure or canceled_failure())
+    return of_kernels
+
+
+def _most_attempts(run: Run, result: RunResult, settings: Settings) -> int:
+    """Return after how many attempts without progress a run is given up."""
+    conclusive = result.device_suspect and not result.equipment_unreachable
+    if run.purpose is RunPurpose.HEALTH_CHECK:
+        return 1 if conclusive else HEALTH_CHECK_ATTEMPTS
+    if run.purpose is RunPurpose.NOISE and conclusive:
+        return NOISE_ATTEMPTS
+    return CANARY_ATTEMPTS if run.purpose is RunPurpose.CANARY else settings.run_attempts
+
+
+def _has_no_device_left(run: Run, device: Device) -> bool:
+    """Return True for a health check whose device is out of the pool now."""
+    return run.purpose is RunPurpose.HEALTH_CHECK and device.health is DeviceHealth.QUARANTINED
 
 
 def _update_device_health(

@@ -42,7 +42,7 @@ def due_submissions(session: Session) -> Sequence[int]:
 
 
 def _has_run(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    return exists().where(Run.submission_id == Submission.id, *conditions)
+    return select(Run.id).where(Run.submission_id == Submission.id, *conditions).correlate(Submission).exists()
 
 
 def _builds_decided() -> ColumnElement[bool]:
@@ -50,8 +50,8 @@ def _builds_decided() -> ColumnElement[bool]:
     of_run = Build.id.in_([Run.baseline_build_id, Run.candidate_build_id])
     return or_(
         Run.baseline_build_id.is_(None),
-        ~exists().where(of_run, Build.state != JobState.FINISHED),
-        exists().where(of_run, Build.outcome != Outcome.PASSED),
+        ~select(Build.id).where(of_run, Build.state != JobState.FINISHED).correlate(Run).exists(),
+        select(Build.id).where(of_run, Build.outcome != Outcome.PASSED).correlate(Run).exists(),
     )
 
 

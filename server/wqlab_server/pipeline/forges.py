@@ -17,7 +17,7 @@ from wqlab_report.writers.markdown import render_markdown
 
 from ..http.problems import ApiProblem
 from ..intake.forges import heads, poll, sync
-from ..models import ForgeChange, ForgeHead, Submission
+from ..models import ForgeChange, ForgeHead, HeadReading, Submission
 from ..outbox import forge_messages
 from ..outbox.forge_messages import COMMENT_LIMIT, ForgeComment, ForgeStatus, StatusState
 from ..reports.stored_report import load_or_assemble
@@ -45,24 +45,23 @@ def advance_forges(factory: SessionFactory, settings: Settings, data: LiveData) 
     with isolate_errors(factory, "forges", "polls"), transaction(factory) as session:
         poll.nudge_due(session, settings, data.current().forges)
     with transaction(factory) as session:
-        open_heads = session.execute(
-            select(ForgeHead.id, ForgeHead.state)
+        open_heads = session.scalars(
+            select(ForgeHead.id)
+            .outerjoin(HeadReading, HeadReading.id == ForgeHead.reading_id)
             .outerjoin(Submission, Submission.id == ForgeHead.submission_id)
             .where(
                 ForgeHead.ended_at.is_(None),
                 or_(
                     ForgeHead.told_at.is_(None),
-                    ForgeHead.state.in_([JobState.QUEUED, JobState.RUNNING]),
-                    and_(ForgeHead.state == JobState.FINISHED, ForgeHead.decided_at.is_(None)),
+                    and_(ForgeHead.allowed != "", ForgeHead.reading_id.is_(None)),
+                    and_(HeadReading.state == JobState.FINISHED, ForgeHead.decided_at.is_(None)),
                     Submission.state == SubmissionState.FINISHED,
                 ),
             )
             .order_by(ForgeHead.id)
         ).all()
-    for head_id, state in open_heads:
+    for head_id in open_heads:
         with isolate_errors(factory, "forge_head", head_id), transaction(factory) as session:
-            if state in {JobState.QUEUED, JobState.RUNNING}:
-                heads.look_after(session, head_id, settings)
             _advance(session, settings, data.current(), head_id)
 
 
@@ -76,8 +75,11 @@ def _advance(session: Session, settings: Settings, data: DataFolder, head_id: in
             submissions.cancel(session, head.submission_id)
     elif forge is None:
         return  # until the operator lists it again
-    elif head.state is JobState.FINISHED and head.decided_at is None and (head.due_at is None or head.due_at <= now):
-        _decide(session, settings, data, forge=forge, change=change, head=head, now=now)
+    elif head.reading is None:
+        if head.allowed:
+            heads.order_reading(session, head, forge, data.trees[forge.tree])
+    elif head.reading.state is JobState.FINISHED and head.decided_at is None and (head.due_at or now) <= now:
+        _decide(session, settings, data, forge=forge, change=change, head=head, reading=head.reading, now=now)
     _tell(session, settings, change, head, now)
 
 
@@ -92,16 +94,17 @@ def _decide(
     forge: Forge,
     change: ForgeChange,
     head: ForgeHead,
+    reading: HeadReading,
     now: datetime,
 ) -> None:
     """Submit a head whose `.wqlab.yaml` a worker has read, or store the reason why it is not measured."""
     head.due_at, head.told_at = None, None
-    if head.result is None or head.outcome is not Outcome.PASSED:
-        failure = head.failure
+    if reading.result is None or reading.outcome is not Outcome.PASSED:
+        failure = reading.failure
         kind = ErrorKind.INFRASTRUCTURE if failure is None else failure.kind
         _end(head, now, "failure" if kind is ErrorKind.USER else "error", _reason(failure))
         return
-    request = heads.request_of(forge, change, head, head.result, proposer(session, settings, data))
+    request = heads.request_of(forge, change, head, reading.result, proposer(session, settings, data))
     if isinstance(request, heads.NotMeasured):
         status = {"silent": "", "nothing": "success", "wrong": "failure"}[request.verdict]
         if not status and forge_messages.has_status(session, forge.name, head.head, _context(change)):

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome, RunPurpose, SubmissionState
 from wqlab_contracts.keys import build_key, fragment_names
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.messages import Failure
+from wqlab_contracts.messages import ApplyJob, Failure
 from wqlab_contracts.specs import DeviceType, GeneratedTopology
 
 from ..builds import service as builds
@@ -183,15 +183,21 @@ def advance(session: Session, data: DataFolder, run_id: int, settings: Settings)
 
 def count_inconclusive(session: Session, device: Device) -> int:
     """Return how many checks of the device were inconclusive since the last conclusive one (passed, or quarantined)."""
-    passed = select(func.max(Run.finished_at)).where(
-        Run.wanted_device == device.name, Run.purpose == RunPurpose.HEALTH_CHECK, Run.outcome == Outcome.PASSED
+    passed = (
+        select(func.max(Run.finished_at))
+        .select_from(Run)
+        .where(Run.wanted_device == device.name, Run.purpose == RunPurpose.HEALTH_CHECK, Run.outcome == Outcome.PASSED)
     )
     since = max((at for at in (session.scalar(passed), device.health_checked_at) if at is not None), default=None)
-    failed = select(func.count()).where(
-        Run.wanted_device == device.name,
-        Run.purpose == RunPurpose.HEALTH_CHECK,
-        Run.outcome == Outcome.FAILED,
-        Run.attempts > 0,  # without an attempt the check never reached the device
+    failed = (
+        select(func.count())
+        .select_from(Run)
+        .where(
+            Run.wanted_device == device.name,
+            Run.purpose == RunPurpose.HEALTH_CHECK,
+            Run.outcome == Outcome.FAILED,
+            Run.attempts > 0,  # without an attempt the check never reached the device
+        )
     )
     return session.scalar(failed if since is None else failed.where(Run.finished_at > since)) or 0
 
@@ -244,18 +250,15 @@ def golden_kernel_build(
     recipe = data.recipes.get(device_type.recipe)
     if recipe is None:  # an operator removed the recipe after the check was ordered
         return infrastructure_failure(f"recipe {device_type.recipe} no longer exists")
-    toolchain = recipe.toolchain
+    job = ApplyJob(submission_id=0, tree=tree, series=None, toolchain=recipe.toolchain)
     newest = session.scalar(
         select(Apply)
-        .where(Apply.submission_id.is_(None), Apply.toolchain == toolchain, Apply.tree == tree)
+        .where(Apply.submission_id.is_(None), Apply.key == job.model_dump_json())
         .order_by(Apply.id.desc())
         .limit(1)
     )
     if newest is None or (newest.outcome not in {None, Outcome.PASSED} and _is_retry_due(session, newest, settings)):
-        apply = Apply(submission_id=None, tree=tree, toolchain=toolchain)
-        session.add(apply)
-        session.flush()
-        claims.queue_apply(session, apply)
+        claims.queue(session, Apply(key=job.model_dump_json(), payload=job))
         return None
     if newest.outcome not in {None, Outcome.PASSED}:
         return newest.failure or infrastructure_failure("the tree's base commit was not resolved")

@@ -52,9 +52,8 @@ def _jump(session: Session, run: Run) -> FloorJump | None:
     history = records.history_of(session, run) if run.canary is CanaryKind.SAME_KERNEL else None
     if history is None:
         return None
-    alarm = session.scalar(
-        select(func.max(Run.id)).where(Run.wanted_device == run.wanted_device, Run.floor_jump.is_not(None))
-    )
+    floor_jumps = select(func.max(Run.id)).select_from(Run)
+    alarm = session.scalar(floor_jumps.where(Run.wanted_device == run.wanted_device, Run.floor_jump.is_not(None)))
     for metric in run.plan.metrics:
         if metric.role(history.emulated) is not Role.PRIMARY or metric.name not in history.canaries:
             continue

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import structlog
 from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from wqlab_comparison import LEAST_BLOCKS
 from wqlab_contracts.enums import CanaryKind, JobState, Outcome, RunPurpose
@@ -96,14 +96,15 @@ def _kernels(session: Session, device: Device, device_type: DeviceType) -> list[
     """Return the kernels at hand: the golden kernel of the device's last health check, and the newest pair of the
     control series."""
     found = []
+    golden_build = aliased(Build, flat=True)
     golden = session.scalar(
         select(Run.baseline_build_id)
-        .join(Build, Build.id == Run.baseline_build_id)
+        .join(golden_build, golden_build.id == Run.baseline_build_id)
         .where(
             Run.wanted_device == device.name,
             Run.purpose == RunPurpose.HEALTH_CHECK,
             Run.outcome == Outcome.PASSED,
-            Build.files_deleted_at.is_(None),
+            golden_build.files_deleted_at.is_(None),
         )
         .order_by(Run.id.desc())
         .limit(1)

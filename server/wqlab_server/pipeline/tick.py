@@ -9,31 +9,29 @@ others.
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta
-from typing import cast
+from datetime import timedelta
 
 import structlog
 from sqlalchemy import case, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import load_only
 
-from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE, BUILD, BUILD_QUEUE, RUN, lab_queue
-from wqlab_contracts.enums import JobState
+from wqlab_contracts.celery_names import JOB_QUEUES, lab_queue
+from wqlab_contracts.enums import JobKind, JobState
 from wqlab_contracts.loading import DataError
 
-from ..builds import end as build_ends
-from ..builds import locks as build_locks
 from ..jobs import claims
+from ..jobs.kinds import Context
+from ..jobs.protocol import end_late, late_jobs
 from ..lab import hosts
 from ..lab import service as lab_service
-from ..models import Apply, Build, Device, LastTick, Lease, Run
+from ..models import Device, Job, LastTick, Lease, Run
 from ..retention import service as retention
-from ..runs.service import lock_run
 from ..settings import Settings
 from ..storage import broker
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
-from . import assign_devices, canaries, device_check, device_sessions, health_checks
+from . import assign_devices, canaries, device_check, health_checks
 from .advance import advance
 from .announcements import send_announcements
 from .bisections import advance_bisections
@@ -41,6 +39,7 @@ from .clock_steps import shorten_claims
 from .due import due_submissions
 from .forges import advance_forges
 from .history import advance_history
+from .job_kinds import KINDS
 from .operator_changes import record_changes
 from .tick_errors import isolate_errors
 from .watch_lists import watch_lists
@@ -60,7 +59,7 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
     with transaction(factory) as guard:
         if not guard.scalar(select(func.pg_try_advisory_xact_lock(_TICK_LOCK))):
             return False
-        _reclaim_expired(factory, settings)
+        _reclaim_expired(factory, settings, data)
         _advance_submissions(factory, settings)
         _sync_devices_and_checks(factory, settings, data)
         watch_trees(factory, settings, data)
@@ -94,35 +93,17 @@ def _record_end(factory: SessionFactory, seconds: float) -> None:
         )
 
 
-def _reclaim_expired(factory: SessionFactory, settings: Settings) -> None:
+def _reclaim_expired(factory: SessionFactory, settings: Settings, data: LiveData) -> None:
     """Retry or end jobs whose claims have expired, and delete expired offers."""
     with isolate_errors(factory, "claims", "clock"), transaction(factory) as session:
         shorten_claims(session, settings)
     with isolate_errors(factory, "offers", "expired"), transaction(factory) as session:
         lab_service.drop_expired_offers(session)
     with transaction(factory) as session:
-        now = clock(session)
-        applies, late_builds, runs = (
-            session.scalars(
-                select(table.id).where(table.state == JobState.RUNNING, table.expires_at <= now).order_by(table.id)
-            ).all()
-            for table in (Apply, Build, Run)
-        )
-    for apply_id in applies:
-        with isolate_errors(factory, "apply", apply_id), transaction(factory) as session:
-            apply = build_locks.lock_apply(session, apply_id)
-            if claims.is_expired(session, apply):
-                build_ends.end_apply(session, apply, build_ends.judge_expired(apply, settings))
-    for build_id in late_builds:
-        with isolate_errors(factory, "build", build_id), transaction(factory) as session:
-            build, submission_ids = build_locks.lock_build(session, build_id)
-            if claims.is_expired(session, build):
-                build_ends.end_build(session, build, submission_ids, build_ends.judge_expired(build, settings))
-    for run_id in runs:
-        with isolate_errors(factory, "run", run_id), transaction(factory) as session:
-            run = lock_run(session, run_id)
-            if claims.is_expired(session, run):
-                device_sessions.end_expired(session, run, settings)
+        late = late_jobs(Context(session, settings, data), KINDS)
+    for kind, job_id in late:
+        with isolate_errors(factory, kind, job_id), transaction(factory) as session:
+            end_late(Context(session, settings, data), KINDS, kind, job_id)
 
 
 def _advance_submissions(factory: SessionFactory, settings: Settings) -> None:
@@ -180,39 +161,40 @@ def _sync_broker_users(factory: SessionFactory, settings: Settings) -> None:
 def reset_nudges(factory: SessionFactory) -> None:
     """Make the messages of all queued jobs due at the next tick: a restarted broker has lost its messages."""
     with transaction(factory) as session:
-        for table in (Apply, Build, Run):
-            session.execute(update(table).where(table.state == JobState.QUEUED).values(nudged_at=None, nudges=0))
+        session.execute(update(Job).where(Job.state == JobState.QUEUED).values(nudged_at=None, nudges=0))
 
 
 def _repeat_nudges(factory: SessionFactory, settings: Settings) -> None:
     """Send due messages of queued jobs again: a message may be lost, or its worker may have been offline."""
     with transaction(factory) as session:
         now = clock(session)
-        queued: list[tuple[type[claims.Job], str, str, int, datetime | None, int]] = [
-            (table, task, queue, *row)
-            for table, task, queue in ((Apply, APPLY, APPLY_QUEUE), (Build, BUILD, BUILD_QUEUE))
-            for row in session.execute(
-                select(table.id, table.nudged_at, table.nudges).where(table.state == JobState.QUEUED).order_by(table.id)
+        queued = [
+            (kind, job_id, JOB_QUEUES[kind], nudged_at, nudges)
+            for kind, job_id, nudged_at, nudges in session.execute(
+                select(Job.kind, Job.id, Job.nudged_at, Job.nudges)
+                .where(Job.kind != JobKind.RUN, Job.state == JobState.QUEUED)
+                .order_by(Job.id)
             )
         ]
         offered = session.execute(
-            select(Run.id, Run.nudged_at, Run.nudges, Device.lab)
+            select(Run.id, Device.lab, Run.nudged_at, Run.nudges)
             .join(Lease, Lease.run_id == Run.id)
             .join(Device, Device.name == Lease.device_name)
             .where(Run.state == JobState.QUEUED, Lease.holder == "", Lease.expires_at > now)
             .order_by(Run.id)
         )
-        queued += [(Run, RUN, lab_queue(row.lab), row.id, row.nudged_at, row.nudges) for row in offered]
-    for table, task, queue, job_id, nudged_at, nudges in queued:
+        queued += [
+            (JobKind.RUN, run_id, lab_queue(lab), nudged_at, nudges) for run_id, lab, nudged_at, nudges in offered
+        ]
+    for kind, job_id, queue, nudged_at, nudges in queued:
         if not claims.is_nudge_due(nudged_at, nudges, now, settings):
             continue
-        with isolate_errors(factory, table.__name__.lower(), job_id), transaction(factory) as session:
-            found = session.scalar(
-                select(table)
-                .where(table.id == job_id, table.state == JobState.QUEUED)
-                .options(load_only(table.nudged_at, table.nudges, raiseload=True))
+        with isolate_errors(factory, kind, job_id), transaction(factory) as session:
+            job = session.scalar(
+                select(Job)
+                .where(Job.id == job_id, Job.state == JobState.QUEUED)
+                .options(load_only(Job.kind, Job.nudged_at, Job.nudges, raiseload=True))
                 .with_for_update(skip_locked=True)
             )
-            job = cast("claims.Job | None", found)
             if job is not None and claims.is_nudge_due(job.nudged_at, job.nudges, now, settings):
-                claims.nudge(session, job, task, queue, now)
+                claims.nudge(session, job, now, queue)

@@ -76,7 +76,7 @@ def _advance(factory: SessionFactory, name: str, data: DataFolder, settings: Set
         tree = watched_trees.get(session, name, lock=True)
         if not tree.enabled:
             return
-        watched_trees.look(session, tree, data, settings)
+        watched_trees.look(session, tree, data)
         lines, told = watched_trees.waiting_lines(session, name), tree.waiting_for
     waiting_for = ""
     for ref in lines:

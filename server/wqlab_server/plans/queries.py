@@ -31,7 +31,7 @@ def heads(session: Session) -> dict[str, Head]:
 
     Only apply jobs without a series are used, because a series can have a base commit of its own.
     """
-    tree = type_coerce(Apply.tree, JSONB)["name"].astext
+    tree = type_coerce(Apply.payload, JSONB)["tree"]["name"].astext
     result = type_coerce(Apply.result, JSONB)
     resolved = {
         name: (id_, commit, release, at)

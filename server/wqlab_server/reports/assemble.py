@@ -106,9 +106,9 @@ class _Parts:
         self._traced = {run.target: run for run in traced}
         file_runs = [*run_ids, *(run.id for run in traced)]
         self._files = {
-            (link.run_id, link.name): link.sha256
+            (link.job_id, link.name): link.sha256
             for link in session.scalars(
-                select(ArtifactLink).where(ArtifactLink.run_id.in_(file_runs), ArtifactLink.kind.in_(_BOOT_FILES))
+                select(ArtifactLink).where(ArtifactLink.job_id.in_(file_runs), ArtifactLink.kind.in_(_BOOT_FILES))
             )
         }
         self.comparisons = _grouped(

@@ -157,7 +157,7 @@ class BundleWriter:
                 Artifact(sha256=link.sha256, size=link.artifact.size, kind=link.kind, name=link.name)
                 for link in session.scalars(
                     select(ArtifactLink)
-                    .where(ArtifactLink.run_id == run_id)
+                    .where(ArtifactLink.job_id == run_id)
                     .order_by(ArtifactLink.id)
                     .options(joinedload(ArtifactLink.artifact))
                 )

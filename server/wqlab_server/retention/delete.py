@@ -11,26 +11,22 @@ from collections.abc import Collection
 from datetime import datetime
 
 import structlog
-from sqlalchemy import Exists, delete, exists, or_, select, update
+from sqlalchemy import Exists, delete, exists, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from ..models import Apply, Artifact, ArtifactLink, Boot, Build, ConsoleChunk, Run
+from ..models import Artifact, ArtifactLink, Boot, ConsoleChunk, Job, Run
 from ..storage.artifacts import ArtifactStore
 from ..storage.db import SessionFactory, clock, transaction
-from .needs import Kind, Need, need_of
+from .needs import Need, need_of
 
 log = structlog.get_logger(__name__)
-
-_TABLES: dict[Kind, type[Apply | Build | Run]] = {"applies": Apply, "builds": Build, "runs": Run, "consoles": Run}
-_LINKS = {"applies": ArtifactLink.apply_id, "builds": ArtifactLink.build_id, "runs": ArtifactLink.run_id}
 
 
 def delete_files(factory: SessionFactory, need: Need) -> int:
     """Delete the job's artifacts or consoles; return the freed bytes, 0 if it is needed again or locked by others."""
-    table = _TABLES[need.kind]
     with transaction(factory) as session:
-        locked = session.scalar(select(table.id).where(table.id == need.id).with_for_update(skip_locked=True))
+        locked = session.scalar(select(Job.id).where(Job.id == need.id).with_for_update(skip_locked=True))
         current = need_of(session, need.kind, need.id) if locked is not None else None
         if current is None or not current.deletable or current.used_at > need.used_at:
             return 0
@@ -48,11 +44,9 @@ def _delete_consoles(session: Session, need: Need, now: datetime) -> int:
 
 
 def _mark_artifacts(session: Session, need: Need, now: datetime) -> int:
-    table = _TABLES[need.kind]
-    session.execute(update(table).where(table.id == need.id).values(files_deleted_at=now))
-    return _mark_unneeded(
-        session, session.scalars(select(ArtifactLink.sha256).where(_LINKS[need.kind] == need.id)).all(), now
-    )
+    session.execute(update(Job).where(Job.id == need.id).values(files_deleted_at=now))
+    hashes = session.scalars(select(ArtifactLink.sha256).where(ArtifactLink.job_id == need.id)).all()
+    return _mark_unneeded(session, hashes, now)
 
 
 def _mark_unneeded(session: Session, hashes: Collection[str], now: datetime) -> int:
@@ -81,17 +75,8 @@ def _is_needed() -> Exists:
     """Return the condition that a job whose files are not deleted has the artifact."""
     return exists(
         select(ArtifactLink.id)
-        .outerjoin(Apply, Apply.id == ArtifactLink.apply_id)
-        .outerjoin(Build, Build.id == ArtifactLink.build_id)
-        .outerjoin(Run, Run.id == ArtifactLink.run_id)
-        .where(
-            ArtifactLink.sha256 == Artifact.sha256,
-            or_(
-                Apply.id.is_not(None) & Apply.files_deleted_at.is_(None),
-                Build.id.is_not(None) & Build.files_deleted_at.is_(None),
-                Run.id.is_not(None) & Run.files_deleted_at.is_(None),
-            ),
-        )
+        .join(Job, Job.id == ArtifactLink.job_id)
+        .where(ArtifactLink.sha256 == Artifact.sha256, Job.files_deleted_at.is_(None))
     )
 
 

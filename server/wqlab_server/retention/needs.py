@@ -15,7 +15,8 @@ from typing import Literal
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-Kind = Literal["applies", "builds", "runs", "consoles"]
+Kind = Literal["apply", "build", "run", "consoles"]
+"""Kind of the job whose files these are; `consoles`: those of a run's boots."""
 
 
 @dataclass(frozen=True)
@@ -37,63 +38,50 @@ class Need:
         return not self.busy and not self.pinned
 
 
-# Each part returns one reason to need a job's files: (kind, id, busy, pinned, at).
+# Each part returns one reason to need a job's files: (id, busy, pinned, at).
 _REASONS = """
-  SELECT 'applies' AS kind, a.id, a.state <> 'finished' AS busy, false AS pinned,
-         coalesce(a.finished_at, a.created_at) AS at
-    FROM applies a WHERE a.files_deleted_at IS NULL
+  SELECT j.id, j.state <> 'finished' AS busy, false AS pinned, coalesce(j.finished_at, j.created_at) AS at FROM jobs j
   UNION ALL
-  SELECT 'applies', a.id, s.state <> 'finished', s.pinned_at IS NOT NULL, greatest(s.finished_at, s.linked_at)
-    FROM applies a JOIN submissions s ON s.id = a.submission_id WHERE a.files_deleted_at IS NULL
+  SELECT j.id, s.state <> 'finished', s.pinned_at IS NOT NULL, greatest(s.finished_at, s.linked_at)
+    FROM jobs j JOIN submissions s ON s.id = j.submission_id
   UNION ALL  -- an unfinished build of another submission, with equal content, applies this bundle
-  SELECT 'applies', l.apply_id, true, false, b.created_at
-    FROM builds b JOIN artifact_links l ON l.sha256 = b.source -> 'bundle' ->> 'sha256'
-   WHERE b.state <> 'finished' AND l.apply_id IS NOT NULL
+  SELECT l.job_id, true, false, j.created_at
+    FROM builds b JOIN jobs j USING (id) JOIN artifact_links l ON l.sha256 = b.source -> 'bundle' ->> 'sha256'
+   WHERE j.state <> 'finished'
   UNION ALL
-  SELECT 'builds', b.id, b.state <> 'finished', false, coalesce(b.finished_at, b.created_at)
-    FROM builds b WHERE b.files_deleted_at IS NULL
-  UNION ALL
-  SELECT 'builds', u.build_id, s.state <> 'finished', s.pinned_at IS NOT NULL, greatest(s.finished_at, s.linked_at)
+  SELECT u.build_id, s.state <> 'finished', s.pinned_at IS NOT NULL, greatest(s.finished_at, s.linked_at)
     FROM submission_builds u JOIN submissions s ON s.id = u.submission_id
   UNION ALL
-  SELECT 'builds', u.build_id, r.state <> 'finished', false, r.finished_at
-    FROM runs r CROSS JOIN LATERAL (VALUES (r.baseline_build_id), (r.candidate_build_id)) u (build_id)
-   WHERE r.submission_id IS NULL
+  SELECT u.build_id, j.state <> 'finished', false, j.finished_at
+    FROM runs r JOIN jobs j USING (id)
+   CROSS JOIN LATERAL (VALUES (r.baseline_build_id), (r.candidate_build_id)) u (build_id)
+   WHERE j.submission_id IS NULL
   UNION ALL  -- a device check measures the noise with the kernel of its health check
-  SELECT 'builds', r.baseline_build_id, true, false, c.created_at
+  SELECT r.baseline_build_id, true, false, c.created_at
     FROM device_checks c JOIN runs r ON r.id = c.health_run_id WHERE c.finished_at IS NULL
-  UNION ALL
-  SELECT 'runs', r.id, r.state <> 'finished', false, coalesce(r.finished_at, r.created_at) FROM runs r
-  UNION ALL
-  SELECT 'runs', r.id, s.state <> 'finished', s.pinned_at IS NOT NULL, greatest(s.finished_at, s.linked_at)
-    FROM runs r JOIN submissions s ON s.id = r.submission_id
 """
 _FILES = f"""
-SELECT n.kind, n.id, f.bytes, bool_or(n.busy), bool_or(n.pinned), max(n.at)
+SELECT j.kind, n.id, f.bytes, bool_or(n.busy), bool_or(n.pinned), max(n.at)
   FROM ({_REASONS}) n
-  JOIN (SELECT CASE WHEN l.apply_id IS NOT NULL THEN 'applies' WHEN l.build_id IS NOT NULL THEN 'builds' ELSE 'runs' END
-                 AS kind, coalesce(l.apply_id, l.build_id, l.run_id) AS id, sum(a.size)::bigint AS bytes
-          FROM artifact_links l JOIN artifacts a USING (sha256) WHERE a.deleted_at IS NULL GROUP BY 1, 2) f
-    ON f.kind = n.kind AND f.id = n.id
- WHERE (:kind = '' OR n.kind = :kind) AND (:id = 0 OR n.id = :id)
-   AND NOT (n.kind = 'builds' AND n.id IN (SELECT id FROM builds WHERE files_deleted_at IS NOT NULL))
-   AND NOT (n.kind = 'runs' AND n.id IN (SELECT id FROM runs WHERE files_deleted_at IS NOT NULL))
-   AND NOT (n.kind = 'applies' AND n.id IN (SELECT id FROM applies WHERE files_deleted_at IS NOT NULL))
- GROUP BY n.kind, n.id, f.bytes ORDER BY max(n.at), n.kind, n.id
+  JOIN jobs j ON j.id = n.id
+  JOIN (SELECT l.job_id AS id, sum(a.size)::bigint AS bytes
+          FROM artifact_links l JOIN artifacts a USING (sha256) WHERE a.deleted_at IS NULL GROUP BY 1) f ON f.id = n.id
+ WHERE j.files_deleted_at IS NULL AND (:id = 0 OR n.id = :id)
+ GROUP BY j.kind, n.id, f.bytes ORDER BY max(n.at), n.id
 """  # noqa: S608 - constant texts
 _CONSOLES = f"""
 SELECT 'consoles', n.id, f.bytes, bool_or(n.busy), bool_or(n.pinned), max(n.at)
   FROM ({_REASONS}) n
   JOIN (SELECT run_id AS id, sum(console_bytes)::bigint AS bytes FROM boots GROUP BY 1) f ON f.id = n.id
   JOIN runs r ON r.id = n.id
- WHERE n.kind = 'runs' AND r.consoles_deleted_at IS NULL AND f.bytes > 0 AND (:id = 0 OR n.id = :id)
+ WHERE r.consoles_deleted_at IS NULL AND f.bytes > 0 AND (:id = 0 OR n.id = :id)
  GROUP BY n.id, f.bytes ORDER BY max(n.at), n.id
 """  # noqa: S608 - constant texts
 
 
 def file_needs(session: Session) -> Sequence[Need]:
     """Return all jobs with stored artifacts, those needed longest ago first."""
-    return _needs(session, _FILES, kind="", id=0)
+    return _needs(session, _FILES, id=0)
 
 
 def console_needs(session: Session) -> Sequence[Need]:
@@ -103,10 +91,7 @@ def console_needs(session: Session) -> Sequence[Need]:
 
 def need_of(session: Session, kind: Kind, job_id: int) -> Need | None:
     """Return the need of one job; None if it has no files any more."""
-    if kind == "consoles":
-        found = _needs(session, _CONSOLES, id=job_id)
-    else:
-        found = _needs(session, _FILES, kind=kind, id=job_id)
+    found = _needs(session, _CONSOLES if kind == "consoles" else _FILES, id=job_id)
     return found[0] if found else None
 
 

@@ -68,7 +68,7 @@ def _excuse_simultaneous_discards(session: Session, run: Run, block: int, attemp
     own = session.get_one(BlockAttempt, (run.id, block, attempt), populate_existing=True)
     if _has_kernel_report(session, own):
         return False
-    other_run, other_device, own_device = aliased(Run), aliased(Device), aliased(Device)
+    other_run, other_device, own_device = aliased(Run, flat=True), aliased(Device), aliased(Device)
     simultaneous = session.scalars(
         select(BlockAttempt)
         .join(other_run, other_run.id == BlockAttempt.run_id)

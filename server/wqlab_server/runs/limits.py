@@ -174,7 +174,7 @@ def artifact_limit(session: Session, run: Run, kind: ArtifactKind) -> int:
     """
     if kind not in ARTIFACT_BYTES:
         raise ApiProblem(422, f"a run has no {kind}; it has {', '.join(ARTIFACT_BYTES)}")
-    count = session.scalar(select(func.count()).where(ArtifactLink.run_id == run.id)) or 0
+    count = session.scalar(select(func.count()).where(ArtifactLink.job_id == run.id)) or 0
     boots = session.scalar(select(func.count()).where(Boot.run_id == run.id)) or 0
     if count >= ARTIFACTS_PER_BOOT * (boots + 1):
         raise ApiProblem(

@@ -75,7 +75,7 @@ def artifacts(session: Session, run: Run) -> list[messages.Artifact]:
     """Return the files that workers uploaded for the run, in upload order."""
     links = session.scalars(
         select(ArtifactLink)
-        .where(ArtifactLink.run_id == run.id)
+        .where(ArtifactLink.job_id == run.id)
         .order_by(ArtifactLink.id)
         .options(joinedload(ArtifactLink.artifact))
     )

@@ -26,7 +26,6 @@ from wqlab_contracts.messages import (
 )
 
 from ..http.problems import ApiProblem
-from ..jobs import claims
 from ..jobs.errors import infrastructure_failure
 from ..models import Boot, Build, Device, Run, Sample
 from ..models import Finding as FindingRow
@@ -35,16 +34,14 @@ from ..storage.events import emit, notify_checks
 from . import limits
 from .block_attempts import record_block_attempt
 from .layouts import build_id_of, layout_of
-from .service import find_boot, lock_run, update_boots_done
+from .service import find_boot, update_boots_done
 
 
-def record(session: Session, run_id: int, fence: int, events: Sequence[RunEvent]) -> None:
-    """Record all events, or none on an error.
+def record(session: Session, run: Run, events: Sequence[RunEvent]) -> None:
+    """Record all events of a locked run, or none on an error.
 
-    Raises StaleFence, ApiProblem 404 for an unknown run or boot, 422 for more than the run declares (`limits`).
+    Raises ApiProblem 404 for an unknown boot, 422 for more than the run declares (`limits`).
     """
-    run = lock_run(session, run_id)
-    claims.check_fence(session, run, fence)
     for event in events:
         limits.check_event(event)
         _RECORDERS[type(event)](session, run, event)

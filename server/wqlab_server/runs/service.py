@@ -79,6 +79,7 @@ def make_job(session: Session, run: Run, device: Device, previous_holder: bool) 
             BlockPlan(block=number, arms=arms, first_attempt=last_attempts.get(number, -1) + 1)
             for number, arms in enumerate(run.blocks[: run.blocks_due])
         ],
+        completed_blocks=completed_blocks(session, run.id),
         seed=run.seed,
         touched=_touched(session, run) if run.device_spec.instrumented else [],
     )
@@ -88,15 +89,6 @@ def _touched(session: Session, run: Run) -> list[str]:
     """Return the functions that the series of the run's submission changes."""
     result = session.scalar(select(Apply.result).where(Apply.submission_id == run.submission_id))
     return result.touched if result is not None else []
-
-
-def repeat_claim(session: Session, run: Run) -> tuple[RunJob, int, list[int]]:
-    """Return (job, fence, completed blocks) of a live claim again, for a holder that did not get the response.
-
-    Whether the device had a previous holder is no longer known, so True is assumed: another release does no harm.
-    """
-    device = session.scalars(select(Device).where(Device.name == run.device_name)).one()
-    return make_job(session, run, device, previous_holder=True), run.fence or 0, completed_blocks(session, run.id)
 
 
 def completed_blocks(session: Session, run_id: int) -> list[int]:

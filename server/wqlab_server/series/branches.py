@@ -5,17 +5,23 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.series import GitBranches
-from wqlab_contracts.celery_names import LOOKUP
-from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.enums import Outcome
 from wqlab_contracts.messages.lookups import LookupJob, LookupResult
 
 from ..http.git_urls import url_problem
-from ..http.problems import ApiProblem
+from ..http.problems import ApiProblem, not_found
 from ..jobs import lookups
-from ..models import Lookup
+from ..models import BranchList
 from ..settings import Settings
-from ..storage.db import clock
-from ..storage.events import LOOKUP_CHANNEL
+
+
+class BranchListKind(lookups.LookupKind[BranchList]):
+    """Listings of branches. Those for watched trees are ordered and read by `intake.watched_trees`."""
+
+    model = BranchList
+    name = "the listing of branches"
+    plural = "listings of branches"
+    alternative = "the name of a branch can be typed in meanwhile"
 
 
 def request(session: Session, url: str, owner: str, settings: Settings) -> int:
@@ -26,19 +32,18 @@ def request(session: Session, url: str, owner: str, settings: Settings) -> int:
     problem = url_problem(url, settings.local_git_path_list)
     if problem is not None:
         raise ApiProblem(422, problem, errors=[{"parameter": "url", "in": "query", "detail": problem}])
-    new = Lookup(url=url, refs=[], private_network=False, owner=owner, state=JobState.WAITING)
-    return lookups.request(
-        session, new, [Lookup.url == url, Lookup.refs == [], Lookup.private_network.is_(False)], LOOKUP, settings
-    )
+    job = LookupJob(url=url)
+    return lookups.request(session, BranchListKind, BranchList(payload=job, key=job.model_dump_json(), owner=owner))
 
 
 def read(session: Session, lookup_id: int) -> GitBranches:
     """Return the state of a lookup and, once it is finished, its branches. Raises ApiProblem 404 if it is unknown."""
-    lookup = lookups.lock(session, Lookup, lookup_id)
-    lookups.finish_if_expired(session, lookup, clock(session))
+    lookup = session.get(BranchList, lookup_id, populate_existing=True)
+    if lookup is None:
+        raise not_found("listing of branches", lookup_id)
     result = lookup.result or LookupResult(outcome=Outcome.FAILED)
     return GitBranches(
-        url=lookup.url,
+        url=lookup.payload.url,
         state=lookup.state,
         outcome=lookup.outcome,
         failure=lookup.failure,
@@ -47,29 +52,3 @@ def read(session: Session, lookup_id: int) -> GitBranches:
         truncated=result.truncated,
         looked_at=lookup.finished_at,
     )
-
-
-# --- worker requests --------------------------------------------------------------------------------------------
-
-
-def claim(
-    session: Session, lookup_id: int, holder: str, settings: Settings, nonce: str | None
-) -> tuple[LookupJob, int]:
-    """Claim a lookup and return the job and its fence.
-
-    Raises NotClaimable if it is not queued, and ApiProblem 404 if it is unknown.
-    """
-    lookup = lookups.lock(session, Lookup, lookup_id)
-    fence = lookups.claim(session, lookup, holder, settings, nonce)
-    return LookupJob(url=lookup.url, refs=lookup.refs, private_network=lookup.private_network), fence
-
-
-def finish(session: Session, lookup_id: int, fence: int, result: LookupResult) -> None:
-    """Store the result of a branch lookup and finish it. Repeating the same request changes nothing.
-
-    Raises StaleFence if `fence` is no longer that of the lookup or the lookup was finished with another result, and
-    ApiProblem 404 if there is no such lookup.
-    """
-    lookup = lookups.lock(session, Lookup, lookup_id)
-    if lookups.finish(session, lookup, fence, result, LOOKUP_CHANNEL):
-        lookup.result = result

@@ -20,7 +20,7 @@ from ..http.limits import slow_responses
 from ..http.paging import plain_text
 from ..http.problems import ApiProblem, documented
 from ..storage.db import SessionFactory, transaction
-from ..storage.events import BRANCH_READING_CHANNEL, LOOKUP_CHANNEL
+from ..storage.events import JOB_CHANNEL
 from . import branch_readings, branches
 
 router = APIRouter(tags=["series"], responses=documented(401, 403, 422, 429))
@@ -76,7 +76,7 @@ async def list_git_branches(
         lambda lookup: lookup.state is JobState.FINISHED,
         read,
         request=request,
-        topic=(LOOKUP_CHANNEL, str(lookup_id)),
+        topic=(JOB_CHANNEL, str(lookup_id)),
         wait_s=wait_s,
     )
 
@@ -134,6 +134,6 @@ async def inspect_git_branch(
         lambda reading: reading.state is JobState.FINISHED,
         read,
         request=request,
-        topic=(BRANCH_READING_CHANNEL, str(reading_id)),
+        topic=(JOB_CHANNEL, str(reading_id)),
         wait_s=wait_s,
     )

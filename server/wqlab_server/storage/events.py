@@ -12,6 +12,7 @@ from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import EventKind
+from wqlab_contracts.messages import Failure
 
 from ..models import DeviceCheck, Event, Run, Submission
 
@@ -19,12 +20,8 @@ SUBMISSION_CHANNEL = "wqlab_submission"
 """New events of a submission. Payload: the submission's id."""
 RUN_CHANNEL = "wqlab_run"
 """New console text of a run. Payload: the run's id."""
-LOOKUP_CHANNEL = "wqlab_lookup"
-THREAD_LOOKUP_CHANNEL = "wqlab_thread_lookup"
-BRANCH_READING_CHANNEL = "wqlab_branch_reading"
-"""The answer of a lookup. Payload: the lookup's id."""
-LIST_READ_CHANNEL = "wqlab_list_read"
-"""The end of a list read. Payload: the read's id."""
+JOB_CHANNEL = "wqlab_job"
+"""The end of a job. Payload: the job's id."""
 CHECK_CHANNEL = "wqlab_check"
 """A change of a device check. Payload: the check's id."""
 
@@ -62,6 +59,11 @@ def emit(
         )
     )
     notify(session, SUBMISSION_CHANNEL, submission_id)
+
+
+def dump_failure(failure: Failure | None) -> object:
+    """Return a failure as events have it."""
+    return None if failure is None else failure.model_dump(mode="json")
 
 
 def emit_to_all(

@@ -18,7 +18,7 @@ from wqlab_contracts.enums import JobState, Scope, SubmissionState
 from ..estimates import timings
 from ..http.auth import Principal
 from ..http.problems import ApiProblem
-from ..models import Apply, Artifact, ArtifactLink, Build, Run, RunAttempt, Submission, SubmissionBuild
+from ..models import Artifact, ArtifactLink, Build, Job, Run, RunAttempt, Submission, SubmissionBuild
 from ..settings import Settings
 from ..storage.db import clock
 from ..views.load import submission_rows
@@ -221,9 +221,8 @@ def _bytes(session: Session, owner: str, now: datetime) -> list[_Use]:
         )
     ]
     of_submission = or_(
-        ArtifactLink.apply_id.in_(select(Apply.id).where(Apply.submission_id == Submission.id).correlate(Submission)),
-        ArtifactLink.run_id.in_(select(Run.id).where(Run.submission_id == Submission.id).correlate(Submission)),
-        ArtifactLink.build_id.in_(
+        ArtifactLink.job_id.in_(select(Job.id).where(Job.submission_id == Submission.id).correlate(Submission)),
+        ArtifactLink.job_id.in_(
             select(SubmissionBuild.build_id)
             .join(Build, Build.id == SubmissionBuild.build_id)
             .where(SubmissionBuild.submission_id == Submission.id, Build.created_at >= Submission.created_at)

@@ -152,7 +152,7 @@ def _existing_baselines(session: Session, request: SubmissionRequest) -> set[tup
         .where(
             Apply.outcome == Outcome.PASSED,
             result["candidate"].astext.is_(None),
-            type_coerce(Apply.tree, JSONB)["name"].astext == request.tree,
+            type_coerce(Apply.payload, JSONB)["tree"]["name"].astext == request.tree,
         )
         .order_by(Apply.id.desc())
         .limit(1)

@@ -13,7 +13,7 @@ from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
 from wqlab_contracts.enums import EventKind, OutboxEvent, Outcome, SubmissionState, Verdict
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mail import source_of
-from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
+from wqlab_contracts.messages import ApplyJob, TakenThread, Target, ThreadSource, normalised_subject
 from wqlab_contracts.specs import Tree
 
 from ..http.problems import ApiProblem, invalid, not_found
@@ -89,24 +89,28 @@ def create(
         source = source_of(request.series.mbox.text)
         if source is not None:
             remember(session, submission.id, source)
-    for index, target in enumerate(request.targets):
-        _check_known(session, index, target)
-        session.add(plan_run(submission, index, target, data, plan_target(session, data, request, target)))
     by_id = request.series is not None and request.series.thread is not None
     apply = Apply(
         submission_id=submission.id,
-        tree=repository or data.trees[request.tree],
-        toolchain=toolchain,
-        thread=ThreadSource(archives=list(data.archives), taken=taken) if by_id else None,
+        owner=owner,
+        payload=ApplyJob(
+            submission_id=submission.id,
+            tree=repository or data.trees[request.tree],
+            series=None,
+            thread=ThreadSource(archives=list(data.archives), taken=taken) if by_id else None,
+            walk=request.walk,
+            toolchain=toolchain,
+        ),
     )
-    session.add(apply)
-    session.flush()
+    claims.queue(session, apply)
     if taken is not None:
-        link = ArtifactLink(sha256=taken.mbox.sha256, apply_id=apply.id, kind=taken.mbox.kind, name=taken.mbox.name)
+        link = ArtifactLink(sha256=taken.mbox.sha256, job_id=apply.id, kind=taken.mbox.kind, name=taken.mbox.name)
         session.add(link)
+    for index, target in enumerate(request.targets):
+        _check_known(session, index, target)
+        session.add(plan_run(submission, index, target, data, plan_target(session, data, request, target)))
     emit(session, submission.id, EventKind.SUBMISSION_STATE, state=submission.state)
     announce(session, OutboxEvent.SUBMISSION_ACCEPTED, submission.id, submission_id=submission.id)
-    claims.queue_apply(session, apply)
     return submission
 
 
@@ -195,7 +199,7 @@ def _repository(session: Session, submission: Submission) -> Tree | None:
     series = submission.request.series
     if series is None or series.commits is None:
         return None
-    return session.scalars(select(Apply.tree).where(Apply.submission_id == submission.id)).one()
+    return session.scalars(select(Apply).where(Apply.submission_id == submission.id)).one().payload.tree
 
 
 def _stored_thread(session: Session, submission: Submission) -> TakenThread | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import select, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.series import SeriesInspection
@@ -39,8 +40,7 @@ def inspected_thread(session: Session, thread: ThreadSeries) -> SeriesInspection
     found = session.scalar(
         select(ThreadLookup)
         .where(
-            ThreadLookup.message_id == thread.message_id,
-            ThreadLookup.revision.is_not_distinct_from(thread.revision),
+            type_coerce(ThreadLookup.payload, JSONB).contains({"series": thread.model_dump(mode="json")}),
             ThreadLookup.outcome == Outcome.PASSED,
         )
         .order_by(ThreadLookup.id.desc())

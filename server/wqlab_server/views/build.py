@@ -131,7 +131,7 @@ def taken_thread(apply: models.Apply) -> TakenThread | None:
     """Return the mails of a series that is given by a Message-ID; None until they are found."""
     if apply.result is not None and apply.result.thread is not None:
         return apply.result.thread
-    return apply.thread.taken if apply.thread is not None else None
+    return apply.payload.thread.taken if apply.payload.thread is not None else None
 
 
 def apply_view(row: models.Apply | None) -> ApplyView:

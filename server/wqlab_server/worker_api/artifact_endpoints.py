@@ -10,23 +10,22 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import BaseModel, Field
-from sqlalchemy import and_, func, or_, select, type_coerce
+from sqlalchemy import func, or_, select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import ArtifactKind, JobState
+from wqlab_contracts.enums import ArtifactKind, JobKind, JobState
 from wqlab_contracts.messages import Artifact
 
-from ..builds import locks as build_locks
 from ..http.auth import Principal, Worker, only_build_workers
 from ..http.deps import Db, Store
 from ..http.downloads import StoredBytes
 from ..http.problems import ApiProblem, not_found
 from ..jobs import claims
 from ..models import Artifact as ArtifactRow
-from ..models import ArtifactLink, Device, Run
+from ..models import ArtifactLink, Device, Job, Run
+from ..pipeline.job_kinds import KINDS
 from ..runs import limits as run_limits
-from ..runs import service as runs
 from ..storage.artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge, StoreUnavailable
 from ..storage.db import SessionFactory, clock, transaction
 from .lab_scope import check_lab_of_run
@@ -40,7 +39,7 @@ _CHUNK_BYTES = 1 << 20
 class _FenceHeaders(BaseModel):
     """Headers that name the claimed job to which an upload belongs, and its fence."""
 
-    x_fence_job: str = Field(pattern=r"^(applies|builds|runs)/[0-9]{1,9}$")
+    x_job: int = Field(ge=1)
     x_fence: int
 
 
@@ -49,17 +48,12 @@ class _Claim:
     """Job and fence that a worker sends with an upload. `_link` verifies that the worker holds this job."""
 
     principal: Principal
-    table: str
-    """applies, builds or runs."""
     job_id: int
     fence: int
 
 
 def _claim(principal: Worker, headers: Annotated[_FenceHeaders, Header()]) -> _Claim:
-    table, _, number = headers.x_fence_job.partition("/")
-    if table != "runs":
-        only_build_workers(principal)
-    return _Claim(principal, table, int(number), headers.x_fence)
+    return _Claim(principal, headers.x_job, headers.x_fence)
 
 
 class _Label(BaseModel):
@@ -105,11 +99,11 @@ def _check_needed(db: Session, lab: str, sha256: str) -> None:
     A lab can read only the kernels that it has to measure now.
     """
     kernels = (Run.baseline_build_id, Run.candidate_build_id)
-    step = func.jsonb_build_array(func.jsonb_build_object("build_id", ArtifactLink.build_id))
-    of_walk = and_(ArtifactLink.build_id.is_not(None), type_coerce(Run.walk, JSONB).contains(step))
+    step = func.jsonb_build_array(func.jsonb_build_object("build_id", ArtifactLink.job_id))
+    of_walk = type_coerce(Run.walk, JSONB).contains(step)
     needed = (
         select(ArtifactLink.id)
-        .join(Run, or_(of_walk, *(build_id == ArtifactLink.build_id for build_id in kernels)))
+        .join(Run, or_(of_walk, *(build_id == ArtifactLink.job_id for build_id in kernels)))
         .join(Device, Device.name == Run.device_name)
         .where(ArtifactLink.sha256 == sha256, Device.lab == lab, Run.state == JobState.RUNNING)
     )
@@ -154,15 +148,16 @@ async def _chunks(request: Request) -> AsyncIterator[bytes]:
         yield bytes(buffer)
 
 
-def _check_claim(session: Session, claim: _Claim) -> claims.Job:
+def _check_claim(session: Session, claim: _Claim) -> Job:
     """Lock and return the claimed job. Raises ApiProblem 403 for another lab's run, StaleFence for a claim not held."""
-    if claim.table == "applies":
-        job: claims.Job = build_locks.lock_apply(session, claim.job_id)
-    elif claim.table == "builds":
-        job, _users = build_locks.lock_build(session, claim.job_id)
-    else:
+    kind = session.scalar(select(Job.kind).where(Job.id == claim.job_id))
+    if kind is None:
+        raise not_found("job", claim.job_id)
+    if kind is JobKind.RUN:
         check_lab_of_run(session, claim.principal, claim.job_id)
-        job = runs.lock_run(session, claim.job_id)
+    else:
+        only_build_workers(claim.principal)
+    job: Job = KINDS[kind].lock(session, claim.job_id)
     claims.check_fence(session, job, claim.fence)
     return job
 
@@ -174,9 +169,7 @@ def _size_limit(factory: SessionFactory, claim: _Claim, label: _Label) -> int | 
     """
     with transaction(factory) as session:
         job = _check_claim(session, claim)
-        if not isinstance(job, Run):
-            return None
-        return run_limits.artifact_limit(session, job, label.kind)
+        return run_limits.artifact_limit(session, job, label.kind) if isinstance(job, Run) else None
 
 
 def _link(factory: SessionFactory, store: ArtifactStore, claim: _Claim, artifact: Artifact) -> None:
@@ -194,11 +187,8 @@ def _link(factory: SessionFactory, store: ArtifactStore, claim: _Claim, artifact
         # The row is locked now, so retention cannot delete the bytes any more; it may have done so before.
         if not store.has(artifact.sha256):
             raise StoreUnavailable(f"retention deleted {artifact.name} while it was uploaded; send it again")
-        column = {"applies": "apply_id", "builds": "build_id", "runs": "run_id"}[claim.table]
         session.execute(
             insert(ArtifactLink)
-            .values(sha256=artifact.sha256, kind=artifact.kind, name=artifact.name, **{column: job.id})
-            .on_conflict_do_update(
-                index_elements=["apply_id", "build_id", "run_id", "kind", "name"], set_={"sha256": artifact.sha256}
-            )
+            .values(sha256=artifact.sha256, kind=artifact.kind, name=artifact.name, job_id=job.id)
+            .on_conflict_do_update(index_elements=["job_id", "kind", "name"], set_={"sha256": artifact.sha256})
         )

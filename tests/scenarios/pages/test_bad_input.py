@@ -29,7 +29,7 @@ from wqlab_server.models import Delivery, ThreadLookup
 from wqlab_server.outbox import mails
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
-from wqlab_worker.claims import reading_jobs
+from wqlab_worker.claims import jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
 from .conftest import MakePerson
@@ -99,7 +99,7 @@ def look_up(
                 waiting = session.scalars(select(ThreadLookup.id).where(ThreadLookup.state != JobState.FINISHED)).all()
             if waiting:
                 with ThreadPoolExecutor(1) as thread:  # the worker runs an event loop, and Playwright's is in this one
-                    thread.submit(reading_jobs.thread_lookup, waiting[0], worker).result()
+                    thread.submit(jobs.process, waiting[0], worker).result()
                 return
             page.wait_for_timeout(50)  # the page asks after a pause in typing
 

@@ -11,7 +11,7 @@ from wqlab_contracts.messages import Failure
 from wqlab_contracts.messages.lookups import BRANCH_LIMIT, LookupJob, LookupResult
 from wqlab_worker.apply import lookup
 from wqlab_worker.apply.lookup import look_up
-from wqlab_worker.claims import reading_jobs
+from wqlab_worker.claims import jobs
 from wqlab_worker.workspace import Workspace
 
 from .gitservers import Handler, HttpsServer
@@ -143,20 +143,21 @@ def test_lookup_job_is_claimed_and_finished(monkeypatch: pytest.MonkeyPatch, tmp
     from wqlab_worker.settings import Settings
 
     posted: list[tuple[str, bytes]] = []
+    job = {"kind": "list_branches", "url": str(repository.path)}
 
     def answer(request: httpx.Request) -> httpx.Response:
         posted.append((request.url.path, request.content))
         if request.url.path.endswith("/claim"):
-            return httpx.Response(200, json={"job": {"url": str(repository.path)}, "fence": 7, "expires_in_s": 60})
+            return httpx.Response(200, json={"job": job, "fence": 7, "expires_in_s": 60})
         return httpx.Response(204)
 
     server = Server("http://lab.test", "t", worker="w", lab="l", transport=httpx.MockTransport(answer))
-    monkeypatch.setattr(reading_jobs, "connect_server", lambda _: server)
+    monkeypatch.setattr(jobs, "connect_server", lambda _: server)
     monkeypatch.setenv("WQLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("WQLAB_LOCAL_GIT_PATHS", str(repository.path))
     (tmp_path / "cache").mkdir()
     settings = Settings(server_url="http://lab.test", worker_token="t", cache=tmp_path / "cache", state=tmp_path)
-    reading_jobs.lookup(3, settings)
-    assert [path for path, _ in posted] == ["/api/worker/v1/lookups/3/claim", "/api/worker/v1/lookups/3/finish"]
+    jobs.process(3, settings)
+    assert [path for path, _ in posted] == ["/api/worker/v1/jobs/3/claim", "/api/worker/v1/jobs/3/finish"]
     assert b'"fence":7' in posted[1][1]
     assert b'"name":"master"' in posted[1][1]

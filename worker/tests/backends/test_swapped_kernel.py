@@ -13,14 +13,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from wqlab_contracts.enums import Arm, ErrorKind, Outcome
+from wqlab_contracts.enums import Arm, ErrorKind, JobKind, Outcome
 from wqlab_contracts.messages import (
     Artifact,
     BlockDiscarded,
     BlockFinished,
     BootVerified,
     Failure,
-    RunClaim,
     RunEvent,
     RunJob,
     RunResult,
@@ -28,7 +27,7 @@ from wqlab_contracts.messages import (
 )
 from wqlab_worker.backends.labgrid import LabgridBackend
 from wqlab_worker.claims.heartbeats import Stop
-from wqlab_worker.claims.jobs import run_claimed
+from wqlab_worker.claims.runs import run_claimed
 from wqlab_worker.claims.server import JobRef, Server, sha256_of
 
 from .conftest import DeviceLab, RecordingSink, lasting
@@ -113,8 +112,7 @@ def test_image_swapped_in_the_artifact_store_is_not_booted(swaps: Swaps) -> None
     """The image never reaches a device."""
     swaps.swap(swaps.store)
     job = swaps.lab.job([[Arm.CANDIDATE]], run_id=201)
-    claim = RunClaim(job=job, fence=1, expires_in_s=500, completed_blocks=[])
-    result = run_claimed(claim, JobRef("runs", 201, 1), swaps.server, swaps.backend(), Stop(), fetch=swaps.fetch)
+    result = run_claimed(job, JobRef(JobKind.RUN, 201, 1), swaps.server, swaps.backend(), Stop(), fetch=swaps.fetch)
     failure = lab_failure(result)
     assert f"not {swaps.sha256}" in failure.summary
     assert "artifact store was changed" in failure.advice

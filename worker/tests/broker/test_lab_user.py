@@ -18,7 +18,7 @@ from redis import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from wqlab_contracts.celery_names import CELERY_CONFIG, RUN, lab_grants, lab_queue, lab_user
+from wqlab_contracts.celery_names import CELERY_CONFIG, JOB, lab_grants, lab_queue, lab_user
 
 from .conftest import Certificates, TlsRedis
 
@@ -137,14 +137,14 @@ def nudge(redis: TlsRedis, lab: str, run_id: int) -> None:
     """Send a message like the server."""
     app = Celery("server", broker=redis.admin_url, set_as_current=False)
     app.conf.update(CELERY_CONFIG)
-    app.send_task(RUN, args=(run_id,), queue=lab_queue(lab), ignore_result=True)
+    app.send_task(JOB, args=(run_id,), queue=lab_queue(lab), ignore_result=True)
     app.close()
 
 
 def test_worker_runs_with_its_granted_permissions(redis: TlsRedis, worker: subprocess.Popen[bytes]) -> None:
     for run_id in (1, 2, 3):
         nudge(redis, "berlin", run_id)
-        assert Api.requested.get() == f"/api/worker/v1/runs/{run_id}/claim"
+        assert Api.requested.get() == f"/api/worker/v1/jobs/{run_id}/claim"
     nudge(redis, "boston", 4)
     worker.send_signal(signal.SIGTERM)
     assert worker.wait() == 0

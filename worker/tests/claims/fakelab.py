@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 
 import httpx
 
-from wqlab_contracts.enums import PAIR, Arm, ArtifactKind
+from wqlab_contracts.enums import PAIR, Arm, ArtifactKind, JobKind
 from wqlab_contracts.messages import Artifact, BlockFinished, BlockPlan, BootKey, DeviceFacts, Kernel, RunJob
 from wqlab_contracts.specs import BootMethod, Profile, Repetitions, TestPlan, Topology
 from wqlab_worker.claims.server import JobRef, Server
 
-REF = JobRef("runs", 7, 3)
+REF = JobRef(JobKind.RUN, 7, 3)
 BOOT = BootKey(block=0, position=0, arm=Arm.BASELINE, attempt=0)
 CommandResult = Callable[[httpx.Request], httpx.Response]
 

@@ -11,10 +11,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from wqlab_contracts.enums import ErrorKind, Outcome
-from wqlab_contracts.messages import Artifact, BuildResult, Failure, Progress, RunClaim, RunJob, RunResult
+from wqlab_contracts.enums import ErrorKind, JobKind, Outcome
+from wqlab_contracts.messages import Artifact, BuildResult, Failure, Progress, RunJob, RunResult
 from wqlab_worker.claims.heartbeats import Stop
-from wqlab_worker.claims.jobs import ProgressReporter, Stopped, failure_of, finish, run_claimed
+from wqlab_worker.claims.jobs import ProgressReporter, Stopped, finish
+from wqlab_worker.claims.outcomes import failure_of
+from wqlab_worker.claims.runs import run_claimed
 from wqlab_worker.claims.server import JobRef, ServerRefused
 
 from .fakelab import REF, CommandResult, FakeLab, event, run_job, server
@@ -24,7 +26,7 @@ TAKEN = httpx.Response(204)
 
 def test_progress_stops_canceled_job_and_survives_outage() -> None:
     stop = Stop()
-    report = ProgressReporter(server(lambda request: httpx.Response(500)), JobRef("builds", 1, 1), stop)
+    report = ProgressReporter(server(lambda request: httpx.Response(500)), JobRef(JobKind.BUILD, 1, 1), stop)
     report("compiling", 1, 10)
     stop.request(Failure(kind=ErrorKind.CANCELED, summary="canceled"))
     with pytest.raises(Stopped):
@@ -40,10 +42,6 @@ class _Backend:
         self.execute = work
 
 
-def claim(job: RunJob, completed: list[int]) -> RunClaim:
-    return RunClaim(job=job, fence=3, expires_in_s=60, completed_blocks=completed)
-
-
 def test_claimed_run_executes_remaining_blocks() -> None:
     lab = FakeLab()
 
@@ -52,7 +50,14 @@ def test_claimed_run_executes_remaining_blocks() -> None:
         emit.event(event(1))  # type: ignore[attr-defined]
         return RunResult(outcome=Outcome.PASSED)
 
-    result = run_claimed(claim(run_job(), [0]), REF, server(lab), _Backend(work), Stop(), fetch=no_artifacts)
+    result = run_claimed(
+        run_job().model_copy(update={"completed_blocks": [0]}),
+        REF,
+        server(lab),
+        _Backend(work),
+        Stop(),
+        fetch=no_artifacts,
+    )
     assert result.outcome is Outcome.PASSED
     assert lab.blocks == [1], "all events arrive before the result"
 
@@ -61,7 +66,7 @@ def test_worker_error_is_an_infrastructure_failure() -> None:
     def work(*_: object) -> RunResult:
         raise RuntimeError("disk full")
 
-    result = run_claimed(claim(run_job(), []), REF, server(FakeLab()), _Backend(work), Stop(), fetch=no_artifacts)
+    result = run_claimed(run_job(), REF, server(FakeLab()), _Backend(work), Stop(), fetch=no_artifacts)
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "disk full" in result.failure.summary
 
@@ -85,7 +90,7 @@ def test_refused_event_stops_the_run() -> None:
         assert cancel.failure
         return RunResult(outcome=Outcome.FAILED, failure=cancel.failure)
 
-    result = run_claimed(claim(run_job(), []), REF, server(lab), _Backend(work), stop, fetch=no_artifacts)
+    result = run_claimed(run_job(), REF, server(lab), _Backend(work), stop, fetch=no_artifacts)
     assert result.failure and "refused" in result.failure.summary
 
 
@@ -96,7 +101,7 @@ def test_refused_result_fails_the_job_with_the_reason() -> None:
         taken.append(json.loads(request.content)["result"])
         return httpx.Response(422, json={"detail": "vmlinux was not uploaded"}) if len(taken) == 1 else TAKEN
 
-    finish(server(answer).finish_build, JobRef("builds", 1, 3), BuildResult(outcome=Outcome.PASSED))
+    finish(server(answer), JobRef(JobKind.BUILD, 1, 3), BuildResult(outcome=Outcome.PASSED))
     result = BuildResult.model_validate(taken[-1])
     assert [one["outcome"] for one in taken] == ["passed", "failed"]
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
@@ -114,8 +119,8 @@ def test_stale_result_is_dropped_and_refused_failure_raises() -> None:
         return answer
 
     result = RunResult(outcome=Outcome.PASSED)
-    finish(server(answering(409)).finish_run, REF, result)
+    finish(server(answering(409)), REF, result)
     assert len(requests) == 1
     with pytest.raises(ServerRefused):
-        finish(server(answering(422)).finish_run, REF, result)
+        finish(server(answering(422)), REF, result)
     assert len(requests) == 3

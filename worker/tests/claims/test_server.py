@@ -12,7 +12,7 @@ import pytest
 
 from wqlab_contracts.enums import ArtifactKind, ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, RunResult
-from wqlab_worker.claims.jobs import failure_of
+from wqlab_worker.claims.outcomes import failure_of
 from wqlab_worker.claims.server import ArtifactCorrupt, Lease, ServerRefused
 
 from .fakelab import REF, server
@@ -28,8 +28,8 @@ def test_claim_of_another_worker_is_not_repeated() -> None:
         assert (body["worker"], body["lab"], len(body["nonce"])) == ("w/1", "local", 16)
         return httpx.Response(409, json={"title": "Conflict"})
 
-    assert server(answer).claim_run(7) is None
-    assert requests == ["/api/worker/v1/runs/7/claim"]
+    assert server(answer).claim(7) is None
+    assert requests == ["/api/worker/v1/jobs/7/claim"]
 
 
 def test_repeated_claim_keeps_its_nonce() -> None:
@@ -40,8 +40,8 @@ def test_repeated_claim_keeps_its_nonce() -> None:
         return httpx.Response(502 if len(nonces) == 1 else 409, json={"detail": "restarting"})
 
     claiming = server(answer)
-    assert claiming.claim_run(7) is None
-    assert claiming.claim_run(7) is None
+    assert claiming.claim(7) is None
+    assert claiming.claim(7) is None
     assert nonces[0] == nonces[1] != nonces[2]
 
 
@@ -55,13 +55,13 @@ def test_server_and_network_errors_are_retried() -> None:
         assert isinstance(now, int)
         return httpx.Response(now, json={"expires_in_s": 1.0, "cancel": False})
 
-    server(answer, retry_s=3600).finish_run(REF, RunResult(outcome=Outcome.PASSED))
+    server(answer, retry_s=3600).finish(REF, RunResult(outcome=Outcome.PASSED))
     assert next(answers, None) is None
 
 
 def test_retries_end_after_the_time_limit() -> None:
     with pytest.raises(httpx.TransportError):
-        server(lambda request: httpx.Response(500), retry_s=0.5).finish_run(REF, RunResult(outcome=Outcome.PASSED))
+        server(lambda request: httpx.Response(500), retry_s=0.5).finish(REF, RunResult(outcome=Outcome.PASSED))
 
 
 def test_refusal_is_not_retried() -> None:
@@ -72,7 +72,7 @@ def test_refusal_is_not_retried() -> None:
         return httpx.Response(422, json={"detail": "block 9 of 2"})
 
     with pytest.raises(ServerRefused, match="block 9 of 2"):
-        server(answer).finish_run(REF, RunResult(outcome=Outcome.PASSED))
+        server(answer).finish(REF, RunResult(outcome=Outcome.PASSED))
     assert len(requests) == 1
 
 
@@ -83,7 +83,7 @@ def test_upload_streams_with_fence(tmp_path: Path) -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         tries.append(request.read())
-        assert (request.headers["X-Fence-Job"], request.headers["X-Fence"]) == ("runs/7", "3")
+        assert (request.headers["X-Job"], request.headers["X-Fence"]) == ("7", "3")
         assert dict(request.url.params) == {"kind": "raw_output", "name": "log.txt"}
         return httpx.Response(500 if len(tries) == 1 else 200)
 

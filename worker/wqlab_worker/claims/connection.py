@@ -7,60 +7,19 @@ server. They are not repeated after a 409, which means that the fence is stale a
 from __future__ import annotations
 
 import random
-import secrets
 import ssl
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import httpx
 import structlog
 
-from wqlab_contracts.enums import ErrorKind
-from wqlab_contracts.messages import (
-    ApplyClaim,
-    BuildClaim,
-    ClaimRequest,
-    Failure,
-    Heartbeat,
-    HeartbeatAnswer,
-    Message,
-    RunClaim,
-    protocol,
-)
-from wqlab_contracts.messages.branch_readings import BranchReadingClaim
-from wqlab_contracts.messages.commit_lists import CommitListClaim
-from wqlab_contracts.messages.forge_readings import ForgeReadingClaim
-from wqlab_contracts.messages.list_reads import ListReadClaim
-from wqlab_contracts.messages.lookups import LookupClaim
-from wqlab_contracts.messages.thread_lookups import ThreadLookupClaim
+from wqlab_contracts.enums import ErrorKind, JobKind
+from wqlab_contracts.messages import Failure, Message, protocol
 
 log = structlog.get_logger()
-
-JobKind = Literal[
-    "applies",
-    "builds",
-    "runs",
-    "lookups",
-    "thread_lookups",
-    "branch_readings",
-    "forge_readings",
-    "commit_lists",
-    "list_reads",
-]
-ClaimT = TypeVar(
-    "ClaimT",
-    ApplyClaim,
-    BuildClaim,
-    RunClaim,
-    LookupClaim,
-    ThreadLookupClaim,
-    BranchReadingClaim,
-    ForgeReadingClaim,
-    CommitListClaim,
-    ListReadClaim,
-)
 
 
 class StaleFence(Exception):
@@ -80,7 +39,7 @@ class JobRef:
     fence: int
 
     def __str__(self) -> str:
-        return f"{self.kind}/{self.id}"
+        return f"{self.kind} {self.id}"
 
 
 class Connection:
@@ -113,25 +72,6 @@ class Connection:
 
     def close(self) -> None:
         self._http.close()
-
-    def _claim(self, kind: JobKind, id_: int, model: type[ClaimT]) -> ClaimT | None:
-        """Claim a job. Return None if another worker has it or there is nothing left to do (409).
-
-        The nonce makes repetition safe if the server granted the claim but its response was lost.
-        """
-        request = ClaimRequest(worker=self._worker, lab=self._lab, nonce=secrets.token_hex(8))
-        try:
-            response = self._post(f"{kind}/{id_}/claim", request)
-        except StaleFence:
-            return None
-        return model.model_validate_json(response.content)
-
-    def heartbeat(self, job: JobRef, timeout_s: float = 10.0) -> HeartbeatAnswer:
-        """Send a heartbeat, without repetition. Raises StaleFence, httpx.TransportError, ServerRefused."""
-        response = self._post(
-            f"{job.kind}/{job.id}/heartbeat", Heartbeat(fence=job.fence), retry_s=0, timeout_s=timeout_s
-        )
-        return HeartbeatAnswer.model_validate_json(response.content)
 
     def _post(
         self, path: str, message: Message, retry_s: float | None = None, timeout_s: float | None = None

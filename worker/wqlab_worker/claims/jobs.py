@@ -5,72 +5,47 @@ It is not an error if another worker holds the claim.
 
 from __future__ import annotations
 
-import errno
-import json
 import os
 import socket
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TypeVar
 
 import httpx
 import structlog
 
-from wqlab_contracts.enums import ArtifactKind, ErrorKind, Outcome
+from wqlab_contracts.enums import ErrorKind, Outcome
 from wqlab_contracts.messages import (
+    ApplyJob,
     ApplyResult,
     Artifact,
-    BootKey,
+    BuildJob,
     BuildResult,
     Failure,
     Progress,
-    RunClaim,
-    RunEvent,
+    RunJob,
     RunResult,
 )
-from wqlab_contracts.messages.branch_readings import BranchReadingResult
-from wqlab_contracts.messages.commit_lists import CommitListResult
-from wqlab_contracts.messages.forge_readings import ForgeReadingResult
-from wqlab_contracts.messages.list_reads import ListReadResult
-from wqlab_contracts.messages.lookups import LookupResult
-from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
-from wqlab_contracts.specs import CpuArch
+from wqlab_contracts.messages.branch_readings import BranchReadingJob, BranchReadingResult
+from wqlab_contracts.messages.commit_lists import CommitListJob, CommitListResult
+from wqlab_contracts.messages.forge_readings import ForgeReadingJob, ForgeReadingResult
+from wqlab_contracts.messages.jobs import Claim, JobResult
+from wqlab_contracts.messages.list_reads import ListReadJob, ListReadResult
+from wqlab_contracts.messages.lookups import LookupJob, LookupResult
+from wqlab_contracts.messages.thread_lookups import ThreadLookupJob, ThreadLookupResult
 
-from ..backends.instrumented import InstrumentedBackend
-from ..backends.interface import Backend
-from ..backends.labgrid import LabgridBackend
-from ..backends.lava import LavaBackend
-from ..build.modules import files_for_device, files_for_kernel
 from ..settings import Settings
-from ..stacks.decoding_sink import DecodingSink
 from ..workspace import Workspace
-from .event_sink import ServerEventSink
+from . import runs
 from .heartbeats import Heartbeats, Stop, lease_lost
-from .server import ArtifactCorrupt, JobRef, Server, ServerRefused, StaleFence
+from .outcomes import failure_of, outcome_of
+from .server import JobRef, Server, ServerRefused, StaleFence
 
 log = structlog.get_logger()
 
-ResultT = TypeVar(
-    "ResultT",
-    ApplyResult,
-    BuildResult,
-    LookupResult,
-    ThreadLookupResult,
-    BranchReadingResult,
-    ForgeReadingResult,
-    CommitListResult,
-    ListReadResult,
-    RunResult,
-)
-
-DELIVERY_S = 120.0
-"""Time for delivering the last events of a run."""
 PROGRESS_INTERVAL_S = 1.0
+DOWNLOAD_SHARE = 0.6
+"""Share of a thread lookup's first claim for downloads: somebody waits for it. The rest is for reading the mails."""
 
 
 class Stopped(Exception):
@@ -92,68 +67,117 @@ def connect_server(settings: Settings) -> Server:
     )
 
 
-# --- apply, build and lookup --------------------------------------------------------------------------------------
-
-
-def apply(id_: int, settings: Settings) -> None:
-    from ..apply.apply_series import apply as apply_series
-
+def process(id_: int, settings: Settings) -> None:
+    """Claim the job, do what its kind asks for, and send the result."""
     server, claimed_at = connect_server(settings), time.monotonic()
-    claim = server.claim_apply(id_)
+    claim = server.claim(id_)
     if claim is None:
         return
-
-    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[ApplyResult, list[Artifact]]:
-        if claim.job.thread is not None and (taken := claim.job.thread.taken) is not None:
-            workspace.use(workspace.path_of(taken.mbox))
-            server.fetch(taken.mbox, workspace.fetched)
-        result = apply_series(claim.job, workspace, progress)
-        bundle = result.candidate.bundle if result.candidate else None
-        mails = result.thread.mbox if result.thread else None
-        return result, [artifact for artifact in (bundle, result.series_mbox, mails) if artifact]
-
-    ref, stop = JobRef("applies", id_, claim.fence), Stop()
+    ref, stop = JobRef(claim.job.kind, id_, claim.fence), Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        finish(server.finish_apply, ref, work_and_upload(server, ref, stop, work, ApplyResult))
+        if isinstance(claim.job, RunJob):
+            result: JobResult = runs.run(claim.job, ref, server, stop, settings)
+        else:
+            result = work_and_upload(claim, server, ref, stop)
+        finish(server, ref, result)
 
 
-def build(id_: int, settings: Settings) -> None:
-    from ..build.build_kernel import build as build_kernel
-
-    server, claimed_at = connect_server(settings), time.monotonic()
-    claim = server.claim_build(id_)
-    if claim is None:
-        return
-
-    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[BuildResult, list[Artifact]]:
-        if claim.job.source.bundle:
-            workspace.use(workspace.path_of(claim.job.source.bundle))
-            server.fetch(claim.job.source.bundle, workspace.fetched)
-        result = build_kernel(claim.job, workspace, progress)
-        return result, [*result.artifacts, *(each for layout in result.layouts for each in layout.artifacts)]
-
-    ref, stop = JobRef("builds", id_, claim.fence), Stop()
-    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        finish(server.finish_build, ref, work_and_upload(server, ref, stop, work, BuildResult))
-
-
-def work_and_upload(
-    server: Server,
-    ref: JobRef,
-    stop: Stop,
-    work: Callable[[Workspace, ProgressReporter], tuple[ResultT, list[Artifact]]],
-    kind: type[ResultT],
-) -> ResultT:
-    """Run `work` in this machine's workspace, upload its artifacts and return its result, or why it failed."""
+def work_and_upload(claim: Claim, server: Server, ref: JobRef, stop: Stop) -> JobResult:
+    """Do the job in this machine's workspace, upload its artifacts and return its result, or why it failed."""
     try:
         with Workspace.from_environment().session() as workspace:
-            result, artifacts = work(workspace, ProgressReporter(server, ref, stop))
+            result, artifacts = _work(claim, server, workspace, ProgressReporter(server, ref, stop))
             for artifact in artifacts:
                 server.upload(ref, workspace.path_of(artifact), artifact.kind, artifact.name)
             return result
     except Exception as error:
         failure = failure_of(error)
-        return kind(outcome=outcome_of(failure), failure=failure)
+        return _RESULTS[type(claim.job)](outcome=outcome_of(failure), failure=failure)
+
+
+_RESULTS: dict[type, Callable[..., JobResult]] = {
+    ApplyJob: ApplyResult,
+    BuildJob: BuildResult,
+    LookupJob: LookupResult,
+    ThreadLookupJob: ThreadLookupResult,
+    BranchReadingJob: BranchReadingResult,
+    ForgeReadingJob: ForgeReadingResult,
+    CommitListJob: CommitListResult,
+    ListReadJob: ListReadResult,
+    RunJob: RunResult,
+}
+
+
+def _work(
+    claim: Claim, server: Server, workspace: Workspace, progress: ProgressReporter
+) -> tuple[JobResult, list[Artifact]]:
+    """Return the result of a job, and the files that belong to it. What a kind needs is imported for it alone."""
+    match claim.job:
+        case ApplyJob() as job:
+            return _apply(job, server, workspace, progress)
+        case BuildJob() as job:
+            return _build(job, server, workspace, progress)
+        case LookupJob() as job:
+            from ..apply.lookup import look_up
+
+            return look_up(job, workspace), []
+        case ThreadLookupJob() as job:
+            return _find_thread(job, workspace, claim.expires_in_s * DOWNLOAD_SHARE), []
+        case BranchReadingJob() as job:
+            from ..apply.read_branch import read_branch
+
+            return read_branch(job, workspace, progress), []
+        case ForgeReadingJob() as job:
+            from ..apply.read_forge_head import read_forge_head
+
+            return read_forge_head(job, workspace, progress), []
+        case CommitListJob() as job:
+            from ..apply.list_commits import list_commits
+
+            return list_commits(job, workspace, progress), []
+        case ListReadJob() as job:
+            from ..intake.read_list import read_for_preview, read_list
+
+            reader = read_for_preview if job.heads_only else read_list
+            found = reader(job.source, workspace, progress, limit=job.limit)
+            return ListReadResult(outcome=Outcome.PASSED, found=found), []
+        case job:
+            raise NotImplementedError(f"this worker has nothing for jobs of kind {job.kind}")
+
+
+def _apply(
+    job: ApplyJob, server: Server, workspace: Workspace, progress: ProgressReporter
+) -> tuple[ApplyResult, list[Artifact]]:
+    from ..apply.apply_series import apply
+
+    if job.thread is not None and (taken := job.thread.taken) is not None:
+        workspace.use(workspace.path_of(taken.mbox))
+        server.fetch(taken.mbox, workspace.fetched)
+    result = apply(job, workspace, progress)
+    bundle = result.candidate.bundle if result.candidate else None
+    mails = result.thread.mbox if result.thread else None
+    return result, [artifact for artifact in (bundle, result.series_mbox, mails) if artifact]
+
+
+def _build(
+    job: BuildJob, server: Server, workspace: Workspace, progress: ProgressReporter
+) -> tuple[BuildResult, list[Artifact]]:
+    from ..build.build_kernel import build
+
+    if job.source.bundle:
+        workspace.use(workspace.path_of(job.source.bundle))
+        server.fetch(job.source.bundle, workspace.fetched)
+    result = build(job, workspace, progress)
+    return result, [*result.artifacts, *(each for layout in result.layouts for each in layout.artifacts)]
+
+
+def _find_thread(job: ThreadLookupJob, workspace: Workspace, limit_s: float) -> ThreadLookupResult:
+    from ..intake.archive import ArchiveClient, Limits
+    from ..intake.fetch_thread import fetch_thread
+
+    client = ArchiveClient(workspace, limits=Limits(answer_s=limit_s, total_s=limit_s))
+    found = fetch_thread(job.series, job.archives, workspace, client, inspected=True)
+    return ThreadLookupResult(outcome=Outcome.PASSED, thread=found.taken, inspection=found.inspection)
 
 
 class ProgressReporter:
@@ -177,7 +201,7 @@ class ProgressReporter:
             return
         self._reported_at, self._text = now, text
         try:
-            self._server.send_progress(self._ref, [Progress(at=datetime.now(UTC), text=text, done=done, total=total)])
+            self._server.send_events(self._ref, [Progress(at=datetime.now(UTC), text=text, done=done, total=total)])
         except StaleFence as error:
             self._stop.request(lease_lost(f"{self._ref}: another worker holds the claim"))
             raise Stopped(lease_lost(str(error))) from error
@@ -185,156 +209,7 @@ class ProgressReporter:
             log.warning("progress not reported", job=str(self._ref), error=repr(error))
 
 
-# --- runs ---------------------------------------------------------------------------------------------------------
-
-
-def run(id_: int, settings: Settings) -> None:
-    server = connect_server(settings)
-    claimed_at = time.monotonic()
-    claim = server.claim_run(id_)
-    if claim is None:
-        return
-    ref = JobRef("runs", id_, claim.fence)
-    stop = Stop()
-    with (
-        Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop),
-        Workspace(settings.cache).session() as workspace,
-    ):
-
-        def fetch(artifact: Artifact) -> Path:
-            workspace.use(workspace.path_of(artifact))
-            return server.fetch(artifact, workspace.fetched)
-
-        result = run_claimed(claim, ref, server, _backend(claim, settings, fetch), stop, fetch=fetch)
-        finish(server.finish_run, ref, result)
-
-
-def _backend(claim: RunClaim, settings: Settings, fetch: Callable[[Artifact], Path]) -> Backend:
-    """Return the backend with which the claimed device is reached."""
-    if claim.job.device.backend == "labgrid":
-        return LabgridBackend(
-            coordinator=settings.coordinator,
-            state=settings.state,
-            ssh_key=settings.ssh_key,
-            logs=settings.session_logs,
-            fence=claim.fence,
-            fetch=fetch,
-        )
-    if claim.job.device.backend == "instrumented":
-        return InstrumentedBackend(
-            cache=settings.cache,
-            scratch=settings.scratch,
-            rootfs=partial(_golden_rootfs, settings.state, claim.job.device.arch),
-            fetch=fetch,
-            files_of=lambda job, kernel: files_for_device(job.plan.modules, kernel, fetch),
-        )
-    return LavaBackend(
-        url=settings.lava_url,
-        token=settings.lava_token.get_secret_value(),
-        listen=settings.lava_listen,
-        host=settings.lava_worker_host,
-        fence=claim.fence,
-        scratch=settings.scratch,
-        fetch=fetch,
-        files_of=partial(files_for_kernel, fetch=fetch),
-        golden=partial(golden_images, settings.state, claim.job.device.arch),
-    )
-
-
-def golden_images(state: Path, arch: CpuArch) -> dict[str, Path]:
-    """Return `kernel` and `ramdisk` of the virtual bench's golden system, for LAVA devices without their own.
-
-    Empty if this machine has no bench, or none of this architecture.
-    """
-    try:
-        published = json.loads((state / "golden.json").read_text())
-    except FileNotFoundError:
-        return {}
-    files = published.get(arch)
-    return {"kernel": Path(files["kernel"]), "ramdisk": Path(files["rootfs"])} if files else {}
-
-
-def _golden_rootfs(state: Path, arch: CpuArch) -> Path:
-    """Return the root filesystem image of an architecture. Raises FileNotFoundError with the fix."""
-    images = golden_images(state, arch)
-    if not images:
-        target = "arm64" if arch == "arm64" else "up"
-        raise FileNotFoundError(f"this lab has no root filesystem for {arch}; run `make {target}` to make one")
-    return images["ramdisk"]
-
-
-def run_claimed(
-    claim: RunClaim, ref: JobRef, server: Server, backend: Backend, stop: Stop, *, fetch: Callable[[Artifact], Path]
-) -> RunResult:
-    """Run the remaining blocks. If the result is PASSED, the server has all events and console output of the run.
-
-    `fetch` returns the path of an artifact on this machine, after checking its hash.
-    """
-    remaining = [plan for plan in claim.job.blocks if plan.block not in claim.completed_blocks]
-    sink = ServerEventSink(server, ref, on_refused=lambda error: stop.request(_refused_failure(ref, error)))
-    uploads = _RunEventSink(sink, server, ref)
-    emit = DecodingSink(uploads, {arm: claim.job.kernels_of(arm) for arm in claim.job.kernels}, fetch, stop)
-    try:
-        result = emit.finish(backend.execute(claim.job, remaining, emit, stop))
-        if not sink.flush(DELIVERY_S) and result.outcome is Outcome.PASSED:
-            failure = lease_lost("the server did not accept all events of the run")
-            result = RunResult(outcome=Outcome.FAILED, failure=failure)
-    except Exception as error:
-        failure = failure_of(error)
-        result = RunResult(outcome=outcome_of(failure), failure=failure)
-    finally:
-        emit.close()
-        uploads.close()
-        sink.close()
-    return result
-
-
-def _refused_failure(ref: JobRef, error: Exception) -> Failure:
-    if isinstance(error, StaleFence):
-        return lease_lost(f"{ref}: another worker holds the claim")
-    return Failure(kind=ErrorKind.INFRASTRUCTURE, summary=f"the server refused an event: {error}"[:1000])
-
-
-class _RunEventSink:
-    """The `EventSink` of a run: send events and console output to the server, and upload files from a thread.
-
-    No boot waits for an upload.
-    """
-
-    def __init__(self, sink: ServerEventSink, server: Server, ref: JobRef) -> None:
-        self._sink = sink
-        self._server = server
-        self._ref = ref
-        self._uploads = ThreadPoolExecutor(1, "upload")
-
-    def event(self, event: RunEvent) -> None:
-        self._sink.event(event)
-
-    def console(self, boot: BootKey, offset: int, data: bytes) -> None:
-        self._sink.console(boot, offset, data)
-
-    def artifact(self, kind: ArtifactKind, name: str, data: bytes) -> None:
-        self._uploads.submit(self._upload, kind, name, data)
-
-    def close(self) -> None:
-        """Wait for the uploads, because the server accepts none after the run has finished."""
-        self._uploads.shutdown()
-
-    def _upload(self, kind: ArtifactKind, name: str, data: bytes) -> None:
-        with TemporaryDirectory(prefix="wqlab-upload-") as folder:
-            path = Path(folder) / "data"
-            path.write_bytes(data)
-            try:
-                self._server.upload(self._ref, path, kind, name)
-            except (StaleFence, ServerRefused, httpx.TransportError) as error:
-                # Raw output is only for readers; samples are sent as events.
-                log.warning("raw output not uploaded", name=name, error=repr(error))
-
-
-# --- finishing ----------------------------------------------------------------------------------------------------
-
-
-def finish(send: Callable[[JobRef, ResultT], None], ref: JobRef, result: ResultT) -> None:
+def finish(server: Server, ref: JobRef, result: JobResult) -> None:
     """Send the result. A stale claim is only logged: another worker has the job, or the server has this result already.
 
     If the server refuses the result, the job is failed with the server's reason, because after its expiry another
@@ -342,37 +217,12 @@ def finish(send: Callable[[JobRef, ResultT], None], ref: JobRef, result: ResultT
     """
     try:
         try:
-            send(ref, result)
+            server.finish(ref, result)
         except ServerRefused as error:
             log.error("result refused", job=str(ref), error=str(error))
             failure = Failure(
                 kind=ErrorKind.INFRASTRUCTURE, summary=f"the server refused the worker's result: {error}"[:1000]
             )
-            send(ref, type(result)(outcome=Outcome.FAILED, failure=failure))
+            server.finish(ref, type(result)(outcome=Outcome.FAILED, failure=failure))
     except StaleFence:
         log.warning("result not sent: the claim is stale", job=str(ref))
-
-
-def failure_of(error: Exception) -> Failure:
-    """Return the Failure that describes an exception that ended a job."""
-    known = getattr(error, "failure", None)
-    if isinstance(known, Failure):
-        return known
-    if isinstance(error, ArtifactCorrupt):
-        return Failure(
-            kind=ErrorKind.INFRASTRUCTURE,
-            summary=str(error),
-            advice="The artifact store was changed from outside the server; build the kernel again.",
-        )
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Failure(
-            kind=ErrorKind.INFRASTRUCTURE,
-            summary=f"the worker has no space left: {error.filename or os.environ.get('WQLAB_CACHE', 'its volume')}",
-            advice="The lab's operator makes space (`wqlab-lab storage` lists what uses it); then run `wqlab retry`.",
-        )
-    log.error("job failed", error=repr(error), exc_info=error)
-    return Failure(kind=ErrorKind.INFRASTRUCTURE, summary=f"the worker failed: {error!r}"[:1000])
-
-
-def outcome_of(failure: Failure) -> Outcome:
-    return Outcome.CANCELED if failure.kind is ErrorKind.CANCELED else Outcome.FAILED

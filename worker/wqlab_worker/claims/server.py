@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,31 +16,23 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from wqlab_contracts.enums import ArtifactKind
 from wqlab_contracts.messages import (
-    ApplyClaim,
-    ApplyResult,
     Artifact,
     BootKey,
-    BuildClaim,
-    BuildResult,
+    ClaimRequest,
     ConsoleAnswer,
     ConsoleChunk,
-    FinishApply,
-    FinishBuild,
-    FinishRun,
+    Heartbeat,
+    HeartbeatAnswer,
+    JobEvents,
     LabPower,
     LavaPool,
-    Progress,
-    ProgressEvents,
-    RunClaim,
     RunEvent,
-    RunEvents,
-    RunResult,
 )
+from wqlab_contracts.messages.jobs import Claim, FinishJob, JobResult
 from wqlab_contracts.messages.storage import StorageUse
 
-from .connection import JobRef, ServerError, ServerFull, ServerRefused, StaleFence, check_status
+from .connection import Connection, JobRef, ServerError, ServerFull, ServerRefused, StaleFence, check_status
 from .downloads import CHUNK, ArtifactCorrupt, Download, sha256_of
-from .reading_calls import ReadingCalls
 
 log = structlog.get_logger()
 
@@ -58,46 +51,44 @@ class Lease(BaseModel):
     expires_in_s: float
 
 
-class Server(ReadingCalls):
+class Server(Connection):
     """Client of one server; see `Connection` for how calls are repeated."""
 
     # --- claims -------------------------------------------------------------------------------------------------
 
-    def claim_apply(self, id_: int) -> ApplyClaim | None:
-        return self._claim("applies", id_, ApplyClaim)
+    def claim(self, id_: int) -> Claim | None:
+        """Claim a job. Return None if another worker has it or there is nothing left to do (409).
 
-    def claim_build(self, id_: int) -> BuildClaim | None:
-        return self._claim("builds", id_, BuildClaim)
+        The nonce makes repetition safe if the server granted the claim but its response was lost.
+        """
+        request = ClaimRequest(worker=self._worker, lab=self._lab, nonce=secrets.token_hex(8))
+        try:
+            response = self._post(f"jobs/{id_}/claim", request)
+        except StaleFence:
+            return None
+        return Claim.model_validate_json(response.content)
 
-    def claim_run(self, id_: int) -> RunClaim | None:
-        return self._claim("runs", id_, RunClaim)
+    def heartbeat(self, job: JobRef, timeout_s: float = 10.0) -> HeartbeatAnswer:
+        """Send a heartbeat, without repetition. Raises StaleFence, httpx.TransportError, ServerRefused."""
+        response = self._post(f"jobs/{job.id}/heartbeat", Heartbeat(fence=job.fence), retry_s=0, timeout_s=timeout_s)
+        return HeartbeatAnswer.model_validate_json(response.content)
 
-    def finish_apply(self, job: JobRef, result: ApplyResult) -> None:
-        self._post(f"applies/{job.id}/finish", FinishApply(fence=job.fence, result=result))
-
-    def finish_build(self, job: JobRef, result: BuildResult) -> None:
-        self._post(f"builds/{job.id}/finish", FinishBuild(fence=job.fence, result=result))
-
-    def finish_run(self, job: JobRef, result: RunResult) -> None:
-        self._post(f"runs/{job.id}/finish", FinishRun(fence=job.fence, result=result))
+    def finish(self, job: JobRef, result: JobResult) -> None:
+        self._post(f"jobs/{job.id}/finish", FinishJob(fence=job.fence, result=result))
 
     # --- events -------------------------------------------------------------------------------------------------
 
-    def send_progress(self, job: JobRef, events: Sequence[Progress]) -> None:
-        """Send progress. A message that fails is not sent again: the next one replaces it."""
-        self._post(f"{job.kind}/{job.id}/events", ProgressEvents(fence=job.fence, events=list(events)), retry_s=0)
-
     def send_events(self, job: JobRef, events: Sequence[RunEvent]) -> None:
-        """Send events once; if that fails, the event sink sends them again.
+        """Send events once, without repetition: the event sink of a run repeats, and progress is replaced by the next.
 
         Raises StaleFence, httpx.TransportError, ServerRefused.
         """
-        self._post(f"runs/{job.id}/events", RunEvents(fence=job.fence, events=list(events)), retry_s=0)
+        self._post(f"jobs/{job.id}/events", JobEvents(fence=job.fence, events=list(events)), retry_s=0)
 
     def send_console(self, job: JobRef, boot: BootKey, offset: int, data: bytes) -> ConsoleAnswer:
         """Send console output, without repetition, because the event sink repeats."""
         chunk = ConsoleChunk(fence=job.fence, boot=boot, offset=offset, data=base64.b64encode(data).decode())
-        response = self._post(f"runs/{job.id}/console", chunk, retry_s=0)
+        response = self._post(f"jobs/{job.id}/console", chunk, retry_s=0)
         return ConsoleAnswer.model_validate_json(response.content)
 
     # --- artifacts ----------------------------------------------------------------------------------------------
@@ -116,7 +107,7 @@ class Server(ReadingCalls):
             f"artifacts/{artifact.sha256}",
             params={"kind": kind.value, "name": name},
             headers={
-                "X-Fence-Job": str(job),
+                "X-Job": str(job.id),
                 "X-Fence": str(job.fence),
                 "Content-Length": str(artifact.size),
                 "Content-Type": "application/octet-stream",

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from sqlalchemy import func, select, update
 
-from wqlab_contracts.celery_names import DELIVER, FORGE_POLL, FORGE_READING, FORGE_SYNC
-from wqlab_contracts.enums import Outcome
+from wqlab_contracts.celery_names import DELIVER, FORGE_POLL, FORGE_SYNC
+from wqlab_contracts.enums import JobKind, Outcome
 from wqlab_contracts.forges_file import FILE
 from wqlab_contracts.messages.forge_readings import ForgeReadingJob, ForgeReadingResult
 from wqlab_server.intake.forges.poll import poll
@@ -82,7 +82,7 @@ class Hub:
                 sync(self.lab.sessions, self.lab.settings, message.id)
             elif message.task == FORGE_POLL:
                 pass  # a test polls when it wants to
-            elif message.task == FORGE_READING and message.id:
+            elif message.task == JobKind.READ_HEAD and message.id:
                 self._read(message.id)
             elif message.task == DELIVER and message.id:
                 deliver(self.lab.sessions, self.lab.settings, message.id)
@@ -91,10 +91,10 @@ class Hub:
         self.lab.sent.extend(kept)
 
     def _read(self, head_id: int) -> None:
-        claim = self.lab.worker.claim("forge_readings", head_id)
+        claim = self.lab.worker.claim(head_id)
         if claim is not None:
             self.jobs.append(ForgeReadingJob.model_validate(claim["job"]))
-            self.lab.worker.finish("forge_readings", head_id, claim["fence"], self.result)
+            self.lab.worker.finish(head_id, claim["fence"], self.result)
 
     def measure(self) -> None:
         """Finish all submissions, and tell the forge."""

@@ -23,7 +23,7 @@ from wqlab_contracts.forges_file import FILE
 from wqlab_contracts.messages.forge_readings import ForgeReadingJob
 from wqlab_server.models import Delivery, ForgeChange, ForgeEvent, ForgeHead
 from wqlab_server.settings import Settings
-from wqlab_worker.claims import reading_jobs
+from wqlab_worker.claims import jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
 from ...support.datafolder import write_data_folder
@@ -76,7 +76,7 @@ class RealHub(Hub):
         self.jobs: list[ForgeReadingJob] = []
 
     def _read(self, head_id: int) -> None:
-        reading_jobs.forge_reading(head_id, self.worker)
+        jobs.process(head_id, self.worker)
 
     def until(self, condition: Callable[[], Any]) -> Any:
         """Let the lab work until a condition holds: Gitea posts its events when it gets to it."""

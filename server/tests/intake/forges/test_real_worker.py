@@ -14,12 +14,12 @@ from sqlalchemy import select
 from wqlab_contracts.enums import JobState, Outcome, Scope, UserRole
 from wqlab_contracts.forges_file import FILE
 from wqlab_server.intake.forges.sync import sync
-from wqlab_server.models import Apply, ForgeChange, ForgeHead
+from wqlab_server.models import Apply, ForgeChange, ForgeHead, HeadReading
 from wqlab_server.pipeline.forges import advance_forges
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, transaction
 from wqlab_server.storage.live_data import LiveData
-from wqlab_worker.claims import jobs, reading_jobs
+from wqlab_worker.claims import jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
 from ...support.forge import StubForge, stub_forge
@@ -93,17 +93,19 @@ def test_head_is_read_and_applied(
     worker = WorkerSettings(
         server_url=live.url, worker_token=live.secrets[Scope.WORKER], cache=cache, state=tmp_path / "state"
     )
+    advance_forges(sessions, settings, LiveData(scene_data_dir))
     with transaction(sessions) as session:
-        head_id = session.scalars(select(ForgeHead.id)).one()
-    reading_jobs.forge_reading(head_id, worker)
+        head_id, reading_id = session.execute(select(ForgeHead.id, ForgeHead.reading_id)).one()
+    jobs.process(reading_id, worker)
     advance_forges(sessions, settings, LiveData(scene_data_dir))
     with transaction(sessions) as session:
         row = session.get_one(ForgeHead, head_id)
-        assert (row.state, row.outcome, row.reason) == (JobState.FINISHED, Outcome.PASSED, "")
-        assert row.result is not None
-        assert row.result.paths == [".wqlab.yaml", "kernel/workqueue.c"]
+        reading = session.get_one(HeadReading, row.reading_id)
+        assert (reading.state, reading.outcome, row.reason) == (JobState.FINISHED, Outcome.PASSED, "")
+        assert reading.result is not None
+        assert reading.result.paths == [".wqlab.yaml", "kernel/workqueue.c"]
         apply_id = session.scalars(select(Apply.id).where(Apply.submission_id == row.submission_id)).one()
-    jobs.apply(apply_id, worker)
+    jobs.process(apply_id, worker)
     with transaction(sessions) as session:
         apply = session.get_one(Apply, apply_id)
         assert apply.outcome is Outcome.PASSED, apply.failure

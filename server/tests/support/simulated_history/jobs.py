@@ -9,9 +9,20 @@ from datetime import datetime, timedelta
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import Arm, BootState, JobState, Outcome, Scale
+from wqlab_contracts.enums import Arm, BootState, JobKind, JobState, Outcome, Scale
 from wqlab_contracts.messages import ApplyResult, BuildResult, CommitRange, PatchSummary, Source
-from wqlab_server.models import Apply, BlockAttempt, Boot, Build, Run, RunAttempt, Sample, Submission, SubmissionBuild
+from wqlab_server.models import (
+    Apply,
+    BlockAttempt,
+    Boot,
+    Build,
+    Job,
+    Run,
+    RunAttempt,
+    Sample,
+    Submission,
+    SubmissionBuild,
+)
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, transaction
@@ -47,7 +58,9 @@ def finish_jobs(
     advance(factory, settings, number)
     with transaction(factory) as session:
         session.execute(update(Submission).where(Submission.id == number).values(created_at=at, finished_at=at))
-        session.execute(update(Run).where(Run.submission_id == number).values(compared_at=at, finished_at=at))
+        runs = select(Job.id).where(Job.submission_id == number, Job.kind == JobKind.RUN)
+        session.execute(update(Job).where(Job.id.in_(runs)).values(finished_at=at))
+        session.execute(update(Run).where(Run.id.in_(runs)).values(compared_at=at))
 
 
 def _apply(session: Session, number: int, *, heads: tuple[int, int], at: datetime, again: bool) -> None:
@@ -55,7 +68,7 @@ def _apply(session: Session, number: int, *, heads: tuple[int, int], at: datetim
 
     def source(index: int) -> Source:
         commit = story.commit(index)
-        return Source(tree=row.tree, base_commit=commit, tree_oid=commit, commit=commit, release=_RELEASE)
+        return Source(tree=row.payload.tree, base_commit=commit, tree_oid=commit, commit=commit, release=_RELEASE)
 
     subject = story.title(heads[1])
     row.state, row.outcome, row.finished_at = JobState.FINISHED, Outcome.PASSED, at

@@ -5,22 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session, joinedload
 
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.api.touches import TouchedFile
-from wqlab_contracts.celery_names import FORGE_READING
-from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import GitSeries, Series, Target
 from wqlab_contracts.messages.forge_readings import ForgeReadingJob, ForgeReadingResult
-from wqlab_contracts.specs import Forge
+from wqlab_contracts.specs import Forge, Tree
 from wqlab_contracts.tree_config import TreeConfig, read_tree_config
 
 from ...http.problems import not_found
-from ...jobs import claims, readings
-from ...models import ForgeChange, ForgeHead
-from ...settings import Settings
+from ...jobs import claims
+from ...jobs.kinds import Context, Kind
+from ...models import ForgeChange, ForgeHead, HeadReading
 from ..match_rules import Propose
 
 MAX_TARGETS = 16
@@ -37,10 +35,38 @@ class NotMeasured:
     reason: str
 
 
+class HeadReadingKind(Kind[HeadReading]):
+    """Readings of heads; the tick makes a submission of the result."""
+
+    model = HeadReading
+
+    def ended(self, context: Context, job: HeadReading) -> None:
+        context.session.execute(update(ForgeHead).where(ForgeHead.reading_id == job.id).values(told_at=None))
+
+
+def order_reading(session: Session, row: ForgeHead, forge: Forge, tree: Tree) -> None:
+    """Queue the reading of a head."""
+    reading = HeadReading(
+        payload=ForgeReadingJob(
+            url=forge.git_url,
+            head=row.head,
+            base_branch=row.base_branch,
+            config_from="head" if row.trusted else "base",
+            tree=tree,
+        )
+    )
+    claims.queue(session, reading)
+    row.reading_id = reading.id
+
+
 def lock(session: Session, head_id: int) -> ForgeHead:
     """Lock and return a head. Raises ApiProblem 404."""
     row = session.scalar(
-        select(ForgeHead).where(ForgeHead.id == head_id).with_for_update().execution_options(populate_existing=True)
+        select(ForgeHead)
+        .where(ForgeHead.id == head_id)
+        .with_for_update(of=ForgeHead)
+        .options(joinedload(ForgeHead.reading))
+        .execution_options(populate_existing=True)
     )
     if row is None:
         raise not_found("forge head", head_id)
@@ -93,48 +119,3 @@ def _targets(config: TreeConfig, touched: list[TouchedFile], propose: Propose) -
         reason = f"the lab would measure {', '.join(proposed)}, and targets of .wqlab.yaml has none of these"
         return NotMeasured("nothing", reason)
     return chosen
-
-
-# --- worker requests --------------------------------------------------------------------------------------------
-
-
-def claim(
-    session: Session, head_id: int, holder: str, settings: Settings, data: DataFolder, *, nonce: str | None
-) -> tuple[ForgeReadingJob, int]:
-    """Claim a reading and return the job and its fence.
-
-    Raises NotClaimable if it is not queued, and ApiProblem 404 if it or its forge is unknown.
-    """
-    row = lock(session, head_id)
-    change = session.get_one(ForgeChange, row.change_id)
-    forge = next((each for each in data.forges if each.name == change.forge), None)
-    if forge is None:
-        raise not_found("forge", change.forge)
-    fence = claims.take_once(session, row, holder, settings.claim_s, nonce)
-    job = ForgeReadingJob(
-        url=forge.git_url,
-        head=row.head,
-        base_branch=row.base_branch,
-        config_from="head" if row.trusted else "base",
-        tree=data.trees[forge.tree],
-    )
-    return job, fence
-
-
-def finish(session: Session, head_id: int, fence: int, result: ForgeReadingResult, settings: Settings) -> None:
-    """Store the result of a reading. A failure of the lab is tried again. Repeating the request changes nothing.
-
-    Raises StaleFence if `fence` is no longer that of the reading, and ApiProblem 404 if there is no such reading.
-    """
-    row = lock(session, head_id)
-    canceled = row.withdrawn_at is not None
-    if readings.finish(session, row, fence, result, settings, task=FORGE_READING, canceled=canceled):
-        row.told_at = None
-
-
-def look_after(session: Session, head_id: int, settings: Settings) -> None:
-    """Send the message of a queued reading again if it is due; requeue or finish one whose worker has stopped."""
-    row = lock(session, head_id)
-    canceled = row.withdrawn_at is not None
-    if readings.look_after(session, row, settings, task=FORGE_READING, canceled=canceled):
-        row.told_at = None

@@ -19,6 +19,7 @@ from ...models import (
     ForgeEvent,
     ForgeHead,
     ForgeRepository,
+    HeadReading,
     Submission,
 )
 from ...settings import Settings
@@ -31,12 +32,12 @@ _UNFINISHED = (ForgeHeadState.READING, ForgeHeadState.WAITING, ForgeHeadState.ME
 
 
 def _state() -> ColumnElement[str]:
-    """Return the expression of a head's state; the submission is joined."""
-    is_read = and_(ForgeHead.state == JobState.FINISHED, ForgeHead.decided_at.is_(None))
+    """Return the expression of a head's state; its reading and its submission are joined."""
+    is_read = and_(HeadReading.state == JobState.FINISHED, ForgeHead.decided_at.is_(None))
     return case(
         (Submission.state == SubmissionState.FINISHED, ForgeHeadState.MEASURED.value),
         (ForgeHead.submission_id.is_not(None), ForgeHeadState.MEASURING.value),
-        (ForgeHead.state.in_([JobState.QUEUED, JobState.RUNNING]), ForgeHeadState.READING.value),
+        (HeadReading.state.in_([JobState.QUEUED, JobState.RUNNING]), ForgeHeadState.READING.value),
         (and_(is_read, ForgeHead.due_at.is_(None)), ForgeHeadState.READING.value),
         (is_read, ForgeHeadState.WAITING.value),
         (and_(ForgeHead.decided_at.is_(None), ForgeHead.status == "pending"), ForgeHeadState.WAITING.value),
@@ -48,6 +49,7 @@ def _current(forge: Forge) -> Select[ForgeHead, ForgeChange, str]:
     return (
         select(ForgeHead, ForgeChange, _state())
         .join(ForgeChange, ForgeChange.id == ForgeHead.change_id)
+        .outerjoin(HeadReading, HeadReading.id == ForgeHead.reading_id)
         .outerjoin(Submission, Submission.id == ForgeHead.submission_id)
         .where(ForgeChange.forge == forge.name, ForgeHead.withdrawn_at.is_(None))
     )

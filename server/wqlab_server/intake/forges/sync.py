@@ -12,15 +12,12 @@ import structlog
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.celery_names import APPLY_QUEUE, FORGE_READING, FORGE_SYNC, OUTBOX_QUEUE
-from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.celery_names import FORGE_SYNC, OUTBOX_QUEUE, SERVER_QUEUE, TICK
 from wqlab_contracts.forges_file import find_forge
 from wqlab_contracts.specs import Forge
 
 from ...http.forge_api import ForgeApi, ForgeUnreachable
 from ...jobs import claims
-from ...jobs.errors import canceled_failure
-from ...jobs.state import change_state
 from ...models import ForgeChange, ForgeHead
 from ...settings import Settings
 from ...storage.db import Message, SessionFactory, clock, post, transaction
@@ -131,7 +128,7 @@ def _store(factory: SessionFactory, known: ForgeChange, seen: Seen, permission: 
         current = _withdraw_others(session, change, now)
         if not seen.closed:
             row = current or _new_head(session, change)
-            _allow(session, row, permission, now, waits=waits)
+            _allow(session, row, permission, waits=waits)
 
 
 def _withdraw_others(session: Session, change: ForgeChange, now: datetime) -> ForgeHead | None:
@@ -149,8 +146,8 @@ def _withdraw_others(session: Session, change: ForgeChange, now: datetime) -> Fo
             continue
         row.withdrawn_at, row.told_at = now, None
         row.reason = _why_withdrawn(change)
-        if row.state in {JobState.WAITING, JobState.QUEUED}:
-            claims.finish(session, row, Outcome.CANCELED, canceled_failure())
+        if row.reading_id is not None:
+            claims.cancel(session, row.reading_id, now)
     session.flush()
     return found
 
@@ -171,15 +168,16 @@ def _new_head(session: Session, change: ForgeChange) -> ForgeHead:
         head=change.head,
         base_branch=_base_branch(change),
         trusted=not change.from_fork,
-        state=JobState.WAITING,
     )
     session.add(row)
     session.flush()
     return row
 
 
-def _allow(session: Session, row: ForgeHead, permission: Permission, now: datetime, *, waits: bool) -> None:
-    """Queue the reading of a permitted head; otherwise store the reason. A head that was once permitted stays so.
+def _allow(session: Session, row: ForgeHead, permission: Permission, *, waits: bool) -> None:
+    """Let the tick order the reading of a permitted head; otherwise store the reason.
+
+    A head that was once permitted stays so.
 
     `waits`: True if a label can still allow the head; its commit status is then `pending`.
     """
@@ -191,5 +189,4 @@ def _allow(session: Session, row: ForgeHead, permission: Permission, now: dateti
             row.status = "pending" if waits else ""
         return
     row.allowed, row.reason, row.status, row.told_at = permission.reason, "", "", None
-    change_state(row, JobState.QUEUED)
-    claims.nudge(session, row, FORGE_READING, APPLY_QUEUE, now)
+    post(session, Message(TICK, None, SERVER_QUEUE))
