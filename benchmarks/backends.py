@@ -44,7 +44,7 @@ from wqlab_worker.backends.interface import Backend
 from wqlab_worker.backends.labgrid import LabgridBackend
 from wqlab_worker.backends.lava import LavaBackend
 from wqlab_worker.claims.heartbeats import Stop
-from wqlab_worker.claims.jobs import golden_images
+from wqlab_worker.claims.runs import golden_images
 from wqlab_worker.claims.server import sha256_of
 
 ROOT = Path(__file__).resolve().parents[1]

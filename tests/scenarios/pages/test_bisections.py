@@ -7,9 +7,11 @@ import re
 from datetime import timedelta
 from hashlib import sha1
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from server.tests.support.scene import Scene
@@ -17,7 +19,7 @@ from wqlab_contracts.api.bisections import BisectionRequest
 from wqlab_contracts.enums import BisectionState, JobState, Outcome, Scale, ShiftSource, ShiftState
 from wqlab_contracts.enums import BisectionStepKind as Kind
 from wqlab_contracts.enums import BisectionStepState as StepState
-from wqlab_contracts.messages.commit_lists import CommitListResult, ListedCommit
+from wqlab_contracts.messages.commit_lists import CommitListJob, CommitListResult, ListedCommit
 from wqlab_contracts.specs import Tree
 from wqlab_server.models import Bisection, BisectionStep, CommitList, HistoryShift
 from wqlab_server.storage.db import SessionFactory, clock, transaction
@@ -54,9 +56,10 @@ def write_step(session: Session, row: Bisection, kind: Kind, position: int, subm
     shift = EFFECT if position >= CULPRIT else 0.0
     broken = position == BROKEN
     confirms = kind is Kind.CONFIRM
+    list_id = session.scalars(select(CommitList.id).where(CommitList.bisection_id == row.id)).one()
     session.add(
         BisectionStep(
-            bisection_id=row.id, list_id=row.id, kind=kind, first=position if confirms else 1, last=position,
+            bisection_id=row.id, list_id=list_id, kind=kind, first=position if confirms else 1, last=position,
             state=StepState.UNUSABLE if broken else StepState.MEASURED,
             baseline=oid(position - 1) if confirms else oid(0), candidate=oid(position), blocks=blocks,
             submission_id=submission, submitted_at=clock(session), ended_at=clock(session),
@@ -74,7 +77,7 @@ def write_bisection(session: Session, number: int, state: BisectionState, **more
         tree="t", good="v6.16", bad="for-next", plan="flush", device_type="tiny", scenario="fsync",
         setting="scope=cache", metric="locks", blocks=10,
     )  # fmt: skip
-    values = {
+    values: dict[str, Any] = {
         "request": request, "owner": "submit", "limited": True, "good": oid(0), "bad": oid(COMMITS),
         "ref": "for-next", "commits": COMMITS, "scale": Scale.RATIO, "unit": "locks", "effect": 2.4, "ci_low": 1.7,
         "ci_high": 3.1, "plain_boots": 120, "repository": Tree(name="t", summary="s", url="https://example.org/t"),
@@ -82,10 +85,11 @@ def write_bisection(session: Session, number: int, state: BisectionState, **more
     }  # fmt: skip
     session.add(Bisection(id=number, state=state, **values))
     session.flush()
+    job = CommitListJob(tree=values["repository"], good="v6.16", bad="for-next")
     session.add(
         CommitList(
-            id=number, bisection_id=number, level=0, good="v6.16", bad="for-next", state=JobState.FINISHED,
-            outcome=Outcome.PASSED, result=listed(),
+            bisection_id=number, level=0, payload=job, state=JobState.FINISHED, outcome=Outcome.PASSED,
+            result=listed(),
         )
     )  # fmt: skip
     session.flush()
@@ -113,7 +117,7 @@ def write_bisections(scene: Scene, sessions: SessionFactory) -> None:
             reason="good v6.16 is not an ancestor of bad for-next; their merge base is 0123456789ab. "
             "Bisect from the merge base: --good 0123456789ab.",
         )  # fmt: skip
-        session.get_one(CommitList, 3).result = None
+        session.scalars(select(CommitList).where(CommitList.bisection_id == 3)).one().result = None
         for number, positions in ((1, (32, 48, 40, 34, 36, 38, 37, 36, 37)), (2, (32, 48))):
             row = session.get_one(Bisection, number)
             write_step(session, row, Kind.ENDS, COMMITS, submission, 10)

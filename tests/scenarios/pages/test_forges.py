@@ -18,7 +18,7 @@ from server.tests.support.scene import Scene
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, JobState
 from wqlab_contracts.forges_file import FILE
 from wqlab_server.app import create_app
-from wqlab_server.models import Delivery, ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
+from wqlab_server.models import Delivery, ForgeChange, ForgeEvent, ForgeHead, ForgeRepository, HeadReading
 from wqlab_server.outbox.forge_messages import ForgeStatus
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
@@ -65,9 +65,9 @@ def told(live: Live, sessions: SessionFactory, scene: Scene) -> int:
         _head(session, 7, "a", "mallory", from_fork=True, status="pending",
               reason="waits for the label 'wqlab: ok' by somebody with write access: mallory may not write to the "
                      "repository")  # fmt: skip
-        _head(session, 8, "b", "ada", state=JobState.QUEUED)
-        _head(session, 9, "c", "bo", state=JobState.FINISHED, submission_id=number, decided_at=now)
-        _head(session, 10, "d", "eve", state=JobState.FINISHED, decided_at=now, status="failure",
+        _head(session, 8, "b", "ada", reading=JobState.QUEUED)
+        _head(session, 9, "c", "bo", reading=JobState.FINISHED, submission_id=number, decided_at=now)
+        _head(session, 10, "d", "eve", reading=JobState.FINISHED, decided_at=now, status="failure",
               reason=".wqlab.yaml:3: targets[1].parms: unknown field; did you mean params?")  # fmt: skip
         status = ForgeStatus(
             forge="hub", commit="c" * 40, context="wqlab", state="pending", target_url="http://lab.test/r/1",
@@ -82,14 +82,18 @@ def told(live: Live, sessions: SessionFactory, scene: Scene) -> int:
     return number
 
 
-def _head(session: Session, number: int, digit: str, author: str, *, from_fork: bool = False, **head: Any) -> None:
+def _head(
+    session: Session, number: int, digit: str, author: str, *, from_fork: bool = False,
+    reading: JobState | None = None, **head: Any,
+) -> None:  # fmt: skip
     change = ForgeChange(
         forge="hub", key=f"pull/{number}", number=number, branch="for-next", title=LONG, author=author,
         from_fork=from_fork, head=digit * 40,
     )  # fmt: skip
     session.add(change)
     session.flush()
-    values = {"state": JobState.WAITING, "reason": "", "status": "", **head}
+    job = HeadReading(state=reading) if reading is not None else None
+    values = {"reason": "", "status": "", "reading": job, **head}
     session.add(
         ForgeHead(change_id=change.id, head=digit * 40, base_branch="for-next", trusted=not from_fork, **values)
     )

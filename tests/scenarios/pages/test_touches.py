@@ -9,13 +9,14 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import select
 
+from server.tests.support.end_job import end_job
+from server.tests.support.live_server import Live
 from server.tests.support.scene import Scene
 from wqlab_contracts.enums import Outcome
 from wqlab_contracts.inspection import inspect
 from wqlab_contracts.messages.branch_readings import BranchReadingResult
 from wqlab_contracts.messages.lookups import GitBranch, LookupResult
-from wqlab_server.models import BranchReading
-from wqlab_server.series import branch_readings, branches
+from wqlab_server.models import BranchList, BranchReading
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, transaction
 
@@ -73,7 +74,7 @@ def test_series_without_a_plan_says_so(scene: Scene, person: MakePerson) -> None
 
 
 def test_branch_is_read_before_targets_are_proposed(
-    scene: Scene, person: MakePerson, sessions: SessionFactory, lab_settings: Settings, pictures: Path
+    scene: Scene, person: MakePerson, sessions: SessionFactory, lab_settings: Settings, live: Live, pictures: Path
 ) -> None:
     """The test does the work of the worker."""
     scene.devices()
@@ -86,13 +87,13 @@ def test_branch_is_read_before_targets_are_proposed(
     page.get_by_role("combobox", name="Branch or tag").fill("wq/faster")
     page.get_by_label("Base commit (optional)").focus()  # closes the list of branches
     expect(section).to_contain_text("Reading the branch…")
-    answer_lookup(page, sessions, lab_settings)
+    answer_lookup(page, sessions, lab_settings, live)
     faults = submitter.faults_in_views("touches-reading", pictures)
     found = inspect(SERIES.read_text()).model_copy(update={"problems": [], "base_commit": "a" * 40})
     result = BranchReadingResult(outcome=Outcome.PASSED, base="a" * 40, commit="b" * 40, inspection=found)
     with transaction(sessions) as session:
-        fence = branch_readings.claim(session, 1, "w/1", lab_settings, None)[1]
-        branch_readings.finish(session, 1, fence, result)
+        reading = session.scalars(select(BranchReading.id)).one()
+    end_job(sessions, lab_settings, live.app.state.data, reading, lambda _: result)
     expect(section.get_by_role("listitem").first).to_contain_text("xfs-fsync on xeon-2s")
     expect(page.get_by_role("region", name="Contents of the branch")).to_contain_text(found.subject)
     submitter.settle()
@@ -101,13 +102,15 @@ def test_branch_is_read_before_targets_are_proposed(
     assert not faults, faults
 
 
-def answer_lookup(page: Page, sessions: SessionFactory, settings: Settings) -> None:
+def answer_lookup(page: Page, sessions: SessionFactory, settings: Settings, live: Live) -> None:
     """Answer the page's request for branches, once it has also asked for the reading of one."""
     while True:
         with transaction(sessions) as session:
-            if session.scalar(select(BranchReading.id)) is not None:
-                fence = branches.claim(session, 1, "w/1", settings, None)[1]
-                found = [GitBranch(name="wq/faster", commit="b" * 40)]
-                branches.finish(session, 1, fence, LookupResult(outcome=Outcome.PASSED, branches=found))
-                return
+            is_asked = session.scalar(select(BranchReading.id)) is not None
+            lookup = session.scalar(select(BranchList.id))
+        if is_asked and lookup is not None:
+            found = [GitBranch(name="wq/faster", commit="b" * 40)]
+            result = LookupResult(outcome=Outcome.PASSED, branches=found)
+            end_job(sessions, settings, live.app.state.data, lookup, lambda _, result=result: result)
+            return
         page.wait_for_timeout(50)  # the page asks after a pause in typing

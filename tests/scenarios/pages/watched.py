@@ -16,16 +16,16 @@ from publicinbox import PublicInbox
 from sqlalchemy import select
 from thread_mails import mail
 
+from server.tests.support.end_job import end_job
 from server.tests.support.live_server import Live, expect
 from server.tests.support.scene import Scene
-from wqlab_contracts.enums import JobState, Outcome, Verdict, WatchedHeadState
+from wqlab_contracts.enums import JobKind, JobState, Outcome, Verdict, WatchedHeadState
 from wqlab_contracts.messages import CommitRange, Failure
 from wqlab_contracts.messages.list_mails import ListMails
 from wqlab_contracts.messages.list_reads import ListReadJob, ListReadResult
 from wqlab_contracts.specs.rules import ListRule
-from wqlab_server.intake import list_reads
-from wqlab_server.models import ListRead, StoredRule, WatchedHead, WatchedList, WatchedTree
-from wqlab_server.pipeline.watch_lists import proposer, steps_of, watch_lists
+from wqlab_server.models import Job, StoredRule, WatchedHead, WatchedList, WatchedTree
+from wqlab_server.pipeline.watch_lists import watch_lists
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 from wqlab_worker.intake.read_list import read_for_preview, read_list
@@ -54,19 +54,14 @@ class Lists:
     def read(self) -> int:
         """Read the lists that somebody has asked for, as the worker does; return their number."""
         with transaction(self.sessions) as session:
-            numbers = session.scalars(select(ListRead.id).where(ListRead.state != JobState.FINISHED)).all()
+            reads = Job.kind.in_([JobKind.READ_LIST, JobKind.PREVIEW_RULE])
+            numbers = session.scalars(select(Job.id).where(reads, Job.state != JobState.FINISHED)).all()
         for number in numbers:
-            with transaction(self.sessions) as session:
-                job, fence = list_reads.claim(session, number, "worker", self.settings, None)
-            result = ListReadResult(outcome=Outcome.PASSED, found=self._found(job))
-            current = self.data.current()
-            minutes = steps_of(self.settings, current).minutes
-            with transaction(self.sessions) as session:
-                propose = proposer(session, self.settings, current)
-                list_reads.finish(
-                    session, number, fence, result, settings=self.settings, minutes=minutes, propose=propose
-                )
+            end_job(self.sessions, self.settings, self.data, number, self._read)
         return len(numbers)
+
+    def _read(self, job: ListReadJob) -> ListReadResult:
+        return ListReadResult(outcome=Outcome.PASSED, found=self._found(job))
 
     def _found(self, job: ListReadJob) -> ListMails:
         reads = read_for_preview if job.heads_only else read_list

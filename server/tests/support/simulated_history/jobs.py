@@ -58,9 +58,9 @@ def finish_jobs(
     advance(factory, settings, number)
     with transaction(factory) as session:
         session.execute(update(Submission).where(Submission.id == number).values(created_at=at, finished_at=at))
-        runs = select(Job.id).where(Job.submission_id == number, Job.kind == JobKind.RUN)
-        session.execute(update(Job).where(Job.id.in_(runs)).values(finished_at=at))
-        session.execute(update(Run).where(Run.id.in_(runs)).values(compared_at=at))
+        ids = select(Job.id).where(Job.submission_id == number, Job.kind == JobKind.RUN)
+        session.execute(update(Job).where(Job.id.in_(ids)).values(finished_at=at))
+        session.execute(update(Run).where(Run.id.in_(ids)).values(compared_at=at))
 
 
 def _apply(session: Session, number: int, *, heads: tuple[int, int], at: datetime, again: bool) -> None:

@@ -36,7 +36,10 @@ test("underscores, stars in code and globs are not markup", () => {
   ]);
 });
 
-test("only http and https links become links", () => {
+test("only addresses of http and https and pages of the documentation become links", () => {
+  expect(inlinesOf("[d](../../docs/plans/rt-app.md)")).toEqual([
+    { kind: "link", text: "d", href: "/docs/plans/rt-app/" },
+  ]);
   expect(inlinesOf("[a](https://kernel.org/) [b](../x.md) [c](javascript:alert)")).toEqual([
     { kind: "link", text: "a", href: "https://kernel.org/" },
     { kind: "text", text: " " },

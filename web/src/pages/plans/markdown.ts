@@ -65,6 +65,13 @@ function itemsOf(lines: readonly string[]): Inline[][] {
 
 const INLINE = /`([^`]+)`|\*\*(.+?)\*\*|\*([^*\s][^*]*)\*|\[([^\]]+)\]\(([^)\s]+)\)/g;
 
+/** Return where a link leads: an http(s) address, or a page of the documentation, which the lab serves; else null. */
+function target(href: string | undefined): string | null {
+  if (/^https?:\/\//.test(href ?? "")) return href ?? null;
+  const page = /^\.\.\/\.\.\/docs\/([a-z0-9/-]+)\.md(#[a-z0-9-]+)?$/.exec(href ?? "");
+  return page ? `/docs/${page[1]}/${page[2] ?? ""}` : null;
+}
+
 /** Parse inline markup: code, strong, emphasis and links. */
 export function inlinesOf(text: string): Inline[] {
   const found: Inline[] = [];
@@ -75,9 +82,7 @@ export function inlinesOf(text: string): Inline[] {
     if (code !== undefined) found.push({ kind: "code", text: code });
     else if (strong !== undefined) found.push({ kind: "strong", text: strong });
     else if (em !== undefined) found.push({ kind: "em", text: em });
-    // Only http(s) targets become links; paths within the repository do not resolve here.
-    else if (/^https?:\/\//.test(href ?? ""))
-      found.push({ kind: "link", text: name ?? "", href: href ?? "" });
+    else if (target(href) !== null) found.push({ kind: "link", text: name ?? "", href: target(href) ?? "" });
     else found.push({ kind: "text", text: name ?? whole });
     end = match.index + whole.length;
   }
