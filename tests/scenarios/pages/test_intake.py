@@ -58,10 +58,14 @@ def preview(page: Page, lists: Lists) -> None:
 
 
 def finish_preview(page: Page, lists: Lists) -> None:
-    """As `preview`, unless the lab has a preview of less than a minute ago."""
+    """As `preview`, unless the lab has a preview of less than a minute ago.
+
+    What moves then is not counted: the preview is the answer to a button, however long the worker reads the list.
+    """
     while not page.get_by_text(re.compile("minutes? of devices")).count():
         lists.read()
         page.wait_for_timeout(200)
+    page.evaluate("() => { window.layoutShift = 0; }")
 
 
 def test_a_rule_is_added_previewed_switched_on_and_removed(
