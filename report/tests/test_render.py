@@ -136,7 +136,7 @@ def test_environment_differences_are_above_the_figures(render):
         target.model_copy(update={"environment": target.environment.model_copy(update={"differences": differences})})
         for target in before.targets[:1]
     ]
-    text = render(before.model_copy(update={"targets": targets})).replace("\\", "")
+    text = render(before.model_copy(update={"targets": targets})).replace("\\", "").replace("<wbr>", "")
     place = text.index("default affinity scope")
     line = text[place : text.index("CONFIG_X0")]
     assert line.index("cache") < line.index("numa")

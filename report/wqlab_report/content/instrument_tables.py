@@ -37,6 +37,8 @@ SAME_NAME = (
     "Lines of data with one name are summed: the objects of a slab cache, or a variable of each CPU. Beside the name "
     "is the number of such lines in the measurement that has the most."
 )
+TEXTS = frozenset({"file", "access", "wrote it last"})
+"""Columns of the tables that are no figures, besides the first one."""
 _MAX_DOMAIN_ROWS = 16
 
 

@@ -75,9 +75,22 @@ def _figures(state: StepState, verdict: Verdict | None, cells: Sequence[Comparis
     cell = shown(verdict, cells)
     if cell is None:
         return ["", "", label]
+    many = _share(verdict, cells)
+    return [words.effect(cell) or words.cause(cell), words.interval(cell), f"{label}{f' ({many})' if many else ''}"]
+
+
+def _share(verdict: Verdict | None, cells: Sequence[Comparison]) -> str:
+    """Return how many of several cells have the verdict: `2 of 3`."""
     same = sum(each.verdict is verdict for each in cells)
-    many = f" ({same} of {len(cells)})" if len(cells) > 1 and same > 0 else ""
-    return [words.effect(cell) or words.cause(cell), words.interval(cell), f"{label}{many}"]
+    return f"{same} of {len(cells)}" if len(cells) > 1 and same > 0 else ""
+
+
+def verdicts(target: TargetReport) -> list[tuple[Verdict | None, str]]:
+    """Return the verdict of each row, and how many of several cells have it."""
+    rungs = target.ladder.rungs if target.ladder else []
+    of_rows = [(rung.verdict, primaries(rung.comparisons)) for rung in rungs]
+    kernels = [each for each in target.comparisons if each.question is Question.KERNEL]
+    return [(verdict, _share(verdict, cells)) for verdict, cells in [*of_rows, (target.verdict, primaries(kernels))]]
 
 
 def what(target: TargetReport) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from wqlab_comparison import words
 from wqlab_contracts.enums import Verdict
 
+from ..figures.figures import Figure
+
 ALL = 1_000_000
-"""Limit of what is shown as a whole. Limits are those of a mail, in lines; pages have none but those of excerpts."""
+"""Limit of what is shown as a whole. Limits in lines are those of a plain text."""
 
 
 class Code(str):
@@ -18,13 +21,16 @@ class Code(str):
     __slots__ = ()
 
 
-class Link(str):
+@dataclass(frozen=True)
+class Link:
     """A piece of a text that is an address."""
 
-    __slots__ = ()
+    url: str
+    label: str = ""
+    """What a page shows instead of the address."""
 
 
-Text = str | tuple[str, ...]
+Text = str | tuple[str | Link, ...]
 """A text, or its pieces."""
 
 
@@ -43,6 +49,22 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
+class Heading:
+    """What the following blocks of a section are about."""
+
+    text: Text
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names with their values."""
+
+    items: Sequence[tuple[str, Text]]
+    wide: bool = False
+    """True for long names."""
+
+
+@dataclass(frozen=True)
 class Bullets:
     """A list. An item that is a list itself belongs to the item before."""
 
@@ -54,6 +76,8 @@ class Bullets:
     """What is said instead of items that are left out."""
     mark: str = "* "
     """What begins an item in a plain text."""
+    few: int = ALL
+    """Most items in a comment."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +100,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Lines of a log."""
+    """Lines of a log. A page shows all."""
 
     text: str
-    lines: int
+    lines: int = 20
 
 
 @dataclass(frozen=True)
@@ -94,8 +118,16 @@ class Stated:
     """A verdict on a subject, or on the submission if the subject is empty, with what was found."""
 
     subject: str
-    verdict: str
+    verdict: Verdict
     found: Sequence[str]
+    kind: str = ""
+    """Kind of a failure."""
+    anchor: str = ""
+    """Section that has more about the subject."""
+
+    @property
+    def word(self) -> str:
+        return f"{words.VERDICT[self.verdict].upper()}{f' ({self.kind})' if self.kind else ''}"
 
 
 @dataclass(frozen=True)
@@ -105,7 +137,31 @@ class Verdicts:
     more: str = ""
 
 
-Block = Paragraph | Bullets | Table | Excerpt | Commands | Verdicts
+@dataclass(frozen=True)
+class Drawing:
+    """Figures, and what is said instead where they cannot be drawn."""
+
+    draw: Callable[[], Sequence[Figure]]
+    otherwise: Sequence[Block] = ()
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a reader must not miss: a failure or a finding."""
+
+    kind: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What a page shows on request, and other formats do not have."""
+
+    summary: str
+    blocks: Sequence[Block]
+
+
+Block = Paragraph | Heading | Facts | Bullets | Table | Excerpt | Commands | Verdicts | Drawing | Box | Fold
 
 
 @dataclass(frozen=True)
@@ -124,8 +180,13 @@ class Section:
     parts: Sequence[Part]
     title: str = ""
     """Its heading. A mail has none: the first part says what the section is about."""
+    anchor: str = ""
 
 
 def plain(text: Text) -> str:
     """Return a text without the marks of its pieces."""
-    return text if isinstance(text, str) else "".join(text)
+    return "".join(each.url if isinstance(each, Link) else each for each in pieces(text))
+
+
+def pieces(text: Text) -> tuple[str | Link, ...]:
+    return (text,) if isinstance(text, str) else text

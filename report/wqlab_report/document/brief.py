@@ -92,11 +92,11 @@ def _verdicts(report: Report) -> list[Block]:
     others = failures.by_severity(failures.others(report))
     items = []
     if (main := failures.main_failure(report)) is not None:
-        items.append(Stated("", f"{words.VERDICT[Verdict.FAILED]} ({main.kind.value})", [main.summary]))
+        items.append(Stated("", Verdict.FAILED, [main.summary], kind=main.kind.value))
     for target in others:
         ladder = [f"{ladder_tables.HEADING.lower()}: {target.ladder.sentence}"] if target.ladder else []
         found = [instrument_tables.headline(target), *ladder]
-        items.append(Stated(failures.name(target), words.VERDICT[target.verdict].upper(), found))
+        items.append(Stated(failures.name(target), target.verdict, found))
     counted = Counter(words.VERDICT[target.verdict] for target in others)
     summary = ", ".join(f"{name} {number}" for name, number in counted.items())
     more = f"... {{n}} more; of all {len(others)} targets: {summary}"

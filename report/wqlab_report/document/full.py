@@ -8,13 +8,17 @@ from wqlab_contracts.api.sweeps import SweepReport
 from wqlab_contracts.enums import SubmissionState, Verdict
 
 from ..content import failures, instrument_tables, shared_text, sweep_tables, system_text, thread_text
+from ..figures.sweep_figures import sweep_figures
 from . import full_target
 from .blocks import (
     Block,
+    Box,
     Bullets,
     Code,
     Commands,
+    Drawing,
     Excerpt,
+    Heading,
     Link,
     Paragraph,
     Part,
@@ -28,8 +32,9 @@ from .blocks import (
 from .shell import shell_lines
 
 EXCERPT_LINES = 60
-"""Most lines of the excerpt of the submission's failure: a whole oops."""
+"""Most lines of the excerpt of the submission's failure in a comment: a whole oops."""
 CHECKPATCH_LINES = 10
+"""Most findings of checkpatch in a comment."""
 
 
 def full(report: Report) -> list[Section]:
@@ -37,7 +42,7 @@ def full(report: Report) -> list[Section]:
     shown = [target for target in report.targets if failures.is_shown(report, target)]
     sections = [
         _summary(report),
-        *([_sweep(report.sweep)] if report.sweep is not None else []),
+        *([_sweep(report, report.sweep)] if report.sweep is not None else []),
         *(full_target.section(report, target) for target in shown),
         _attempts(report),
         _kernels(report),
@@ -46,8 +51,8 @@ def full(report: Report) -> list[Section]:
     return [section for section in sections if section.parts]
 
 
-def _section(title: str, blocks: list[Block]) -> Section:
-    return Section([Part([block]) for block in blocks], title)
+def _section(title: str, blocks: list[Block], anchor: str = "") -> Section:
+    return Section([Part([block]) for block in blocks], title, anchor)
 
 
 def _summary(report: Report) -> Section:
@@ -58,33 +63,42 @@ def _summary(report: Report) -> Section:
         text = f"Not finished ({submission.state.value}): this report shows the results so far."
         blocks.append(Paragraph(text, style=Style.STRONG))
     if (main := failures.main_failure(report)) is not None:
-        verdict = f"{words.VERDICT[Verdict.FAILED]} ({main.kind.value})"
-        blocks.append(Verdicts([Stated("", verdict, [main.summary])]))
-        blocks += [Bullets([f"where: {place}" for place in main.places])] if main.places else []
-        blocks += [Excerpt(main.excerpt, EXCERPT_LINES)] if main.excerpt else []
-        blocks.append(Paragraph(f"What to do: {main.advice}"))
+        blocks.append(_main_failure(main))
     if others := failures.others(report):
-        blocks.append(
-            Verdicts(
-                [
-                    Stated(failures.name(each), words.VERDICT[each.verdict].upper(), [instrument_tables.headline(each)])
-                    for each in others
-                ]
+        items = [
+            Stated(
+                failures.name(each),
+                each.verdict,
+                [instrument_tables.headline(each)],
+                anchor=full_target.anchor(each) if failures.is_shown(report, each) else "",
             )
-        )
+            for each in others
+        ]
+        blocks.append(Verdicts(items))
     return _section(submission.title or "wqlab", blocks)
 
 
-def _sweep(sweep: SweepReport) -> Section:
+def _main_failure(main: failures.MainFailure) -> Block:
+    blocks: list[Block] = [Verdicts([Stated("", Verdict.FAILED, [main.summary], kind=main.kind.value)])]
+    blocks += [Bullets([f"where: {place}" for place in main.places])] if main.places else []
+    blocks += [Excerpt(main.excerpt, EXCERPT_LINES)] if main.excerpt else []
+    return Box("failure", [*blocks, Paragraph(f"What to do: {main.advice}")])
+
+
+def _sweep(report: Report, sweep: SweepReport) -> Section:
+    """Return the curves of a sweep: as figures, or the first ones as tables."""
     blocks: list[Block] = []
+    tables: list[Block] = []
     for number, curve in enumerate(sweep.curves):
         blocks.append(Paragraph(sweep_tables.sentence(curve, sweep), style=Style.STRONG))
+        name = sweep_tables.name(curve, sweep)
+        if reasons := [f"{name}, {reason}" for reason in sweep_tables.reasons(curve, sweep)]:
+            blocks.append(Bullets(reasons))
         if number < sweep_tables.TABLES:
-            blocks.append(Table(sweep_tables.header(sweep), sweep_tables.rows(curve), left=(0, 4)))
-            reasons = sweep_tables.reasons(curve, sweep)
-            blocks += [Bullets(reasons)] if reasons else []
+            tables += [Heading(name), Table(sweep_tables.header(sweep), sweep_tables.rows(curve), left=(0, 4))]
+    blocks.append(Drawing(lambda: sweep_figures(report), tables))
     blocks.append(Paragraph(sweep_tables.NOTE if sweep.curves else sweep_tables.NO_FIGURES, style=Style.NOTE))
-    return _section(sweep_tables.title(sweep), blocks)
+    return _section(sweep_tables.title(sweep), blocks, "sweep")
 
 
 def _attempts(report: Report) -> Section:
@@ -98,6 +112,7 @@ def _kernels(report: Report) -> Section:
     """Return what was built from which sources, and how to build it again."""
     items = [*_sources(report), *_built(report), *_configuration(report), *_checkpatch(report)]
     blocks: list[Block] = [Bullets(items)] if items else []
+    blocks += _failed_builds(report)
     for reproducer in shared_text.reproducers(report) if failures.applies_rebuilding(report) else ():
         blocks += [Paragraph(reproducer.needs), Commands(shell_lines(reproducer.command))]
     if deleted := shared_text.deleted_files(report):
@@ -109,25 +124,42 @@ def _sources(report: Report) -> list[Text | Bullets]:
     apply = report.submission.apply
     items: list[Text | Bullets] = []
     if apply.base_commit:
-        items.append((f"base {report.submission.tree} ", Code(apply.base_commit)))
+        release = f" {apply.release}" if apply.release else ""
+        items.append((f"base {report.submission.tree} ", Code(apply.base_commit), release))
     if (thread := apply.thread) is not None:
         items.append(f"series {thread_text.origin(thread)}: {thread_text.mails(thread)}")
-        mails: list[Text] = [(f"{mail.role} ", Link(mail.url)) for mail in thread.mails]
+        mails: list[Text] = [(f"{mail.role} ", Link(mail.url, mail.subject)) for mail in thread.mails]
         items.append(Bullets([*mails, *thread_text.trailers(thread), *thread.notes]))
+    for patch in apply.patches:
+        size = f"{words.count(patch.insertions, 'insertion')}, {words.count(patch.deletions, 'deletion')}"
+        author = patch.author.partition(" <")[0]  # a comment must not spread addresses
+        items.append(f"patch {patch.subject} ({author}, {size})")
     return items
 
 
 def _built(report: Report) -> list[Text | Bullets]:
-    main = report.submission.failure
     builds = shared_text.kernels(report)
     items: list[Text | Bullets] = []
     for build in builds:
-        repeated = build.failure and main and failures.is_same(build.failure, main)
-        failed = f": {build.failure.summary}" if build.failure and not repeated else ""
-        items.append(f"{build.arm or 'kernel'}: {shared_text.describe_build(build)}{failed}")
-        if build.new_warnings:
-            items.append(Bullets([("new warning: ", Code(each.where), f" {each.text}") for each in build.new_warnings]))
+        items.append(f"{build.arm or 'kernel'}: {shared_text.describe_build(build)}")
+        below: list[Text] = [("tree ", Code(build.tree_oid))] if build.tree_oid else []
+        below += [("build-id ", Code(build.build_id_gnu))] if build.build_id_gnu else []
+        below += [
+            ("new warning: ", Code(each.where), f" {each.text} {each.option}".rstrip()) for each in build.new_warnings
+        ]
+        items += [Bullets(below)] if below else []
     return [*items, *(f"compiler: {compiler}" for compiler in shared_text.compilers(builds))]
+
+
+def _failed_builds(report: Report) -> list[Block]:
+    """Return the builds' failures that are not the submission's."""
+    main, blocks = report.submission.failure, list[Block]()
+    for build in shared_text.kernels(report):
+        if build.failure and not (main and failures.is_same(build.failure, main)):
+            title = Heading(f"{build.arm or 'kernel'}: BUILD FAILED: {build.failure.summary}")
+            excerpt = [Excerpt(build.failure.excerpt)] if build.failure.excerpt else []
+            blocks.append(Box("finding", [title, *excerpt]))
+    return blocks
 
 
 def _configuration(report: Report) -> list[Text | Bullets]:
@@ -147,19 +179,20 @@ def _checkpatch(report: Report) -> list[Text | Bullets]:
     if not failures.applies_checkpatch(report):
         return []
     found = report.submission.apply.checkpatch
-    items: list[Text | Bullets] = [f"checkpatch: {shared_text.checkpatch_summary(report.submission.apply)}"]
+    items: list[Text | Bullets] = [
+        f"checkpatch of the base tree: {shared_text.checkpatch_summary(report.submission.apply)}"
+    ]
     if found:
-        listed = [f"{one.severity}: {one.text}" for one in found[:CHECKPATCH_LINES]]
-        more = len(found) - CHECKPATCH_LINES
-        items.append(Bullets([*listed, *([f"and {more} more, which the other formats list"] if more > 0 else [])]))
+        items.append(Bullets([f"{one.severity}: {one.text} {one.where}" for one in found], few=CHECKPATCH_LINES))
     return items
 
 
 def _method(report: Report) -> Section:
     if not failures.applies_method(report):
         return Section([])
-    trust = ("How far to trust a verdict: ", Code(shared_text.trust(report)))
-    blocks: list[Block] = [Paragraph(report.method, style=Style.NOTE), Paragraph(trust, style=Style.NOTE)]
+    trust = Link(shared_text.trust(report), "How far to trust a verdict")
+    about = (trust, ": measured false claims, smallest effects and boots saved.")
+    blocks: list[Block] = [Paragraph(report.method, style=Style.NOTE), Paragraph(about)]
     if commands := shared_text.recompute_commands(report):
         blocks += [Paragraph("To recompute the verdicts from all samples:"), Commands(commands)]
     return _section("Method", blocks)

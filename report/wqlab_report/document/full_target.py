@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from wqlab_comparison import words
 from wqlab_comparison.differences import NOT_CAUSES
@@ -19,41 +20,78 @@ from ..content import (
     ladder_tables,
     shared_text,
     system_text,
+    wait_tables,
 )
-from .blocks import Badge, Block, Bullets, Commands, Excerpt, Paragraph, Part, Section, Style, Table
+from ..figures.figures import figures
+from ..figures.instrument_figures import instrument_figures
+from ..figures.workqueue_figures import workqueue_figures
+from .blocks import (
+    Badge,
+    Block,
+    Box,
+    Bullets,
+    Commands,
+    Drawing,
+    Excerpt,
+    Facts,
+    Fold,
+    Heading,
+    Paragraph,
+    Part,
+    Section,
+    Style,
+    Table,
+    Text,
+)
 from .shell import shell_lines
 
-EXCERPT_LINES = 20
+TITLES = {
+    Question.KERNEL: "Candidate against baseline",
+    Question.SETTING: "Settings against the reference setting",
+}
+SIDES = ["baseline or reference", "candidate or setting"]
+
+
+def anchor(target: TargetReport) -> str:
+    return f"run{target.run_id}"
 
 
 def section(report: Report, target: TargetReport) -> Section:
     """Return everything about a target."""
     compared = failures.comparisons(report, target)
-    blocks = [*_place(target), *_ladder(target), *_figures(target, compared)]
+    blocks = [*_place(target), *_ladder(target), *_figures(target, compared), *_counted(target, compared)]
+    blocks += [*_curves(target), *_recorded(target), *_without_verdict(compared)]
     if compared:
-        blocks += [*_counted(target), *_explanation(target)]
-    blocks += [*_curves(target), *_values(compared)]
+        blocks += _explanation(target)
     if why := reasons(compared):
-        blocks.append(Bullets(why))
-    if compared:
-        blocks += [Paragraph(each, style=Style.NOTE) for each in shared_text.canaries(target)]
-        blocks += _meanings(target)
-    blocks += [*_findings(report, target), *_run(target)]
-    return Section([Part([block]) for block in blocks], failures.name(target))
+        blocks += [Heading("Reasons"), Bullets(why)]
+    if compared and (meanings := shared_text.meanings(target)):
+        blocks += [Heading("Metrics with a verdict"), Bullets([f"{name}: {summary}" for name, summary in meanings])]
+    blocks += [*_published(target), *_findings(report, target), *_run(target)]
+    return Section([Part([block]) for block in blocks], failures.name(target), anchor(target))
 
 
 def _place(target: TargetReport) -> list[Block]:
     """Return where the target was measured, and what differed there between the kernels."""
-    place = f"{system_text.platform(target).topology}; {shared_text.block_counts(target)}"
-    place += "" if target.byte_identical else f"; per boot: {shared_text.repetitions(target)}"
-    blocks: list[Block] = [Paragraph(place)]
+    platform = system_text.platform(target)
+    device = target.environment.device if target.environment else "none"
+    facts: list[tuple[str, Text]] = [
+        ("device", shared_text.joined([device, target.device_summary])),
+        ("topology", "; ".join(filter(None, [platform.topology, platform.mismatch]))),
+        ("blocks", shared_text.block_counts(target)),
+    ]
+    facts += [] if target.byte_identical else [("per boot", shared_text.repetitions(target))]
+    blocks: list[Block] = [Facts(facts)]
     if differences := system_text.differences(target):
         rows = [[each.name, each.baseline, each.candidate] for each in differences]
         blocks.append(Table(["environment differs", "baseline", "candidate"], rows, left=(0, 1, 2)))
     if more := system_text.differences_left_out(target):
         blocks.append(Paragraph(more))
     if system := system_text.system(target):
-        blocks.append(Paragraph("; ".join(f"{name} {value}" for name, value in system)))
+        blocks.append(Facts(system))
+    if target.environment and target.environment.facts:
+        facts = sorted(target.environment.facts.items())
+        blocks.append(Fold("All facts that the boots reported", [Facts(facts, wide=True)]))
     return blocks
 
 
@@ -62,58 +100,129 @@ def _ladder(target: TargetReport) -> list[Block]:
     ladder = target.ladder
     if ladder is None:
         return []
+    rows: list[list[str | Badge]] = [
+        [*row[:-1], Badge(verdict, share)]
+        for row, (verdict, share) in zip(ladder_tables.rows(target), ladder_tables.verdicts(target), strict=True)
+    ]
     blocks: list[Block] = [
-        Paragraph(f"{ladder_tables.HEADING}: {ladder.sentence}", style=Style.STRONG),
-        Table(ladder_tables.header(), ladder_tables.rows(target), left=(0, 1, 4), shortened=1),
+        Heading(f"{ladder_tables.HEADING}: {ladder.sentence}"),
+        Table(ladder_tables.header(), rows, left=(0, 1, 4), shortened=1),
     ]
     if why := ladder_tables.reasons(ladder):
         blocks.append(Bullets(why))
     for sentence, excerpt in ladder_tables.failures(ladder):
-        blocks += [Bullets([sentence]), Excerpt(excerpt, EXCERPT_LINES)]
+        blocks += [Bullets([sentence]), *([Excerpt(excerpt)] if excerpt else [])]
     of = ladder_tables.what(target)
     note = f"{ladder_tables.title(ladder)}{f'; {of}' if of else ''}. {ladder_tables.FAMILY}"
     return [*blocks, Paragraph(note, style=Style.NOTE)]
 
 
 def _figures(target: TargetReport, compared: Sequence[Comparison]) -> list[Block]:
-    """Return a table with the comparisons of kernels, and one with those of settings."""
+    """Return a table with the comparisons of kernels, and one with those of settings, with their figures."""
     judged = [cell for cell in compared if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY]
     blocks: list[Block] = []
-    for question in Question:
+    for question, title in TITLES.items():
         cells = [cell for cell in judged if cell.question is question]
-        if cells:
-            sides = ["baseline", "candidate"] if question is Question.KERNEL else ["reference", "setting"]
-            header = ["", *sides, "change", "95 % interval", "n", "verdict"]
-            blocks.append(Table(header, [_row(target, cell) for cell in cells], left=(0, 6)))
+        if not cells:
+            continue
+        sides = ["baseline", "candidate"] if question is Question.KERNEL else ["reference", "setting"]
+        counted = ["noise floor", "seeds"] if target.plan.is_instrumented else ["boots"]
+        header = ["", "verdict", *sides, "unit", "change", "95 % interval", *counted]
+        several = len({cell.kernel for cell in cells}) > 1
+        rows = [_row(target, cell, several=several) for cell in cells]
+        blocks += [Heading(title), Table(header, rows, left=(0, 1, 4))]
+    if compared:
+        blocks += [Paragraph(each, style=Style.NOTE) for each in shared_text.canaries(target)]
+        blocks.append(Drawing(partial(figures, target)))
     return blocks
 
 
-def _row(target: TargetReport, cell: Comparison) -> list[str | Badge]:
+def _row(target: TargetReport, cell: Comparison, *, several: bool) -> list[str | Badge]:
+    floor = instrument_tables.noise_floor(target, cell).removeprefix("noise floor ")
     return [
-        _name(cell),
+        f"{_name(cell)} ({cell.kernel})" if several and cell.kernel else _name(cell),
+        Badge(cell.verdict),
         _spread(cell, cell.baseline),
         _spread(cell, cell.candidate),
+        cell.unit,
         words.effect(cell) or words.cause(cell),
         words.interval(cell),
+        *([floor] if target.plan.is_instrumented else []),
         f"{cell.candidate.n if cell.candidate else 0}",
-        Badge(cell.verdict, instrument_tables.noise_floor(target, cell)),
     ]
 
 
-def _counted(target: TargetReport) -> list[Block]:
+def _counted(target: TargetReport, compared: Sequence[Comparison]) -> list[Block]:
     """Return where the counts of an instrumented device come from."""
     if not target.plan.is_instrumented:
         return []
-    note = instrument_tables.noise_note(target)
-    blocks: list[Block] = [Paragraph(note, style=Style.NOTE)] if note else []
+    blocks: list[Block] = []
     for cell in target.instrument:
-        title = f"{instrument_tables.HEADING}: {instrument_tables.where(cell)}"
-        blocks.append(Paragraph(title, style=Style.STRONG))
+        blocks.append(Heading(f"{instrument_tables.HEADING}: {instrument_tables.where(cell)}"))
         blocks += [Bullets(cell.sentences)] if cell.sentences else []
         for header, rows in instrument_tables.tables_of(cell):
-            blocks += [Table(header, rows)] if rows else []
+            left = [number for number, name in enumerate(header) if number == 0 or name in instrument_tables.TEXTS]
+            blocks += [Table(header, rows, left)] if rows else []
         blocks.append(Paragraph(instrument_tables.cell_note(cell), style=Style.NOTE))
-    return [*blocks, Paragraph(instrument_tables.EVIDENCE, style=Style.NOTE)]
+    blocks.append(Drawing(partial(instrument_figures, target)))
+    if compared:
+        notes = [instrument_tables.noise_note(target), instrument_tables.EVIDENCE]
+        blocks += [Paragraph(note, style=Style.NOTE) for note in notes if note]
+    return blocks
+
+
+def _curves(target: TargetReport) -> list[Block]:
+    """Return the curves of a plan; a page has them as figures."""
+    tables: list[Block] = []
+    for curve in target.curves:
+        header = [curve.over, "scenario", *(line.setting for line in curve.lines)]
+        tables += [
+            Heading(curve_tables.title(target, curve)),
+            Table(header, curve_tables.rows(curve), left=(1,)),
+            *([Bullets(curve.says)] if curve.says else []),
+        ]
+    blocks: list[Block] = [Drawing(list, tables)] if tables else []
+    note = curve_tables.omission_note(target)
+    return [*blocks, Paragraph(note, style=Style.NOTE)] if note else blocks
+
+
+def _recorded(target: TargetReport) -> list[Block]:
+    """Return what traced repetitions recorded of workqueues and their work items."""
+    blocks: list[Block] = []
+    if target.workqueues:
+        title = f"Workqueues over time ({len(target.workqueues)})"
+        blocks.append(Fold(title, [Drawing(partial(workqueue_figures, target))]))
+    if target.waits:
+        tables: list[Block] = []
+        for cell in target.waits:
+            if cell.works:
+                rows = wait_tables.rows(cell)
+                tables += [Paragraph(wait_tables.title(cell)), Table(wait_tables.header(target), rows, left=(0, 1))]
+            place = "" if cell.works else f"{cell.scenario} {cell.setting}: "
+            tables += [Paragraph(f"{place}{note}", style=Style.NOTE) for note in wait_tables.cell_notes(cell)]
+        note = Paragraph(wait_tables.note(target), style=Style.NOTE)
+        blocks.append(Fold(f"{wait_tables.HEADING} ({len(target.waits)})", [*tables, note]))
+    return blocks
+
+
+def _without_verdict(compared: Sequence[Comparison]) -> list[Block]:
+    """Return the figures that explain others, and those that are no evidence."""
+    evidence = [cell for cell in compared if words.is_evidence(cell)]
+    blocks: list[Block] = []
+    if explanatory := [cell for cell in evidence if cell.role is Role.EXPLANATORY and cell.candidate]:
+        rows = [
+            [_name(cell), _spread(cell, cell.baseline), _spread(cell, cell.candidate), cell.unit]
+            for cell in explanatory
+        ]
+        blocks += [Heading("Explanatory, no verdict"), Table(["", *SIDES, "unit"], rows, left=(0, 3))]
+    if values := [cell for cell in compared if not words.is_evidence(cell)]:
+        rows = [[_name(cell), _mean(cell.baseline), _mean(cell.candidate), cell.unit] for cell in values]
+        blocks += [
+            Heading("No evidence, values only"),
+            Paragraph(shared_text.NOT_EVIDENCE, style=Style.NOTE),
+            Table(["", *SIDES, "unit"], rows, left=(0, 3)),
+        ]
+    return blocks
 
 
 def _explanation(target: TargetReport) -> list[Block]:
@@ -126,42 +235,32 @@ def _explanation(target: TargetReport) -> list[Block]:
     blocks: list[Block] = []
     for each in explanation.comparisons:
         title = f"{explanation_text.HEADING}: {explanation_text.where(each)} ({explanation_text.basis(each)})"
-        blocks.append(Paragraph(title, style=Style.STRONG))
-        blocks.append(Bullets([*explanation_text.sentences(each), *each.notes]))
+        blocks += [Heading(title), Bullets([*explanation_text.sentences(each), *each.notes])]
     return [*blocks, Paragraph(NOT_CAUSES, style=Style.NOTE)]
 
 
-def _curves(target: TargetReport) -> list[Block]:
-    blocks: list[Block] = []
-    for curve in target.curves:
-        header = [curve.over, "scenario", *(line.setting for line in curve.lines)]
-        blocks.append(Paragraph(curve_tables.title(target, curve), style=Style.STRONG))
-        blocks.append(Table(header, curve_tables.rows(curve), left=(1,)))
-        blocks += [Bullets(curve.says)] if curve.says else []
-    note = curve_tables.omission_note(target)
-    return [*blocks, Paragraph(note, style=Style.NOTE)] if note else blocks
-
-
-def _values(compared: Sequence[Comparison]) -> list[Block]:
-    values = [cell for cell in compared if not words.is_evidence(cell)]
-    if not values:
+def _published(target: TargetReport) -> list[Block]:
+    rows = [
+        [
+            each.name,
+            each.published,
+            each.measured,
+            f"{each.reference.kernel} on {each.reference.machine}: {each.reference.source}",
+        ]
+        for each in shared_text.published(target)
+    ]
+    if not rows:
         return []
-    header = ["no evidence, values only", "baseline or reference", "candidate or setting", "unit"]
-    rows = [[_name(cell), _mean(cell.baseline), _mean(cell.candidate), cell.unit] for cell in values]
-    return [Paragraph(shared_text.NOT_EVIDENCE, style=Style.NOTE), Table(header, rows, left=(0, 3))]
-
-
-def _meanings(target: TargetReport) -> list[Block]:
-    found = [f"{name}: {summary}" for name, summary in shared_text.meanings(target)]
-    return [Paragraph("Metrics with a verdict:"), Bullets(found)] if found else []
+    title = "Published figures, from another kernel and machine; never part of a verdict"
+    return [Fold(title, [Table(["", "published", "measured here", "source"], rows, left=(0, 3))])]
 
 
 def _findings(report: Report, target: TargetReport) -> list[Block]:
     blocks: list[Block] = []
     for group in failures.other_findings(report, target):
-        title = f"{shared_text.kind(group.finding)} on {group.place}: {group.finding.title}"
-        blocks.append(Paragraph(title, style=Style.STRONG))
-        blocks += [Excerpt(group.finding.excerpt, EXCERPT_LINES)] if group.finding.excerpt else []
+        title = Heading(f"{shared_text.kind(group.finding)} on {group.place}: {group.finding.title}")
+        excerpt = [Excerpt(group.finding.excerpt)] if group.finding.excerpt else []
+        blocks.append(Box("finding", [title, *excerpt]))
     return blocks
 
 
@@ -169,9 +268,9 @@ def _run(target: TargetReport) -> list[Block]:
     """Return the commands of the scenarios, and the kernels' command lines."""
     blocks: list[Block] = []
     for scenario, command in (target.environment.commands if target.environment else {}).items():
-        blocks += [Paragraph(f"Command of {scenario}:"), Commands(shell_lines(command))]
+        blocks += [Heading(f"Command of {scenario}"), Commands(shell_lines(command))]
     for title, cmdline in system_text.cmdlines(target).items():
-        blocks += [Paragraph(f"{title}:"), Commands([cmdline])]
+        blocks += [Heading(title), Excerpt(cmdline)]
     return blocks
 
 

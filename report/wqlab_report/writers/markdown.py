@@ -7,17 +7,22 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from wqlab_comparison import words
-from wqlab_comparison.tables import NOTHING, printable
+from wqlab_comparison.tables import printable
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.excerpts import shorten_lines
 
 from ..document.blocks import (
     Badge,
     Block,
+    Box,
     Bullets,
     Code,
     Commands,
+    Drawing,
     Excerpt,
+    Facts,
+    Fold,
+    Heading,
     Link,
     Paragraph,
     Section,
@@ -26,6 +31,7 @@ from ..document.blocks import (
     Table,
     Text,
     Verdicts,
+    pieces,
 )
 from ..document.full import full
 
@@ -37,10 +43,13 @@ def render_markdown(report: Report) -> str:
 
 
 def _section(section: Section, mark: str) -> list[str]:
-    lines = [f"{mark} {_safe(section.title)}", ""]
-    for block in (block for part in section.parts for block in part.blocks):
-        lines += [*_lines(block), ""]
-    return lines
+    blocks = [block for part in section.parts for block in part.blocks]
+    return [f"{mark} {_safe(section.title)}", "", *_spaced(blocks)]
+
+
+def _spaced(blocks: Iterable[Block]) -> list[str]:
+    """Return the lines of blocks, each with an empty line below it."""
+    return [line for block in blocks if (found := _lines(block)) for line in (*found, "")]
 
 
 def _lines(block: Block) -> list[str]:
@@ -57,6 +66,16 @@ def _lines(block: Block) -> list[str]:
         return _fenced(shorten_lines(block.text.splitlines(), block.lines))
     if isinstance(block, Commands):
         return _fenced(block.lines)
+    if isinstance(block, Heading):
+        return [f"**{_inline(block.text)}**"]
+    if isinstance(block, Facts):
+        return ["; ".join(f"{_safe(name)} {_inline(value)}" for name, value in block.items)]
+    if isinstance(block, Drawing):
+        return _spaced(block.otherwise)[:-1]
+    if isinstance(block, Box):
+        return _spaced(block.blocks)[:-1]
+    if isinstance(block, Fold):
+        return []
     if isinstance(block, Verdicts):
         return _verdicts(block.items)
     assert_never(block)
@@ -64,16 +83,17 @@ def _lines(block: Block) -> list[str]:
 
 def _bullets(block: Bullets, indent: str) -> list[str]:
     lines: list[str] = []
-    for item in block.items:
+    for item in block.items[: block.few]:
         lines += _bullets(item, f"{indent}  ") if isinstance(item, Bullets) else [f"{indent}- {_inline(item)}"]
-    return lines
+    left = len(block.items) - block.few
+    return [*lines, f"{indent}- and {left} more, which the page lists"] if left > 0 else lines
 
 
 def _verdicts(items: Sequence[Stated]) -> list[str]:
     """Return the verdict on the submission as a paragraph, and those on its targets as a table."""
-    lines = [f"**{_safe(each.verdict)}**: {_safe(' '.join(each.found))}" for each in items if not each.subject]
+    lines = [f"**{_safe(each.word)}**: {_safe(' '.join(each.found))}" for each in items if not each.subject]
     rows = [
-        _row([_safe(each.subject), f"**{_safe(each.verdict)}**", *map(_safe, each.found)])
+        _row([_safe(each.subject), f"**{_safe(each.word)}**", *map(_safe, each.found)])
         for each in items
         if each.subject
     ]
@@ -84,7 +104,7 @@ def _verdicts(items: Sequence[Stated]) -> list[str]:
 def _cell(cell: str | Badge) -> str:
     if isinstance(cell, str):
         return _safe(cell)
-    verdict = f"**{words.VERDICT[cell.verdict]}**" if cell.verdict else NOTHING
+    verdict = f"**{words.VERDICT[cell.verdict]}**" if cell.verdict else "no verdict"
     return ", ".join(filter(None, [verdict, _safe(cell.note)]))
 
 
@@ -93,13 +113,13 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _inline(text: Text) -> str:
-    return "".join(map(_piece, [text] if isinstance(text, str) else text))
+    return "".join(map(_piece, pieces(text)))
 
 
-def _piece(piece: str) -> str:
-    if isinstance(piece, Code):
-        return f"`{_code(piece)}`"
-    return f"<{piece}>" if isinstance(piece, Link) else _safe(piece)
+def _piece(piece: str | Link) -> str:
+    if isinstance(piece, Link):
+        return f"[{_safe(piece.label)}](<{piece.url}>)" if piece.label else f"<{piece.url}>"
+    return f"`{_code(piece)}`" if isinstance(piece, Code) else _safe(piece)
 
 
 def _safe(text: str) -> str:

@@ -12,9 +12,14 @@ from wqlab_contracts.excerpts import shorten_lines
 from ..document.blocks import (
     Badge,
     Block,
+    Box,
     Bullets,
     Commands,
+    Drawing,
     Excerpt,
+    Facts,
+    Fold,
+    Heading,
     Paragraph,
     Part,
     Section,
@@ -85,6 +90,16 @@ def _lines(block: Block) -> list[str]:
         return [f"| {line}" for line in shorten_lines(block.text.splitlines(), block.lines)]
     if isinstance(block, Commands):
         return [f"{INDENT}{line}" for line in block.lines]
+    if isinstance(block, Heading):
+        return _paragraph(Paragraph(block.text))
+    if isinstance(block, Facts):
+        return _paragraph(Paragraph("; ".join(f"{name} {plain(value)}" for name, value in block.items)))
+    if isinstance(block, Drawing):
+        return lines_of(block.otherwise)
+    if isinstance(block, Box):
+        return lines_of(block.blocks)
+    if isinstance(block, Fold):
+        return []
     if isinstance(block, Verdicts):
         return listed([_stated(each) for each in block.items], block.lines, block.more[:WIDEST])
     assert_never(block)
@@ -110,8 +125,8 @@ def _bullets(block: Bullets) -> list[str]:
 def _stated(stated: Stated) -> list[str]:
     """Return a target's verdict with what was found under it, or a submission's verdict and its reason."""
     if not stated.subject:
-        return wrapped(f"{stated.verdict}: {' '.join(stated.found)}", 5, indent="  ")
-    title = wrapped(f"{stated.subject}: {stated.verdict}", 2, indent="  ")
+        return wrapped(f"{stated.word}: {' '.join(stated.found)}", 5, indent="  ")
+    title = wrapped(f"{stated.subject}: {stated.word}", 2, indent="  ")
     return [*title, *(line for text in stated.found for line in wrapped(text, 3, "  "))]
 
 
