@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "worker/wqlab_worker": {"wqlab_contracts", "wqlab_host", "wqlab_bench"},
     "worker/wqlab_bench": {"wqlab_contracts", "wqlab_host"},
     "worker/wqlab_host": {"wqlab_contracts"},
-    "client/wqlab_client": {"wqlab_contracts", "wqlab_comparison"},
+    "client/wqlab_client": {"wqlab_contracts", "wqlab_comparison", "wqlab_report"},
     "lab/wqlab_lab": {"wqlab_contracts"},
     "rehearsal/wqlab_rehearsal": {"wqlab_contracts", "wqlab_host", "wqlab_bench"},
 }

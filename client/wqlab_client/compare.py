@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from wqlab_comparison import CsvError, Samples, SamplesError, compare, conclude, read_csv, tables
+from wqlab_comparison import CsvError, Samples, SamplesError, compare, read_csv
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import ExitCode, Question, Role, Verdict
+from wqlab_report.comparisons import comparisons_text
 
 
 def compare_files(
@@ -55,7 +56,7 @@ def compare_files(
         json.dump([comparison.model_dump(mode="json") for comparison in comparisons], out, indent=2)
         print(file=out)
     else:
-        print("\n".join(_format_comparisons(comparisons)), file=out)
+        print(comparisons_text(comparisons), file=out)
         if not references and len(settings) > 1:
             print(f"\nSettings were not compared with each other; name one: --reference '{settings[0]}'", file=out)
     return exit_code(comparisons)
@@ -91,18 +92,3 @@ def exit_code(comparisons: Sequence[Comparison]) -> ExitCode:
         for comparison in comparisons
     )
     return ExitCode.REGRESSION if worse else ExitCode.DONE
-
-
-def _format_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
-    targets: dict[tuple[str, str], list[Comparison]] = {}
-    for comparison in comparisons:
-        targets.setdefault((comparison.plan, comparison.device_type), []).append(comparison)
-    lines: list[str] = []
-    for (plan, device_type), group in targets.items():
-        conclusion = conclude(group)
-        lines += ["", *tables.verdict_lines(f"{plan} on {device_type}", conclusion.verdict, conclusion.headline)]
-        for table in (tables.kernel_tables(group), tables.setting_tables(group)):
-            lines += ["", *table] if table else []
-        reasons = tables.notes(group)
-        lines += ["", "Notes:", *reasons] if reasons else []
-    return [tables.printable(line) for line in lines[1:]]

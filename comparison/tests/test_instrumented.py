@@ -10,7 +10,6 @@ import pytest
 from literal_samples import DEFAULTS, one, paired
 
 from wqlab_comparison import Samples, Stated, compare, conclude, summarise, words
-from wqlab_comparison.tables import kernel_tables
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import Verdict
 
@@ -107,11 +106,6 @@ def test_counts_and_hardware_figures_are_never_one_family() -> None:
     (found,) = (each for each in together if each.metric == COUNT["metric"])
     assert found.p_adjusted == alone.p_adjusted == alone.p
     assert DEFAULTS["evidence"] == "performance"
-
-
-def test_table_counts_seeds() -> None:
-    (title, *_) = kernel_tables([counted(SEEDS, SEEDS)])
-    assert "n=6 seeds" in title
 
 
 @pytest.mark.parametrize(

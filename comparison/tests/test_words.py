@@ -102,3 +102,12 @@ def test_every_cause_of_a_missing_figure_has_a_label() -> None:
         assert words.not_measured(entry) == text
     assert words.cause(comparison(not_measured=NotMeasuredCause.UNPAIRED)) == "not paired"
     assert words.cause(comparison()) == ""
+
+
+@pytest.mark.parametrize(
+    ("deviations", "places"),
+    [((50.9, 61.5), 0), ((1.34, 0.89), 2), ((None, None), 2), ((0.0, 12.0), 0)],
+)
+def test_decimal_places_of_a_mean_depend_on_its_deviation(deviations: tuple[float | None, ...], places: int) -> None:
+    arms = [ArmSummary(mean=2913.5, stddev=deviation, n=2) for deviation in deviations]
+    assert words.decimals(arms) == places

@@ -3,4 +3,6 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).resolve().parent
+# Tables are tested with the comparisons of the package that computes them.
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "comparison/tests")]

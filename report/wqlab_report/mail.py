@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from wqlab_comparison import tables, words
+from wqlab_comparison import words
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Verdict
 from wqlab_contracts.mail import (
@@ -22,6 +22,7 @@ from wqlab_contracts.mail import (
 )
 from wqlab_contracts.messages.source_mail import SourceMail
 
+from . import plain_text
 from .content import failures
 from .writers.text import LINES, listed, render_text, wrapped
 
@@ -106,7 +107,7 @@ def compose(
         sender=own,
         to=to,
         cc=cc,
-        subject=tables.printable(subject)[:500],
+        subject=plain_text.printable(subject)[:500],
         date=date,
         body=body(report, correction),
     )

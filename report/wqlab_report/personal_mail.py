@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from wqlab_comparison import tables
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.mail import OutgoingMail, reply_subject
 from wqlab_contracts.messages.source_mail import SUBJECT_LIMIT, SourceMail
 
 from . import mail as answers
+from . import plain_text
 from .mail import SIGNATURE
 
 
@@ -38,7 +38,7 @@ def compose(
         sender=sender,
         to=[to],
         cc=[],
-        subject=tables.printable(subject)[:SUBJECT_LIMIT],
+        subject=plain_text.printable(subject)[:SUBJECT_LIMIT],
         date=date,
         body=answers.body(report, signature=signature),
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from wqlab_comparison import tables, words
+from wqlab_comparison import words
 from wqlab_comparison.curves import without_evidence
 from wqlab_contracts.api.curves import CurvePoint, MetricCurve
 from wqlab_contracts.api.report import ArmSummary, TargetReport
+
+from .. import comparisons, plain_text
 
 
 def title(target: TargetReport, curve: MetricCurve) -> str:
@@ -17,14 +19,14 @@ def title(target: TargetReport, curve: MetricCurve) -> str:
 
 def header(curve: MetricCurve) -> list[str]:
     """Return the table's header. Settings are shown by their values alone; `knobs` names what they are values of."""
-    _, labels = tables.setting_labels([line.setting for line in curve.lines])
+    _, labels = comparisons.setting_labels([line.setting for line in curve.lines])
     return [curve.over, "scenario", *(labels[line.setting] for line in curve.lines)]
 
 
 def knobs(curve: MetricCurve) -> str:
     """Return the names of the knobs whose values the columns are, such as `scope,strict`; empty if the columns contain
     them."""
-    return tables.setting_labels([line.setting for line in curve.lines])[0]
+    return comparisons.setting_labels([line.setting for line in curve.lines])[0]
 
 
 def rows(curve: MetricCurve) -> list[list[str]]:
@@ -38,7 +40,7 @@ def rows(curve: MetricCurve) -> list[list[str]]:
             words.number(x),
             scenario,
             *(
-                words.spread(_summary(line[scenario]), decimals) if scenario in line else tables.NOTHING
+                words.spread(_summary(line[scenario]), decimals) if scenario in line else plain_text.NOTHING
                 for line in found
             ),
         ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from wqlab_comparison.tables import NOTHING
 from wqlab_comparison.words import count, number
 from wqlab_contracts.api.report import TargetReport
 from wqlab_contracts.api.waits import WaitCell, WaitedWork
+
+from ..plain_text import NOTHING
 
 HEADING = "How long work items waited, and where they started"
 BUCKETS = (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from wqlab_comparison.tables import NOTHING
 from wqlab_contracts.api.report import TargetReport
 from wqlab_contracts.api.workqueues import WorkqueueCell
 from wqlab_contracts.workqueue_series import COUNTERS
+
+from ..plain_text import NOTHING
 
 _COUNTER_NAMES = {
     "cpu_us": "CPU ms",

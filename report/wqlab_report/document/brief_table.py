@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wqlab_comparison import tables, words
+from wqlab_comparison import words
 from wqlab_comparison.reasons import reasons as all_reasons
 from wqlab_contracts.api.report import ArmSummary, Comparison, TargetReport
 from wqlab_contracts.enums import VERDICT_ORDER, Evidence, Question, Role, Scale
 
+from .. import comparisons, plain_text
 from .blocks import Block, Paragraph, Table
 
 _INTERVAL = "95 % interval"
@@ -67,7 +68,7 @@ def _importance(cell: Comparison) -> tuple[int, int]:
 
 def _table(cells: Sequence[Comparison], of: Sequence[Comparison]) -> Table:
     """Return the table of `cells`; its title has what all the cells `of` have in common."""
-    knobs, labels = tables.setting_labels([cell.setting for cell in of])
+    knobs, labels = comparisons.setting_labels([cell.setting for cell in of])
     names = [_name(cell, of, labels) for cell in cells]
     rows = [[name, *_figures(cell), _verdict(cell)] for name, cell in zip(names, cells, strict=True)]
     arms = ["baseline", "candidate"] if of[0].question is Question.KERNEL else ["reference", "setting"]
@@ -112,7 +113,7 @@ def _metric(cell: Comparison) -> str:
 
 def _figures(cell: Comparison) -> list[str]:
     decimals = words.decimals((cell.baseline, cell.candidate))
-    change = words.cause(cell) or tables.NOTHING
+    change = words.cause(cell) or plain_text.NOTHING
     if cell.effect is not None:
         change = words.effect(cell) if cell.scale is Scale.RATIO else words.change(cell)
     return [
@@ -125,9 +126,9 @@ def _figures(cell: Comparison) -> list[str]:
 
 def _figure(arm: ArmSummary | None, decimals: int, cell: Comparison) -> str:
     if arm is None:
-        return tables.NOTHING
+        return plain_text.NOTHING
     return words.number(arm.mean, decimals) if cell.exact else words.spread(arm, decimals)
 
 
 def _verdict(cell: Comparison) -> str:
-    return words.VERDICT[cell.verdict] if cell.verdict else tables.NOTHING
+    return words.VERDICT[cell.verdict] if cell.verdict else plain_text.NOTHING

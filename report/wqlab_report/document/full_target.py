@@ -8,7 +8,6 @@ from functools import partial
 from wqlab_comparison import words
 from wqlab_comparison.differences import NOT_CAUSES
 from wqlab_comparison.reasons import reasons
-from wqlab_comparison.tables import NOTHING
 from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Question, Role
 
@@ -25,6 +24,7 @@ from ..content import (
 from ..figures.figures import figures
 from ..figures.instrument_figures import instrument_figures
 from ..figures.workqueue_figures import workqueue_figures
+from ..plain_text import NOTHING
 from .blocks import (
     Badge,
     Block,

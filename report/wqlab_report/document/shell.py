@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from wqlab_comparison.tables import printable, wrapped
+from ..plain_text import printable, wrapped
 
 _WIDTH = 72
 """Maximum length of a line, without its indentation."""

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as xml
 
-from wqlab_comparison import tables, words
-from wqlab_comparison.tables import printable
+from wqlab_comparison import words
 from wqlab_contracts.api.curves import MetricCurve
 from wqlab_contracts.api.report import BootValue, Comparison, TargetReport
 from wqlab_contracts.enums import Arm, Question, Role, Scale, Verdict
 
+from .. import comparisons
 from ..content import curve_tables
+from ..plain_text import printable
 
 WIDTH = 360.0
 LEFT, RIGHT = 10.0, 350.0
@@ -162,7 +163,7 @@ def _series_names(series: Sequence[tuple[str, Arm]]) -> list[str]:
     """Return the shortest unambiguous names of the series: arms only, settings only, or both."""
     if len({setting for setting, _ in series}) == 1:
         return [str(arm) for _, arm in series]
-    _, labels = tables.setting_labels([setting for setting, _ in series])
+    _, labels = comparisons.setting_labels([setting for setting, _ in series])
     both = len({arm for _, arm in series}) > 1
     return [f"{arm} {labels[setting]}" if both else labels[setting] for setting, arm in series]
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.etree import ElementTree as xml
 
-from wqlab_comparison.tables import printable
 from wqlab_contracts.api.instrument import FunctionChange, InstrumentCell
 from wqlab_contracts.api.report import TargetReport
 from wqlab_contracts.instrument import OTHER, CpuPlace
 
 from ..content import instrument_tables
 from ..parts.instrument_sentences import count
+from ..plain_text import printable
 from .figures import LEFT, RIGHT, WIDTH, Figure, canvas, label, markup
 
 _ROW = 20.0

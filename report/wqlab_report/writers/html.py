@@ -10,10 +10,11 @@ from typing import assert_never
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from wqlab_comparison import tables, words
+from wqlab_comparison import words
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Verdict
 
+from .. import plain_text
 from ..content import shared_text
 from ..document.blocks import (
     Badge,
@@ -213,7 +214,7 @@ def _piece(piece: str | Link) -> Markup:
 
 def _clean(text: str) -> str:
     """Remove all control characters except line ends."""
-    return "\n".join(tables.printable(line) for line in text.splitlines())
+    return "\n".join(plain_text.printable(line) for line in text.splitlines())
 
 
 def _breakable(text: str) -> Markup:

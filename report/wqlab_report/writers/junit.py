@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as xml
 
-from wqlab_comparison.tables import printable
 from wqlab_comparison.words import VERDICT, ci, effect, tests
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.enums import ErrorKind, Evidence, Question, Role, Verdict
 from wqlab_contracts.messages import Failure
 
 from ..content import failures, instrument_tables, shared_text
+from ..plain_text import printable
 
 SURVIVAL = "kernels boot and survive"
 """Name of a target's test case that a failure of its run or kernels fails; its other cases are then skipped."""

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from wqlab_comparison.tables import printable
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.submissions import ApplyView
@@ -21,6 +20,7 @@ from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.kcidb import EXCERPT_LIMIT, Build, Checkout, Document, Resource, Status, is_url
 from wqlab_contracts.messages import Failure
 
+from ..plain_text import printable
 from .kcidb_tests import Source, target_tests
 
 FAILED_STATUS = {

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from wqlab_comparison.tables import printable
 from wqlab_comparison.words import is_evidence
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
@@ -19,6 +18,7 @@ from wqlab_contracts.kcidb import EXCERPT_LIMIT, Environment, Number, Status, Te
 from wqlab_contracts.messages import Failure
 
 from ..content import failures
+from ..plain_text import printable
 
 BOOT = "boot"
 """Path by which KernelCI's dashboard recognises a boot."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from wqlab_comparison import words
-from wqlab_comparison.tables import printable
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.excerpts import shorten_lines
 
@@ -34,6 +33,7 @@ from ..document.blocks import (
     pieces,
 )
 from ..document.full import full
+from ..plain_text import printable
 
 
 def render_markdown(report: Report) -> str:

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wqlab_comparison import words
-from wqlab_comparison.tables import printable, setting_labels, verdict_lines, wrapped
 from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Arm, Direction, Question, Role, SubmissionState, Verdict
 
+from ..comparisons import setting_labels, verdict_lines
 from ..content import failures, instrument_tables, shared_text
+from ..plain_text import printable, wrapped
 
 _SIGNIFICANT = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.BELOW_THRESHOLD})
 _VALUE_WIDTH = 12

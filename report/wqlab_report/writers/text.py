@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from wqlab_comparison import tables, words
+from wqlab_comparison import words
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.excerpts import shorten_lines
 
+from .. import plain_text
 from ..document.blocks import (
     Badge,
     Block,
@@ -51,7 +52,7 @@ def render_text(report: Report, most: int = LINES) -> str:
     if not (fits and mail.complete):
         middle, _ = fitting(mail.sections, room - len(more))
         end += more
-    return "\n".join(tables.printable(line.rstrip()) for line in [*top, *middle, *end]) + "\n"
+    return "\n".join(plain_text.printable(line.rstrip()) for line in [*top, *middle, *end]) + "\n"
 
 
 def fitting(sections: Iterable[Section], room: int) -> tuple[list[str], bool]:
@@ -134,19 +135,19 @@ def _table(table: Table) -> list[str]:
     rows = [[_cell(cell) for cell in row] for row in table.rows]
     if table.shortened is not None:
         rows = _with_short_texts(table.header, rows, table.shortened)
-    return tables.fitted(table.header, rows, table.left)
+    return plain_text.fitted(table.header, rows, table.left)
 
 
 def _cell(cell: str | Badge) -> str:
     if isinstance(cell, str):
         return cell
-    return ", ".join(filter(None, [words.VERDICT[cell.verdict] if cell.verdict else tables.NOTHING, cell.note]))
+    return ", ".join(filter(None, [words.VERDICT[cell.verdict] if cell.verdict else plain_text.NOTHING, cell.note]))
 
 
 def _with_short_texts(header: Sequence[str], rows: Sequence[list[str]], column: int) -> list[list[str]]:
     """Return the rows with texts in a column that leave room for the other columns."""
     others = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header)) if i != column]
-    room = max(LEAST_TEXT, tables.WIDTH - sum(others) - 2 * len(others))
+    room = max(LEAST_TEXT, plain_text.WIDTH - sum(others) - 2 * len(others))
     return [[_cut(cell, room) if i == column else cell for i, cell in enumerate(row)] for row in rows]
 
 
@@ -154,9 +155,11 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 3]}..."
 
 
-def wrapped(text: str, limit: int, bullet: str = "", indent: str | None = None, width: int = tables.WIDTH) -> list[str]:
+def wrapped(
+    text: str, limit: int, bullet: str = "", indent: str | None = None, width: int = plain_text.WIDTH
+) -> list[str]:
     """Wrap a paragraph to at most `limit` lines; a longer one ends with `...`."""
-    lines = tables.wrapped(text, bullet, indent, width)
+    lines = plain_text.wrapped(text, bullet, indent, width)
     if len(lines) <= limit:
         return lines
     last = lines[limit - 1][: width - 4].rstrip()

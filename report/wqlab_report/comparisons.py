@@ -1,31 +1,32 @@
-"""Format comparisons as plain text tables, in the style of tables in kernel mail: at most 78 columns, the verdict in
-words.
-
-Used by the text report and by `wqlab compare`, so that both agree. Lines are not escaped: callers strip control
-characters from names that strangers chose.
-"""
+"""Comparisons as plain text tables, in the style of tables in kernel mail: what `wqlab compare` prints. Pure."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
+from wqlab_comparison import conclude, words
+from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api.report import ArmSummary, Comparison
 from wqlab_contracts.enums import Evidence, Question, Role, Scale, Verdict
 
-from . import words
-from .reasons import reasons
+from .plain_text import GAP, INTERVAL, NOTHING, WIDTH, fitted, printable, wrapped
 
-WIDTH = 76
-_WIDEST = 78
-"""Maximum width of tables, a little wider than prose."""
-NOTHING = "n/a"
-_GAP = "  "
-_INTERVAL = "95 % interval"
-_GLUE = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=<)|(?<=<=) |(?<=\bthreshold) ")
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+def comparisons_text(comparisons: Sequence[Comparison]) -> str:
+    """Return the verdict of each plan and device type, its tables, and the reasons of the verdicts."""
+    targets: dict[tuple[str, str], list[Comparison]] = {}
+    for comparison in comparisons:
+        targets.setdefault((comparison.plan, comparison.device_type), []).append(comparison)
+    lines: list[str] = []
+    for (plan, device_type), group in targets.items():
+        conclusion = conclude(group)
+        lines += ["", *verdict_lines(f"{plan} on {device_type}", conclusion.verdict, conclusion.headline)]
+        for table in (kernel_tables(group), setting_tables(group)):
+            lines += ["", *table] if table else []
+        why = notes(group)
+        lines += ["", "Notes:", *why] if why else []
+    return "\n".join(printable(line) for line in lines[1:])
 
 
 def kernel_tables(comparisons: Sequence[Comparison]) -> list[str]:
@@ -92,80 +93,6 @@ def setting_labels(settings: Sequence[str]) -> tuple[str, dict[str, str]]:
     }
 
 
-def wrapped(text: str, bullet: str = "", indent: str | None = None, width: int = WIDTH) -> list[str]:
-    """Wrap a paragraph to lines of at most `width` columns.
-
-    `bullet` precedes the first line and `indent` the others. A figure and its unit stay on one line. A word that is
-    longer than a line is cut, except a URL.
-    """
-    rest = " " * len(bullet) if indent is None else indent
-    lines: list[str] = []
-    line, begun = bullet, False
-    for word in filter(None, _GLUE.sub("\N{NO-BREAK SPACE}", " ".join(text.split())).split(" ")):
-        if begun and len(line) + 1 + len(word) <= width:
-            line += f" {word}"
-            continue
-        if begun:
-            lines.append(line)
-            line = rest
-        begun = True
-        room = len(word) if "://" in word else max(1, width - len(line))
-        line, left = line + word[:room], word[room:]
-        while left:
-            lines.append(line)
-            line, left = rest + left[: width - len(rest)], left[width - len(rest) :]
-    return [each.replace("\N{NO-BREAK SPACE}", " ") for each in ([*lines, line] if begun else [])]
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """Format aligned columns under a rule; the columns in `left` are flush left, the others right."""
-    body = [list(row) for row in rows]
-    widths = [max(len(row[i]) for row in [list(header), *body]) for i in range(len(header))]
-
-    def line(row: Sequence[str]) -> str:
-        columns = enumerate(zip(row, widths, strict=True))
-        return _GAP.join(c.ljust(width) if i in left else c.rjust(width) for i, (c, width) in columns).rstrip()
-
-    return [line(header), "-" * min(WIDTH, sum(widths) + len(_GAP) * (len(widths) - 1)), *map(line, body)]
-
-
-def fitted(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """Format a table of at most 78 columns.
-
-    If the table is too wide, row names are moved to separate lines, then intervals; at last each row is a paragraph.
-    """
-    candidates = [table(header, rows, left), _names_above(header, rows, left), _intervals_below(header, rows, left)]
-    for lines in candidates:
-        if lines and max(map(len, lines)) <= _WIDEST:
-            return lines
-    lines = []
-    for row in rows:
-        pairs = zip(header[1:], row[1:], strict=True)
-        lines += wrapped(f"{header[0]} {row[0]}", indent="  ")
-        lines += wrapped(", ".join(f"{name} {cell}".strip() for name, cell in pairs if cell), "    ")
-    return lines
-
-
-def _names_above(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
-    short = table(header, [["", *row[1:]] for row in rows], left)
-    return [*short[:2], *(line for row, figures in zip(rows, short[2:], strict=True) for line in (row[0], figures))]
-
-
-def _intervals_below(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
-    if _INTERVAL not in header:
-        return []
-    at = header.index(_INTERVAL)
-    bare = table(
-        [cell for i, cell in enumerate(header) if i != at],
-        [[cell for i, cell in enumerate(row) if i != at] for row in rows],
-        [i - (i > at) for i in left],
-    )
-    lines = bare[:2]
-    for row, line in zip(rows, bare[2:], strict=True):
-        lines += [line, *([f"    {_INTERVAL} {row[at]}"] if row[at] else [])]
-    return lines
-
-
 def _by_metric(comparisons: Sequence[Comparison]) -> list[tuple[str, list[Comparison]]]:
     groups: dict[str, list[Comparison]] = {}
     for comparison in comparisons:
@@ -201,7 +128,7 @@ def _kernel_table(cells: list[Comparison]) -> list[str]:
     title = _title(cells[0], (cell.candidate.n for cell in cells if cell.candidate))
     return [
         *wrapped(title),
-        *fitted(["", "baseline", "candidate", "change", _INTERVAL, "verdict"], rows, (0, 5)),
+        *fitted(["", "baseline", "candidate", "change", INTERVAL, "verdict"], rows, (0, 5)),
     ]
 
 
@@ -209,7 +136,7 @@ def _setting_table(cells: list[Comparison]) -> list[str]:
     first = cells[0]
     decimals = _decimals(cells)
     knobs, labels = setting_labels([first.reference, *(cell.setting for cell in cells)])
-    header = [knobs, first.metric, "vs. ref.", _INTERVAL, "verdict"]
+    header = [knobs, first.metric, "vs. ref.", INTERVAL, "verdict"]
     reference = next((cell.baseline for cell in cells if cell.baseline), None)
     rows = [[labels[first.reference], _figure(reference, decimals, False), "", "", "reference"]]
     rows += [
@@ -256,7 +183,7 @@ def _columns_width(metrics: Sequence[tuple[str, list[Comparison]]]) -> int:
     for _, group in metrics:
         decimals = _decimals(group)
         cells = [_figure(arm, decimals, False) for cell in group for arm in (cell.baseline, cell.candidate)]
-        figures += len(_GAP) + max(len(_heading(group[0])), *map(len, cells))
+        figures += len(GAP) + max(len(_heading(group[0])), *map(len, cells))
     return names + figures
 
 
@@ -302,17 +229,3 @@ def _has_figures(cell: Comparison) -> bool:
 def verdict_lines(name: str, verdict: Verdict, headline: str) -> list[str]:
     """Format `xfs-fsync on xeon-2s: IMPROVEMENT` and the sentence with the figures under it."""
     return [*wrapped(f"{name}: {words.VERDICT[verdict].upper()}", indent="  "), *wrapped(headline, "  ")]
-
-
-def printable(text: str) -> str:
-    """Return one line without control and formatting characters.
-
-    Such characters could repaint a terminal, reorder a line or start another. Tabs and line ends become blanks.
-    """
-    return "".join(_shown(character) for character in text)
-
-
-def _shown(character: str) -> str:
-    if character in "\n\t":
-        return " "
-    return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(character) in _HIDDEN else character
