@@ -7,7 +7,7 @@ from wqlab_comparison.curves import without_evidence
 from wqlab_contracts.api.curves import CurvePoint, MetricCurve
 from wqlab_contracts.api.report import ArmSummary, TargetReport
 
-from .. import comparisons, plain_text
+from .. import plain_text
 
 
 def title(target: TargetReport, curve: MetricCurve) -> str:
@@ -18,15 +18,7 @@ def title(target: TargetReport, curve: MetricCurve) -> str:
 
 
 def header(curve: MetricCurve) -> list[str]:
-    """Return the table's header. Settings are shown by their values alone; `knobs` names what they are values of."""
-    _, labels = comparisons.setting_labels([line.setting for line in curve.lines])
-    return [curve.over, "scenario", *(labels[line.setting] for line in curve.lines)]
-
-
-def knobs(curve: MetricCurve) -> str:
-    """Return the names of the knobs whose values the columns are, such as `scope,strict`; empty if the columns contain
-    them."""
-    return comparisons.setting_labels([line.setting for line in curve.lines])[0]
+    return [curve.over, "scenario", *(line.setting for line in curve.lines)]
 
 
 def rows(curve: MetricCurve) -> list[list[str]]:

@@ -12,8 +12,6 @@ from wqlab_contracts.enums import VERDICT_ORDER, Evidence, Question, Role, Scale
 from .. import comparisons, plain_text
 from .blocks import Block, Paragraph, Table
 
-_INTERVAL = "95 % interval"
-
 
 def judged(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Return the comparisons of the table: those with a verdict and figures, of kernels or, in a study, of settings."""
@@ -73,7 +71,7 @@ def _table(cells: Sequence[Comparison], of: Sequence[Comparison]) -> Table:
     rows = [[name, *_figures(cell), _verdict(cell)] for name, cell in zip(names, cells, strict=True)]
     arms = ["baseline", "candidate"] if of[0].question is Question.KERNEL else ["reference", "setting"]
     several = len({cell.setting for cell in of}) > 1
-    header = [knobs if several else "", *arms, "change", _INTERVAL, "verdict"]
+    header = [knobs if several else "", *arms, "change", plain_text.INTERVAL, "verdict"]
     if all(row[4] in {"", "exact"} for row in rows):  # exact counts have no interval
         header, rows = [*header[:4], header[5]], [[*row[:4], row[5]] for row in rows]
     return Table(header, rows, left=(0, len(header) - 1))

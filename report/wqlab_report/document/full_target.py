@@ -175,10 +175,9 @@ def _curves(target: TargetReport) -> list[Block]:
     """Return the curves of a plan; a page has them as figures."""
     tables: list[Block] = []
     for curve in target.curves:
-        header = [curve.over, "scenario", *(line.setting for line in curve.lines)]
         tables += [
             Heading(curve_tables.title(target, curve)),
-            Table(header, curve_tables.rows(curve), left=(1,)),
+            Table(curve_tables.header(curve), curve_tables.rows(curve), left=(1,)),
             *([Bullets(curve.says)] if curve.says else []),
         ]
     blocks: list[Block] = [Drawing(list, tables)] if tables else []

@@ -271,7 +271,7 @@ def _curve(target: TargetReport, curve: MetricCurve) -> Figure:
         curve_tables.title(target, curve),
         f"Means over the boots, one line per setting.{shaded} {'; '.join(curve.says)}".rstrip(),
         markup(svg),
-        [curve.over, "scenario", *(line.setting for line in curve.lines)],
+        curve_tables.header(curve),
         curve_tables.rows(curve),
     )
 

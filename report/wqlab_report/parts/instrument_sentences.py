@@ -47,11 +47,6 @@ def _touched_movers(cell: InstrumentCell) -> list[FunctionChange]:
     return sorted(moved, key=lambda each: -_transfer_change(each.per_op))
 
 
-def arrow(before: float, after: float) -> str:
-    """Format a change: `41.0 -> 12.3`."""
-    return f"{count(before)} -> {count(after)}"
-
-
 def count(value: float) -> str:
     """Format a count per operation with about three significant digits: `41.0`, `268412`, `0.052`."""
     if value == 0:
