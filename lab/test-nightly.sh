@@ -12,6 +12,6 @@ done
 lab/lava/run.sh root > /dev/null
 echo "test: LAVA is installed"
 status=0
-python -u -m pytest -p no:cacheprovider tests/scenarios/pages tests/scenarios/test_pages_look.py -m "not nightly" || status=$?
+python -u -m pytest -p no:cacheprovider tests/scenarios/pages -m "not nightly" || status=$?
 python -u -m pytest -p no:cacheprovider -m "nightly and not images" "$@" || status=$?
 exit "$status"

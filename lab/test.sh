@@ -1,6 +1,6 @@
 #!/bin/sh
 # Run the default suite as the lab's user: lint, then the tests in three processes. Ends with pytest's summary
-# line. The longest tests, the end-to-end tests which share two labs, come first in two of them (conftest.py).
+# line. The longest tests, the end-to-end tests which share a lab, come first in one of them (conftest.py).
 set -eu
 cd "$(dirname "$0")/.."
 python -m wqlab_lab.web run test & web=$!
@@ -9,4 +9,4 @@ wait "$web"
 echo "test: web ok"
 export WQLAB_ARCHITECTURES=
 python -m wqlab_lab.prepare
-exec python -u -m pytest -p no:cacheprovider -n 3 --no-loadscope-reorder --durations 25 -m "not nightly" "$@"
+exec python -u -m pytest -p no:cacheprovider -n 3 --dist loadgroup --no-loadscope-reorder --durations 25 -m "not nightly" "$@"

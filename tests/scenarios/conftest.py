@@ -211,17 +211,14 @@ def running_lab(
 
 
 @pytest.fixture(scope="session")
-def lab(outages_lab: bool | None) -> Iterator[Lab]:
-    """Start the lab with only the devices that its tests need."""
+def lab() -> Iterator[Lab]:
+    """Start the lab with the devices that its tests need."""
     state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
-    undisturbed = [INSTRUMENTED, *([BIG_LITTLE] if ARM64 else [])]
-    data = make_data(state, "tiny", *(undisturbed if outages_lab is not True else []))
-    if not outages_lab:
-        write_device_type(data, "two-sockets-smt-last", TWO_SOCKETS_SMT_LAST)
+    data = make_data(state, "tiny", INSTRUMENTED, *([BIG_LITTLE] if ARM64 else []))
+    write_device_type(data, "two-sockets-smt-last", TWO_SOCKETS_SMT_LAST)
     # The timeout ends the wait for a kernel that hangs. With one device, the next run uses the same one.
     write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), boot={"variant_timeout_s": 90})
-    if outages_lab is not False:
-        write_fragile_devices(data)
+    write_fragile_devices(data)
     (state / "git").mkdir()
     settings = {"WQLAB_LOCAL_GIT_PATHS": str(state / "git/linux.git")}
     with git_daemon(state / "git") as git_url:
@@ -258,6 +255,12 @@ def tripled(lab: Lab) -> int:
 def broken(lab: Lab) -> int:
     """Submit a series that does not compile; return the submission's id."""
     return lab.submit("--mbox", str(SERIES / "does-not-compile.mbox"), "--target", "xfs-fsync@tiny")
+
+
+@pytest.fixture(scope="session")
+def conflict(lab: Lab) -> int:
+    """Submit a series that does not apply; return the submission's id."""
+    return lab.submit("--mbox", str(SERIES / "does-not-apply.mbox"), "--target", "xfs-fsync@tiny")
 
 
 @pytest.fixture(scope="session")
@@ -348,6 +351,7 @@ def submissions(
     tripled: int,
     branch: int,
     broken: int,
+    conflict: int,
     each_plan: tuple[int, int],
     counted: int,
 ) -> dict[str, int]:
@@ -364,7 +368,7 @@ def submissions(
         "each plan": each_plan[0],
         "counted": counted,
         "branch": branch,
-        "conflict": tiny("does-not-apply.mbox"),
+        "conflict": conflict,
         "broken": broken,
         "panic": tiny("panics-at-boot.mbox", "--blocks", "1"),
     }

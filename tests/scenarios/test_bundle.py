@@ -12,7 +12,7 @@ import pytest
 
 from .conftest import SERIES, Lab
 
-pytestmark = pytest.mark.scenario
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,6 @@ def test_changed_byte_in_a_real_bundle_is_noticed(lab: Lab, bundle: Path, tmp_pa
     assert f"{samples}" in lab.refused("replay", str(changed))
 
 
-@pytest.mark.nightly
 def test_counts_of_a_bundle_are_measured_again(lab: Lab, bundle: Path) -> None:
     """The repetition builds from the bundle's series (here, the lab finds its builds) and boots both kernels."""
     document = json.loads(lab.wqlab("replay", str(bundle), "--run", "--json"))
@@ -89,7 +88,6 @@ def test_counts_of_a_bundle_are_measured_again(lab: Lab, bundle: Path) -> None:
     assert "differs" not in repeated.values()
 
 
-@pytest.mark.nightly
 def test_bundles_of_failures_are_replayed(lab: Lab, tmp_path: Path) -> None:
     """A kernel that panics, whose console must show it, and a series that does not compile."""
     failing = {

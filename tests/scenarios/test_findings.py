@@ -14,7 +14,7 @@ import pytest
 from .conftest import EXAMPLE, NOOP, SERIES, Lab, comparisons, write_device_type
 from .user_git import Topic
 
-pytestmark = pytest.mark.scenario
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 OTHER_LOCKS = 2
 """Locks of a flush besides those of the CPUs' pools: the workqueue's default pwq, and the completion."""
@@ -56,7 +56,6 @@ def test_locks_fall_to_the_number_of_cpu_runs(lab: Lab, submissions: dict[str, i
     assert_locks_follow_the_numbering(report, "two-sockets-smt-last")
 
 
-@pytest.mark.nightly
 def test_locks_fall_further_if_siblings_are_adjacent(lab: Lab) -> None:
     write_device_type(lab.data, "two-sockets", (2, 1, 1, 2, 2, "contiguous"))
     subprocess.run(["wqlab-lab", "up"], env=lab.environment, check=True)
@@ -149,7 +148,6 @@ def test_panic_at_boot_is_a_kernel_failure_and_device_recovers(lab: Lab, submiss
     assert not [d for d in json.loads(lab.wqlab("devices", "--json")) if d["health"] == "quarantined"]
 
 
-@pytest.mark.nightly
 def test_hang_at_boot_is_a_kernel_failure_and_device_recovers(lab: Lab) -> None:
     """The kernel stops without output, so only the timeout detects it.
 
@@ -167,7 +165,6 @@ def test_hang_at_boot_is_a_kernel_failure_and_device_recovers(lab: Lab) -> None:
     assert (device["health"], device["lease"]) == ("good", None)
 
 
-@pytest.mark.nightly
 def test_warning_of_only_the_candidate_fails_the_series(lab: Lab) -> None:
     """In the nightly suite; server/tests/pipeline/test_advance_failures.py tests the effects of a finding."""
     series = ("--mbox", str(SERIES / "warns-at-boot.mbox"), "--blocks", "1")
@@ -206,7 +203,6 @@ def test_every_report_format_contains_the_verdict(lab: Lab, submissions: dict[st
         assert max(map(len, text.splitlines())) <= 78
 
 
-@pytest.mark.nightly
 def test_oops_under_load_shows_the_lines_of_the_source(lab: Lab) -> None:
     series = str(SERIES / "oopses-under-load.mbox")
     submission = lab.submit("--mbox", series, "--target", "xfs-fsync@tiny", "--blocks", "1")

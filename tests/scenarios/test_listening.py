@@ -35,7 +35,7 @@ from publicinbox import PublicInbox, public_inbox  # noqa: E402
 from server.tests.support.receiver import Answer, Receiver, receiver  # noqa: E402
 from server.tests.support.smtp import MailServer, mail_server  # noqa: E402
 
-pytestmark = pytest.mark.scenario
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 COVER = "flush-lock-runs-0@wqlab.example"
 ASK = "wqlab: test"
@@ -225,7 +225,6 @@ def approve_in_a_browser(world: World, chromium: Browser) -> None:
     assert reviewer.errors == []
 
 
-@pytest.mark.nightly
 def test_a_later_revision_is_the_next_version_of_the_series(world: World, first: int) -> None:
     for mail in mails(2):
         world.inbox.receive(mail)
@@ -237,7 +236,6 @@ def test_a_later_revision_is_the_next_version_of_the_series(world: World, first:
     assert len(decisions(world.lab)) == 2, "nothing is decided on twice"
 
 
-@pytest.mark.nightly
 def test_a_push_to_a_watched_tree_is_measured_against_the_head_before(world: World) -> None:
     def heads() -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(world.lab.wqlab("watched-tree", "show", "next", "--json"))["items"]

@@ -25,7 +25,7 @@ from wqlab_contracts.messages import Event
 from .conftest import Lab
 from .processes import descendants
 
-pytestmark = pytest.mark.scenario
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 PLAN, SCENARIO, DEVICE = "dm-crypt-affinity", "HIGH", "lone"
 SETTINGS = ("scope=system,strict=0", "scope=cache,strict=1")

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from .browser import Person
 from .conftest import Lab, MakePerson
 
-pytestmark = pytest.mark.scenario
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Nothing is mocked: the pages are the built ones, from the lab's own API process,
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import httpx
 import pytest
@@ -131,6 +132,23 @@ def test_report_link_works_without_scripts_or_sign_in(submitted: Submitted, pers
     assert answer is not None and answer.status == 200
     expect(reader.page.locator("body")).to_contain_text("locks_per_flush")
     expect(reader.page.locator("body")).to_contain_text("equivalent")
+
+
+def test_pages_of_a_submission_are_accessible_and_fit(submitted: Submitted, pictures: Path) -> None:
+    """The nightly suite looks at every page, in all themes and widths (test_pages_look.py)."""
+    faults = []
+    for name, path in {
+        "home": "/",
+        "submit": "/submit",
+        "submissions": "/submissions",
+        "submission": f"/submissions/{submitted.id}",
+        "report": f"/submissions/{submitted.id}/report",
+        "lab": "/lab",
+    }.items():
+        submitted.owner.open(path)
+        submitted.owner.settle()
+        faults += submitted.owner.faults_in_views(name, pictures)
+    assert not faults, "\n".join(faults)
 
 
 def test_form_shows_an_error_beside_its_field(person: MakePerson) -> None:

@@ -22,7 +22,7 @@ from .conftest import (
 )
 from .plan_reports import facts, raw_output, samples, target, values
 
-pytestmark = pytest.mark.scenario
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 TWO_SOCKETS = "two-sockets-smt-last"
 STREAM = re.compile(
     r"^command\tnetperf [^\n]*-t (?P<protocol>TCP|UDP)_STREAM [^\n]*-m (?P<message>\d+) .*?"
@@ -31,10 +31,7 @@ STREAM = re.compile(
 )
 
 
-@pytest.fixture(
-    scope="module",
-    params=["tiny", *(pytest.param(each, marks=pytest.mark.nightly) for each in (TWO_SOCKETS, BIG_LITTLE))],
-)
+@pytest.fixture(scope="module", params=["tiny", TWO_SOCKETS, BIG_LITTLE])
 def report(request: pytest.FixtureRequest, lab: Lab) -> dict[str, Any]:
     """Return the report of the series, with the targets of the study as well."""
     ids = request.getfixturevalue("each_plan") if request.param == "tiny" else submit_each_plan(lab, request.param)
@@ -128,7 +125,6 @@ def test_limits_of_active_works_are_kept_and_used(lab: Lab, report: dict[str, An
     assert all(share > 0 for share in by_scenario("least_served_share")["fair-percpu"])
 
 
-@pytest.mark.nightly
 def test_tree_without_the_benchmark_is_unsupported(lab: Lab) -> None:
     report = lab.finish(lab.submit("--mbox", str(NOOP), "--blocks", "1", "--target", "test-workqueue@tiny"))
     found = target(report, "test-workqueue")
@@ -265,7 +261,6 @@ def test_emulated_throughput_of_every_plan_has_no_verdict(report: dict[str, Any]
 MEMORY = "page cache written back and dropped; transparent hugepages not in this kernel, KSM not in this kernel"
 
 
-@pytest.mark.nightly
 def test_workloads_run_where_they_are_declared(lab: Lab, bound: tuple[int, int]) -> None:
     """On two nodes of CPUs 0-1,4-5 and 2-3,6-7: the scripts read back what the kernel made of it, and say so."""
     placed, streams = bound
@@ -278,7 +273,6 @@ def test_workloads_run_where_they_are_declared(lab: Lab, bound: tuple[int, int])
     assert stream["memory before each repetition"] == MEMORY
 
 
-@pytest.mark.nightly
 def test_other_plans_run_where_they_are_declared(lab: Lab, bound: tuple[int, int]) -> None:
     submission = lab.submit(
         *("--mbox", str(NOOP), "--blocks", "1"),
@@ -292,7 +286,6 @@ def test_other_plans_run_where_they_are_declared(lab: Lab, bound: tuple[int, int
     assert facts(report, "aio-migration")["disk"].endswith(", prewritten on node 0")
 
 
-@pytest.mark.nightly
 def test_works_stay_in_the_affinity_scope_of_two_sockets(lab: Lab) -> None:
     settings = ("scope=system,strict=0", "scope=numa,strict=1", "scope=cache,strict=1", "scope=cpu,strict=1")
     submission = lab.submit(

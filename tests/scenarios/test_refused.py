@@ -9,15 +9,15 @@ from .conftest import NOOP, Lab
 pytestmark = pytest.mark.scenario
 
 
-def test_conflict_names_file_and_hunk(lab: Lab, submissions: dict[str, int]) -> None:
-    report = lab.finish(submissions["conflict"], codes=(3,))
+def test_conflict_names_file_and_hunk(lab: Lab, conflict: int) -> None:
+    report = lab.finish(conflict, codes=(3,))
     failure = report["submission"]["failure"]
     assert failure["kind"] == "user"
     assert "kernel/workqueue.c" in failure["summary"] + failure["excerpt"]
 
 
-def test_compile_error_is_a_user_failure(lab: Lab, submissions: dict[str, int]) -> None:
-    failure = lab.finish(submissions["broken"], codes=(3,))["submission"]["failure"]
+def test_compile_error_is_a_user_failure(lab: Lab, broken: int) -> None:
+    failure = lab.finish(broken, codes=(3,))["submission"]["failure"]
     assert failure["kind"] == "user"
     assert "kernel/workqueue.c:" in failure["excerpt"] and "error:" in failure["excerpt"]
 
