@@ -128,6 +128,8 @@ def test_cancel_and_retry_print_the_new_state(wqlab: Wqlab, lab: FakeLab) -> Non
     ended = wqlab("retry", "12")
     assert (ended.code, ended.out) == (0, "submission 13: running\n"), "a retry is a submission of its own"
     assert ended.err == "watch it with `wqlab watch 13`\n"
+    wqlab("retry", "12", "--blocks", "24")
+    assert lab.requests[-1].query == {"blocks": "24"}
     lab.answers[("POST", "/api/v1/submissions/12/retry")] = problem(409, "submission 12 still runs; cancel it first")
     ended = wqlab("retry", "12")
     assert (ended.code, ended.out) == (2, "")

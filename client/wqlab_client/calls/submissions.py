@@ -70,10 +70,14 @@ class SubmissionCalls(Connection):
         path, what = submission_path(submission_id)
         return self._post(SubmissionView, f"{path}/cancel", f"cancel {what}")
 
-    def retry(self, submission_id: int) -> SubmissionView:
-        """Submit the same request again and return the new submission. Not retried when the answer is lost."""
+    def retry(self, submission_id: int, *, blocks: int | None = None) -> SubmissionView:
+        """Submit the same request again, with another number of blocks if given, and return the new submission.
+
+        Not retried when the answer is lost.
+        """
         path, what = submission_path(submission_id)
-        return self._post(SubmissionView, f"{path}/retry", f"retry {what}", repeatable=False)
+        query = "" if blocks is None else f"?blocks={blocks}"
+        return self._post(SubmissionView, f"{path}/retry{query}", f"retry {what}", repeatable=False)
 
     def pin(self, submission_id: int) -> SubmissionView:
         """Keep the submission's kernels, logs and consoles, whatever their age."""

@@ -176,10 +176,17 @@ def cancel(context: typer.Context, submission_id: SubmissionId, as_json: JsonFla
     _print_state(session, session.client.cancel(submission_id), as_json)
 
 
-def retry(context: typer.Context, submission_id: SubmissionId, as_json: JsonFlag = False) -> None:
+def retry(
+    context: typer.Context,
+    submission_id: SubmissionId,
+    blocks: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=100, help="Blocks of each target. [default: as before]")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
     """Submit the same request again; builds that passed are reused."""
     session = session_of(context)
-    _print_state(session, session.client.retry(submission_id), as_json)
+    _print_state(session, session.client.retry(submission_id, blocks=blocks), as_json)
 
 
 def pin(context: typer.Context, submission_id: SubmissionId, as_json: JsonFlag = False) -> None:

@@ -138,6 +138,16 @@ def test_retry_creates_a_new_submission(client: httpx.Client, scene: Scene) -> N
     assert (old["state"], old["outcome"], old["exit_code"]) == ("finished", "canceled", 4)
 
 
+def test_retry_with_more_blocks(client: httpx.Client, scene: Scene) -> None:
+    number = scene.submission()
+    scene.finish(number, Outcome.CANCELED, 4)
+    again = expect(client.post(f"{URL}/{number}/retry", params={"blocks": 24}), 201).json()
+    assert again["request"]["blocks"] == 24
+    assert client.get(f"{URL}/{number}").json()["request"]["blocks"] is None
+    refused = expect(client.post(f"{URL}/{number}/retry", params={"blocks": 101}), 422).json()
+    assert "blocks" in str(refused)
+
+
 def page(client: httpx.Client, **params: Any) -> Page[SubmissionSummary]:
     return Page[SubmissionSummary].model_validate_json(expect(client.get(URL, params=params)).content)
 

@@ -209,13 +209,16 @@ def retry_submission(
     principal: Submitter,
     audit: Audit,
     response: Response,
+    blocks: Annotated[int | None, Query(ge=1, le=100)] = None,
 ) -> SubmissionView:
-    """Create a new submission, owned by the caller, with the request of a finished one. The finished submission does
-    not change; its builds that passed are reused."""
+    """Create a new submission, owned by the caller, with the request of a finished one. With `blocks` each target runs
+    that many blocks. The finished submission does not change; its builds that passed are reused."""
     submission = queries.get(session, submission_id)
     _check_may_change(submission, principal, "retry it", audit, AuditAction.RETRY_SUBMISSION)
     limited = quotas.is_limited(principal)
-    created = service.retry(session, data.current(), settings, submission_id, principal.owner, limited=limited)
+    created = service.retry(
+        session, data.current(), settings, submission_id, principal.owner, blocks=blocks, limited=limited
+    )
     audit.record(session, AuditAction.RETRY_SUBMISSION, f"submission/{submission_id}", created=created.id)
     response.headers["Location"] = f"/api/v1/submissions/{created.id}"
     return _view(session, created)

@@ -164,24 +164,29 @@ def retry(
     submission_id: int,
     owner: str,
     *,
+    blocks: int | None = None,
     limited: bool = False,
 ) -> Submission:
     """Create a new submission with the request of a finished one; builds that passed are reused.
 
-    The finished submission is not changed, so that its report stays valid. A series that it took from a mail archive is
-    taken from its own copy, so that both test the same mails. Raises ApiProblem 404 if there is none of this id, 409 if
-    it is not finished, and with `limited` 429 if a quota of the owner is used up.
+    With `blocks` each target runs that many blocks, whatever number the request or its plan says. The finished
+    submission is not changed, so that its report stays valid. A series that it took from a mail archive is taken from
+    its own copy, so that both test the same mails. Raises ApiProblem 404 if there is none of this id, 409 if it is not
+    finished, and with `limited` 429 if a quota of the owner is used up.
     """
     old = lock(session, submission_id)
     if old.state is not SubmissionState.FINISHED:
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
     taken = _stored_thread(session, old)
     repository = _repository(session, old)
+    request = old.request
+    if blocks is not None:
+        request = request.model_copy(update={"blocks": blocks, "looks": None})
     again = create(
         session,
         data,
         settings,
-        old.request,
+        request,
         owner,
         retry_of=old.id,
         taken=taken,

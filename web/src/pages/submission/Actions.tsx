@@ -6,10 +6,11 @@ import { submissionsQuery } from "@/api/queries";
 import { useHasScope, useSession } from "@/api/session";
 import type { SubmissionSteps } from "@/api/types";
 import { toast } from "@/app/toasts";
+import { TextInput } from "@/kit";
 import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import classes from "./SubmissionPage.module.css";
 
-/** Report link once finished; cancel and retry for the owner and maintainers. */
+/** Report link once finished; cancel and retry, on request with more blocks, for the owner and maintainers. */
 export function Actions({ steps }: { steps: SubmissionSteps }) {
   const { submission, cancel_requested_at } = steps;
   const session = useSession();
@@ -128,11 +129,13 @@ function Cancel({ id, open, close }: DialogProps) {
 function Retry({ id, open, close }: DialogProps) {
   const navigate = useNavigate();
   const client = useQueryClient();
+  const [blocks, setBlocks] = useState("");
   const retry = useMutation({
-    mutationFn: () =>
-      dataOf(
-        api.POST("/api/v1/submissions/{submission_id}/retry", { params: { path: { submission_id: id } } }),
-      ),
+    mutationFn: () => {
+      const query = blocks.trim() === "" ? {} : { blocks: Number(blocks) };
+      const params = { path: { submission_id: id }, query };
+      return dataOf(api.POST("/api/v1/submissions/{submission_id}/retry", { params }));
+    },
     onSuccess: again => {
       void client.invalidateQueries({ queryKey: submissionsQuery({}).queryKey.slice(0, 1) });
       toast({ text: `Submission ${again.id} created.` });
@@ -158,6 +161,17 @@ function Retry({ id, open, close }: DialogProps) {
         all boots are repeated.
       </p>
       <p>Submission {id} and its report are kept.</p>
+      <TextInput
+        label="Blocks"
+        description="More blocks detect smaller differences."
+        placeholder="as before"
+        type="number"
+        min={1}
+        max={100}
+        value={blocks}
+        onChange={event => setBlocks(event.currentTarget.value)}
+        autoComplete="off"
+      />
     </ConfirmDialog>
   );
 }
