@@ -11,7 +11,7 @@ from .yamlfile import Location, suggest_name
 
 
 class Known(Protocol):
-    """What rules may name."""
+    """Archives, trees, plans and device types that a rule may name."""
 
     @property
     def archives(self) -> Collection[Archive]: ...

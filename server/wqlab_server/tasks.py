@@ -1,4 +1,4 @@
-"""The Celery application of the server. A task only wakes the pipeline, which reads from the rows what there is to do.
+"""The Celery application of the server. A task only wakes the pipeline, which finds its work in the database.
 
 celery -A wqlab_server.tasks worker -Q server
 celery -A wqlab_server.tasks worker -Q outbox

@@ -180,7 +180,7 @@ class WebhookLab(Message):
 
 
 class WebhookTested(Message):
-    """Data of a test."""
+    """Data of the event that tests a webhook."""
 
     webhook: int
     by: str

@@ -29,7 +29,7 @@ def arm_of(patch: int, patches: int) -> Arm:
 
 
 def begin(run: Run, applied: ApplyResult, builds: Mapping[Arm, int]) -> None:
-    """Note the kernels of a run whose series is walked, with their builds by arm."""
+    """Record the kernels of a run that measures each patch: one step per patch, with its build."""
     number = len(applied.patch_sources)
     subjects = [patch.subject for patch in applied.patches]
     run.walk = [
