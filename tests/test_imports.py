@@ -173,7 +173,7 @@ def test_every_server_module_is_a_domain_or_shared_or_composes_domains() -> None
     names = {
         Path(path.relative_to(ROOT / "server/wqlab_server").parts[0]).stem for path in sources("server/wqlab_server")
     }
-    assert names == DOMAINS | SHARED | COMPOSE | {"__init__", "migrations", "settings", "oidc_settings"}
+    assert names == DOMAINS | SHARED | COMPOSE | {"__init__", "migrations", "settings", "oidc_settings", "wait"}
 
 
 def test_shared_server_folders_do_not_import_domains() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
@@ -12,9 +14,10 @@ from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.specs import Tree
 from wqlab_contracts.yamlfile import suggest_name
 
-from ..http.problems import ApiProblem, invalid, not_found
+from ..http.problems import invalid, not_found
 from ..models import Bisection, Submission
 from ..storage.db import Message, clock, post
+from ..wait import Wait
 from . import lists
 
 MOST_OPEN = 10
@@ -43,17 +46,16 @@ def create(
 ) -> Bisection:
     """Begin a bisection: a worker is asked for the commits.
 
-    Raises ApiProblem 422 with every mistake of the request, and 429 if the owner has too many open ones.
+    Raises ApiProblem 422 with every mistake of the request, and Wait if the owner has too many open ones.
     """
     request = complete(request, data)
     if request.submission is not None and session.get(Submission, request.submission) is None:
         raise invalid([{"pointer": "/submission", "detail": f"no submission {request.submission}"}])
     unfinished = select(func.count()).where(Bisection.owner == owner, Bisection.state.in_(OPEN_STATES))
     if watched_tree is None and (session.scalar(unfinished) or 0) >= MOST_OPEN:
-        raise ApiProblem(
-            429,
+        raise Wait(
             f"{MOST_OPEN} of your bisections go on; wait until one has ended, or cancel one",
-            headers={"Retry-After": "600"},
+            pause=timedelta(minutes=10),
         )
     row = Bisection(
         request=request,

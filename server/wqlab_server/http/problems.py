@@ -26,6 +26,7 @@ from starlette.routing import compile_path
 from wqlab_contracts.api.base import Problem
 
 from ..storage.artifacts import StoreFull, StoreUnavailable
+from ..wait import QuotaUsedUp, Wait
 from .audit import record_noted_refusal
 
 MEDIA_TYPE = "application/problem+json"
@@ -126,6 +127,7 @@ def documented(*statuses: int, rules: str = "") -> dict[int | str, dict[str, Any
 def install(app: FastAPI) -> None:
     """Register handlers on `app`, so that every error response is a problem document."""
     app.add_exception_handler(ApiProblem, _on_problem)
+    app.add_exception_handler(Wait, _on_wait)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(DataError, _on_unstorable)
@@ -139,6 +141,16 @@ async def _on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiProblem)  # noqa: S101 - registered for this class only
     await record_noted_refusal(request)
     return response(error)
+
+
+async def _on_wait(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Wait)  # noqa: S101
+    await record_noted_refusal(request)
+    pause_s = 60.0 if error.pause is None else error.pause.total_seconds()
+    problem = ApiProblem(429, str(error), headers={"Retry-After": str(max(1, round(pause_s)))})
+    if isinstance(error, QuotaUsedUp):
+        problem.slug, problem.errors = "quota", [dict(each) for each in error.errors]
+    return response(problem)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:

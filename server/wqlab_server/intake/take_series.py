@@ -19,6 +19,7 @@ from wqlab_contracts.specs.rules import ListRule
 from ..http.problems import ApiProblem
 from ..models import RuleDecisionRow, SeenMail, StoredRule
 from ..storage.db import clock
+from ..wait import QuotaUsedUp
 from .decide import other_revisions
 
 WAIT = timedelta(days=3)
@@ -27,7 +28,6 @@ BUDGET_WINDOW = timedelta(days=1)
 _QUIET_RETRY = timedelta(minutes=5)
 _BUDGET_RETRY = timedelta(minutes=10)
 _QUOTA_RETRY = (timedelta(minutes=1), timedelta(hours=1))
-_QUOTA_STATUS = 429
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,12 @@ def _submit(session: Session, row: RuleDecisionRow, rule: ListRule, steps: Steps
         with session.begin_nested():
             row.submission_id = steps.create(session, request, rule.owner, f"list {key}", rule.name)
     except ApiProblem as problem:
-        if problem.status != _QUOTA_STATUS:
-            _end(row, now, DecisionReason.INVALID, problem.detail)
-            return
+        _end(row, now, DecisionReason.INVALID, problem.detail)
+        return
+    except QuotaUsedUp as wait:
         shortest, longest = _QUOTA_RETRY
-        pause = timedelta(seconds=int((problem.headers or {}).get("Retry-After", "60")))
-        _wait(row, now + min(max(pause, shortest), longest), DecisionReason.QUOTA, f"{rule.owner}: {problem.detail}")
+        pause = min(max(wait.pause or shortest, shortest), longest)
+        _wait(row, now + pause, DecisionReason.QUOTA, f"{rule.owner}: {wait}")
         return
     row.state, row.reason, row.detail = DecisionState.TAKEN, None, ""
     row.decided_at, row.retry_at = now, None

@@ -13,10 +13,10 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import JobState, Outcome
 
-from ..http.problems import ApiProblem
 from ..models import BranchList, BranchReading, Job, ListPreview, ThreadLookup
 from ..storage.db import clock
 from ..storage.times import is_recent
+from ..wait import Wait
 from . import claims
 from .kinds import Kind
 
@@ -44,7 +44,7 @@ class LookupKind(Kind[LookupT]):
 def request(session: Session, kind: type[LookupKind[LookupT]], new: LookupT) -> int:
     """Return the id of an unfinished or recent lookup with the key of `new`; else queue `new` and return its id.
 
-    Raises ApiProblem 429 if the owner of `new` has too many unfinished lookups of this kind.
+    Raises Wait if the owner of `new` has too many unfinished lookups of this kind.
     """
     model, now = kind.model, clock(session)
     last = session.scalar(
@@ -54,10 +54,9 @@ def request(session: Session, kind: type[LookupKind[LookupT]], new: LookupT) -> 
         return last.id
     unfinished = select(func.count()).select_from(model).where(model.owner == new.owner)
     if (session.scalar(unfinished.where(model.state != JobState.FINISHED)) or 0) >= MAX_UNFINISHED:
-        raise ApiProblem(
-            429,
+        raise Wait(
             f"{MAX_UNFINISHED} of your {kind.plural} are unfinished; wait until one is finished",
-            headers={"Retry-After": "5"},
+            pause=timedelta(seconds=5),
         )
     old = select(model.id).where(model.created_at < now - RETENTION)
     session.execute(delete(Job).where(Job.id.in_(old)).execution_options(synchronize_session=False))

@@ -24,14 +24,13 @@ from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
 from ..submissions import service as submissions
-from .commit_pairs import Wait, text_of
+from ..wait import Wait
+from .admission import text_of
 from .culprits import announce_culprit
 from .read_bisection_step import read_step
 from .shift_bisections import open_bisections
 from .submit_bisection_step import Stop, submit
 from .tick_errors import isolate_errors
-
-_TOO_MANY = 429
 
 log = structlog.get_logger(__name__)
 
@@ -65,10 +64,7 @@ def _advance(factory: SessionFactory, bisection_id: int, data: DataFolder, setti
     except Wait as wait:
         _set(factory, bisection_id, f"waits: {wait}")
     except ApiProblem as problem:
-        if problem.status == _TOO_MANY:
-            _set(factory, bisection_id, f"waits: {text_of(problem)}")
-        else:
-            _set(factory, bisection_id, f"the submission is refused: {text_of(problem)}", BisectionState.FAILED)
+        _set(factory, bisection_id, f"the submission is refused: {text_of(problem)}", BisectionState.FAILED)
 
 
 def _set(factory: SessionFactory, bisection_id: int, reason: str, state: BisectionState | None = None) -> None:

@@ -29,12 +29,12 @@ from ..storage.live_data import LiveData
 from ..storage.owners import UnusableOwner, owner_of
 from ..submissions import service as submissions
 from ..views.load import target_summaries
+from ..wait import Wait
 from .tick_errors import isolate_errors
 from .watch_lists import proposer
 
 QUOTA_RETRY = timedelta(minutes=5)
 """Time between attempts to submit a head while the owner's quota is used up."""
-_TOO_MANY = 429
 _MENTION = re.compile(r"(?<![\w.+-])@(?=\w)")
 
 
@@ -122,11 +122,11 @@ def _decide(
             submission = submissions.create(
                 session, data, settings, request, forge.owner, idempotency_key=key, limited=True
             )
+    except Wait as wait:
+        head.due_at, head.status, head.reason = now + QUOTA_RETRY, "pending", f"waits: {wait}"
+        return
     except ApiProblem as problem:
-        if problem.status == _TOO_MANY:
-            head.due_at, head.status, head.reason = now + QUOTA_RETRY, "pending", f"waits: {problem.detail}"
-        else:
-            _end(head, now, "failure", f".wqlab.yaml: {problem.detail}")
+        _end(head, now, "failure", f".wqlab.yaml: {problem.detail}")
         return
     submission.title = submissions.truncate(_title(forge, change))
     submission.series_key = submissions.truncate(f"{forge.name} {change.key}")

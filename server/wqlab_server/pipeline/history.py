@@ -18,7 +18,6 @@ from wqlab_contracts.enums import (
     Question,
     ShiftState,
     SubmissionState,
-    UserRole,
 )
 from wqlab_contracts.loading import DataError, DataFolder
 from wqlab_contracts.messages import CommitPair
@@ -26,16 +25,14 @@ from wqlab_contracts.messages import CommitPair
 from ..history import record
 from ..history.shifts import judge
 from ..http.problems import ApiProblem
-from ..intake import watched_trees
 from ..models import Comparison, HistoryLine, HistoryShift, Run, Submission, WatchedHead, WatchedTree
 from ..settings import Settings
 from ..storage import audit
 from ..storage.audit import OPERATOR
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
-from ..storage.owners import UnusableOwner, owner_of
-from ..submissions import service as submissions
-from .commit_pairs import Wait, check_budget, quote_s, request_of, text_of, usable_devices
+from ..wait import Wait
+from .admission import submit_pair, text_of
 from .tick_errors import isolate_errors
 
 ATTEMPTS = 3
@@ -126,42 +123,27 @@ def _confirm(
     settings: Settings,
 ) -> None:
     """Submit both sides of a shift, or take the submission that an equal shift of another line has."""
-    spec, now = tree.spec, clock(session)
+    now = clock(session)
     same = _submission_of_equal_shift(session, line, shift)
     if same is not None:
         shift.submission_id, shift.submitted_at, shift.reason = same, now, ""
         shift.attempts += 1
         return
-    if not tree.enabled or tree.removed_at is not None:
-        raise Wait(f"the watched tree {tree.name} is disabled or removed")
-    if spec.is_quiet(now):
-        raise Wait("quiet hours")
-    try:
-        owner = owner_of(session, spec.owner)
-    except UnusableOwner as error:
-        raise Wait(str(error)) from None
-    if spec.tree not in data.trees:
-        raise Wait(f"the lab has no tree {spec.tree} any more")
     before, after = (session.get_one(WatchedHead, id_) for id_ in (shift.before_id, shift.after_id))
-    target = f"{line.plan_name}@{line.device_type}"
-    devices, _ = usable_devices(session, after.devices, data)
-    pair = CommitPair(baseline=before.commit, candidate=after.commit, ref=after.name)
-    request = request_of(spec, pair, [target], devices)
-    quoted_s = quote_s(session, tree, request, data, settings)
-    check_budget(session, tree, quoted_s, now)
     attempt = shift.attempts + 1
-    made = submissions.create(
+    admitted = submit_pair(
         session,
-        data,
-        settings,
-        request,
-        spec.owner,
-        idempotency_key=f"shift:{shift.id}:{attempt}",
-        limited=owner.role is UserRole.SUBMITTER,
-        repository=watched_trees.repository_of(spec, data),
+        tree,
+        CommitPair(baseline=before.commit, candidate=after.commit, ref=after.name),
+        [f"{line.plan_name}@{line.device_type}"],
+        measured_on=after.devices,
+        key=f"shift:{shift.id}:{attempt}",
+        data=data,
+        settings=settings,
     )
+    made = admitted.submission
     shift.submission_id, shift.attempts, shift.submitted_at, shift.reason = made.id, attempt, now, ""
-    shift.quoted_s = (shift.quoted_s or 0.0) + quoted_s
+    shift.quoted_s = (shift.quoted_s or 0.0) + admitted.quoted_s
     audit.record(
         session, OPERATOR, AuditAction.CREATE_SUBMISSION, f"submission/{made.id}",
         watched_tree=tree.name, shift=shift.id, baseline=before.commit, candidate=after.commit,

@@ -17,7 +17,7 @@ from ..http.problems import ApiProblem
 from ..intake import watched_trees
 from ..models import Bisection, HistoryLine, HistoryShift, WatchedHead, WatchedTree
 from ..storage.db import SessionFactory, clock, transaction
-from .commit_pairs import text_of
+from .admission import text_of
 from .tick_errors import isolate_errors
 
 MOST_AGE = timedelta(days=7)

@@ -25,7 +25,8 @@ from ..storage.owners import UnusableOwner, owner_of
 from ..submissions import quotas
 from ..submissions import service as submissions
 from ..submissions.quote_service import make_quote
-from .commit_pairs import Wait, check_budget
+from ..wait import Wait
+from .admission import admit, check_budget
 
 REPETITIONS = 3
 """Submissions of one pair of commits that the lab fails to measure, before the bisection ends."""
@@ -133,13 +134,10 @@ def _check_may_measure(session: Session, row: Bisection, quoted_s: float) -> Non
     """Raise Wait if the owner may not submit now, or the budget of the watched tree is used up."""
     if row.watched_tree is not None:
         tree = session.get_one(WatchedTree, row.watched_tree, with_for_update=True)
-        now = clock(session)
-        if not tree.enabled or tree.removed_at is not None:
-            raise Wait(f"the watched tree {tree.name} is disabled or removed")
-        if tree.spec.is_quiet(now):
-            raise Wait("quiet hours")
-        check_budget(session, tree, quoted_s, now)
-    elif session.scalar(select(User.id).where(User.name == row.owner)) is None:
+        row.limited = admit(session, tree, row.owner).role is UserRole.SUBMITTER
+        check_budget(session, tree, quoted_s)
+        return
+    if session.scalar(select(User.id).where(User.name == row.owner)) is None:
         return  # a token without an account
     try:
         row.limited = owner_of(session, row.owner).role is UserRole.SUBMITTER

@@ -19,7 +19,6 @@ from wqlab_contracts.enums import (
     Outcome,
     RunPurpose,
     SubmissionState,
-    UserRole,
     Verdict,
     WatchedHeadState,
 )
@@ -35,9 +34,8 @@ from ..settings import Settings
 from ..storage.audit import OPERATOR, record
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
-from ..storage.owners import UnusableOwner, owner_of
-from ..submissions import service as submissions
-from .commit_pairs import Wait, check_budget, quote_s, request_of, text_of, usable_devices
+from ..wait import Wait
+from .admission import submit_pair, text_of
 from .tick_errors import isolate_errors
 
 ATTEMPTS = 3
@@ -111,8 +109,6 @@ def submit(session: Session, name: str, ref: str, data: DataFolder, settings: Se
     choice = head_lines.choose(heads, tree.spec.batch, now)
     if choice is None:
         return
-    if tree.spec.is_quiet(now):
-        raise Wait("quiet hours")
     _submit_head(session, tree, choice, data, settings)
 
 
@@ -120,32 +116,22 @@ def _submit_head(
     session: Session, tree: WatchedTree, choice: head_lines.Choice, data: DataFolder, settings: Settings
 ) -> None:
     """Create the submission of a head. Raises Wait or ApiProblem if that is not possible now."""
-    spec, head, now = tree.spec, choice.head, clock(session)
-    try:
-        owner = owner_of(session, spec.owner)
-    except UnusableOwner as error:
-        raise Wait(str(error)) from None
-    if spec.tree not in data.trees:
-        raise Wait(f"the lab has no tree {spec.tree} any more")
-    devices, cut = usable_devices(session, choice.parent.devices, data)
-    pair = CommitPair(baseline=choice.parent.commit, candidate=head.commit, ref=head.name)
-    request = request_of(spec, pair, spec.targets, devices)
-    quoted_s = quote_s(session, tree, request, data, settings)
-    check_budget(session, tree, quoted_s, now)
+    head, now = choice.head, clock(session)
     attempt = head.attempts + 1
-    made = submissions.create(
+    admitted = submit_pair(
         session,
-        data,
-        settings,
-        request,
-        spec.owner,
-        idempotency_key=f"watched-head:{head.id}:{attempt}",
-        limited=owner.role is UserRole.SUBMITTER,
-        repository=watched_trees.repository_of(spec, data),
+        tree,
+        CommitPair(baseline=choice.parent.commit, candidate=head.commit, ref=head.name),
+        tree.spec.targets,
+        measured_on=choice.parent.devices,
+        key=f"watched-head:{head.id}:{attempt}",
+        data=data,
+        settings=settings,
     )
+    made = admitted.submission
     head.state, head.submission_id, head.parent_id = WatchedHeadState.RUNNING, made.id, choice.parent.id
-    head.reason, head.cut, head.attempts, head.due_at = "", cut, attempt, None
-    head.submitted_at, head.quoted_s = now, (head.quoted_s or 0.0) + quoted_s
+    head.reason, head.cut, head.attempts, head.due_at = "", admitted.cut, attempt, None
+    head.submitted_at, head.quoted_s = now, (head.quoted_s or 0.0) + admitted.quoted_s
     for other in choice.passed_over:
         head_lines.skip(other, head, f"{head.commit[:12]} was seen before it could be measured", now)
     record(

@@ -34,7 +34,7 @@ def request(
 ) -> int:
     """Return the id of a reading of the branch: an unfinished or recent one, else a new one.
 
-    Raises ApiProblem 422 if the branch is refused or the lab does not have the tree, and 429 if the owner has too many
+    Raises ApiProblem 422 if the branch is refused or the lab does not have the tree, and Wait if the owner has too many
     unfinished readings.
     """
     problems = series_problems(git, settings.local_git_path_list)

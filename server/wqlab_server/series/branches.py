@@ -27,7 +27,7 @@ class BranchListKind(lookups.LookupKind[BranchList]):
 def request(session: Session, url: str, owner: str, settings: Settings) -> int:
     """Return the id of a lookup of `url`: an unfinished or recent one, else a new one.
 
-    Raises ApiProblem 422 if the URL is refused, and 429 if the owner has too many unfinished lookups.
+    Raises ApiProblem 422 if the URL is refused, and Wait if the owner has too many unfinished lookups.
     """
     problem = url_problem(url, settings.local_git_path_list)
     if problem is not None:

@@ -17,11 +17,11 @@ from wqlab_contracts.enums import JobState, Scope, SubmissionState
 
 from ..estimates import timings
 from ..http.auth import Principal
-from ..http.problems import ApiProblem
 from ..models import Artifact, ArtifactLink, Build, Job, Run, RunAttempt, Submission, SubmissionBuild
 from ..settings import Settings
 from ..storage.db import clock
 from ..views.load import submission_rows
+from ..wait import QuotaUsedUp
 
 WINDOW = timedelta(days=1)
 UNMEASURED_BOOT_S = 60.0
@@ -90,7 +90,7 @@ def quotas(session: Session, settings: Settings, owner: str) -> list[Quota]:
 
 
 def check(session: Session, settings: Settings, owner: str) -> None:
-    """Raise ApiProblem 429 if the submitter has used up a quota. The problem names the quota and the time to wait.
+    """Raise QuotaUsedUp if the submitter has used up a quota. It names the quota and the time to wait.
 
     Two submissions of one submitter at once are checked one after the other.
     """
@@ -112,13 +112,11 @@ def check(session: Session, settings: Settings, owner: str) -> None:
             }
         )
     wait = max((quota.available_at or now + WAIT_UNKNOWN) - now for quota in spent)
-    raise ApiProblem(
-        429,
+    raise QuotaUsedUp(
         f"your quota is used up: {'; '.join(error['detail'] for error in errors)}. Cancel a submission that you do not "
         "need, or ask a maintainer of the lab",
-        slug="quota",
+        pause=wait,
         errors=errors,
-        headers={"Retry-After": str(max(1, round(wait.total_seconds())))},
     )
 
 

@@ -50,9 +50,9 @@ def create(
     """Create a submission with its apply queued and its runs waiting.
 
     If the owner has used the same `idempotency_key` before, returns the submission created then. Raises ApiProblem 422
-    with every mistake of the request, or if the key was used for another request; with `limited`, 429 if a quota of the
-    owner is used up. The submission keeps the request with a target for each point of its sweep. `taken` are the mails
-    of a series that is given by a Message-ID, if an earlier submission has taken them. `repository`
+    with every mistake of the request, or if the key was used for another request; with `limited`, QuotaUsedUp if a
+    quota of the owner is used up. The submission keeps the request with a target for each point of its sweep. `taken`
+    are the mails of a series that is given by a Message-ID, if an earlier submission has taken them. `repository`
     replaces the tree of the data folder, for a pair of commits of another repository.
     """
     requested, request = request, request.expanded()
@@ -172,7 +172,7 @@ def retry(
     With `blocks` each target runs that many blocks, whatever number the request or its plan says. The finished
     submission is not changed, so that its report stays valid. A series that it took from a mail archive is taken from
     its own copy, so that both test the same mails. Raises ApiProblem 404 if there is none of this id, 409 if it is not
-    finished, and with `limited` 429 if a quota of the owner is used up.
+    finished, and with `limited` QuotaUsedUp if a quota of the owner is used up.
     """
     old = lock(session, submission_id)
     if old.state is not SubmissionState.FINISHED:

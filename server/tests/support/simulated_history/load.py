@@ -18,7 +18,7 @@ from wqlab_contracts.specs import WatchedTree as Spec
 from wqlab_server.intake.watched_trees import repository_of
 from wqlab_server.lab.service import change_pool, pool_changes
 from wqlab_server.models import Device, HistoryShift, Run, Submission, WatchedHead, WatchedTree
-from wqlab_server.pipeline.commit_pairs import request_of
+from wqlab_server.pipeline.admission import request_of
 from wqlab_server.pipeline.history import advance_history
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction

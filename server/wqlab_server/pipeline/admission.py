@@ -4,28 +4,102 @@ steps of its bisection."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.enums import DeviceHealth
+from wqlab_contracts.enums import DeviceHealth, UserRole
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import CommitPair, Series, Target
 from wqlab_contracts.specs import WatchedTree as Spec
 
 from ..http.problems import ApiProblem
-from ..models import Bisection, BisectionStep, Device, HistoryLine, HistoryShift, WatchedHead, WatchedTree
+from ..intake import watched_trees
+from ..models import (
+    Bisection,
+    BisectionStep,
+    Device,
+    HistoryLine,
+    HistoryShift,
+    Submission,
+    User,
+    WatchedHead,
+    WatchedTree,
+)
 from ..settings import Settings
+from ..storage.db import clock
+from ..storage.owners import UnusableOwner, owner_of
 from ..submissions import quotas
+from ..submissions import service as submissions
 from ..submissions.quote_service import make_quote
+from ..wait import Wait
 
 DAY = timedelta(days=1)
 
 
-class Wait(Exception):
-    """No submission is made now; the text says why."""
+@dataclass(frozen=True)
+class Admitted:
+    """Submission of two commits, made for a watched tree."""
+
+    submission: Submission
+    quoted_s: float
+    cut: str
+    """Why it is not measured on each device that measured the commit before; empty if it is."""
+
+
+def submit_pair(
+    session: Session,
+    tree: WatchedTree,
+    pair: CommitPair,
+    targets: Sequence[str],
+    *,
+    measured_on: Mapping[str, str],
+    key: str,
+    data: DataFolder,
+    settings: Settings,
+) -> Admitted:
+    """Create the submission of two commits of a watched tree, whose row is locked.
+
+    `targets` are `plan@device-type`, `measured_on` target -> device of an earlier measurement, `key` an idempotency
+    key. Raises Wait if the tree, its owner or its budget allows no submission now, ApiProblem if it is refused.
+    """
+    owner = admit(session, tree, tree.spec.owner)
+    spec = tree.spec
+    if spec.tree not in data.trees:
+        raise Wait(f"the lab has no tree {spec.tree} any more")
+    devices, cut = usable_devices(session, measured_on, data)
+    request = request_of(spec, pair, targets, devices)
+    quote = make_quote(session, data, settings, request, spec.owner)
+    if quote.errors:
+        raise Wait("; ".join(f"{error.pointer}: {error.detail}" for error in quote.errors))
+    quoted_s = quotas.device_s(quote)
+    check_budget(session, tree, quoted_s)
+    made = submissions.create(
+        session,
+        data,
+        settings,
+        request,
+        spec.owner,
+        idempotency_key=key,
+        limited=owner.role is UserRole.SUBMITTER,
+        repository=watched_trees.repository_of(spec, data),
+    )
+    return Admitted(made, quoted_s, cut)
+
+
+def admit(session: Session, tree: WatchedTree, owner: str) -> User:
+    """Return the owner of a submission for a watched tree. Raises Wait if the tree or the owner allows none now."""
+    if not tree.enabled or tree.removed_at is not None:
+        raise Wait(f"the watched tree {tree.name} is disabled or removed")
+    if tree.spec.is_quiet(clock(session)):
+        raise Wait("quiet hours")
+    try:
+        return owner_of(session, owner)
+    except UnusableOwner as error:
+        raise Wait(str(error)) from None
 
 
 def request_of(spec: Spec, pair: CommitPair, targets: Sequence[str], devices: Mapping[str, str]) -> SubmissionRequest:
@@ -55,18 +129,9 @@ def usable_devices(session: Session, measured_on: Mapping[str, str], data: DataF
     return usable, "; ".join(gone)
 
 
-def quote_s(
-    session: Session, tree: WatchedTree, request: SubmissionRequest, data: DataFolder, settings: Settings
-) -> float:
-    """Return the quoted device time of a request in seconds. Raises Wait if the request has mistakes."""
-    quote = make_quote(session, data, settings, request, tree.spec.owner)
-    if quote.errors:
-        raise Wait("; ".join(f"{error.pointer}: {error.detail}" for error in quote.errors))
-    return quotas.device_s(quote)
-
-
-def check_budget(session: Session, tree: WatchedTree, quoted_s: float, now: datetime) -> None:
+def check_budget(session: Session, tree: WatchedTree, quoted_s: float) -> None:
     """Raise Wait if the tree's budget of the last 24 hours has less left than the quoted time."""
+    now = clock(session)
     budget_s = tree.spec.minutes_a_day * 60.0
     if quoted_s > budget_s:
         raise Wait(
