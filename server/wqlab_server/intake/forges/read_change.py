@@ -82,19 +82,32 @@ def _branch(api: ForgeApi, branch: str) -> Seen:
 def _pull_request(api: ForgeApi, number: int) -> Seen:
     found = _object(api.get(f"/pulls/{number}"), f"pull request {number}")
     head, base = found["head"], found["base"]
-    # The repository of a deleted fork is null.
-    source = (head.get("repo") or {}).get("full_name")
     return Seen(
         commit_of(head["sha"]),
         str(base["ref"]),
         closed=found["state"] != "open",
-        from_fork=source is None or source.casefold() != api.forge.repository.casefold(),
+        from_fork=not is_own_branch(found, api.forge.repository),
         title=_line(found["title"]),
         author=str(found["user"]["login"]),
         author_id=found["user"].get("id"),
         labels=tuple(str(label["name"]) for label in found.get("labels") or []),
         updated_at=_time(found.get("updated_at")),
     )
+
+
+def is_own_branch(pull: Mapping[str, Any], repository: str) -> bool:
+    """Return True if the head of a pull request (GitHub, Gitea, Forgejo) is a branch of the repository.
+
+    Whoever may read a repository of Gitea or Forgejo can push to `refs/for/BRANCH` (AGit). The API then names the
+    repository itself as that of the head, which has no label and is under `refs/pull/`.
+    """
+    head = pull["head"]
+    # The repository of a deleted fork is null.
+    source = (head.get("repo") or {}).get("full_name") or ""
+    branch, label, flow = head.get("ref"), head.get("label"), pull.get("flow")
+    if source.casefold() != repository.casefold() or not branch or not label:
+        return False
+    return not str(branch).startswith("refs/") and not flow
 
 
 def _merge_request(api: ForgeApi, number: int) -> Seen:
