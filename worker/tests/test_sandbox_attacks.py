@@ -229,3 +229,22 @@ def test_machine_without_memory_blames_only_who_holds_it(out: Path, monkeypatch:
     stopped = run_out("b = b'x'")
     assert stopped is Stop.MACHINE
     assert limit_error(stopped, "the build").failure.kind.value == "infrastructure"
+
+
+def test_other_socket_families_do_not_exist(out: Path) -> None:
+    """AF_VSOCK reaches the hypervisor of the host, whatever the network namespace."""
+    _, output = attack(
+        out,
+        "import socket\n"
+        "made = set()\n"
+        "for family in range(1, 46):\n"
+        "    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET):\n"
+        "        try:\n"
+        "            socket.socket(family, kind).close()\n"
+        "            made.add(family)\n"
+        "        except OSError:\n"
+        "            pass\n"
+        "print('made', *sorted(made))\n",
+    )
+    assert output.startswith("made 1 2 ")
+    assert set(output.split()[1:]) <= {"1", "2", "10", "16"}

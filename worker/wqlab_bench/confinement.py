@@ -2,7 +2,8 @@
 
 bubblewrap gives QEMU namespaces of its own for users, processes, mounts, IPC and the host name: it sees /usr, its
 images and a private /tmp, and no environment. The network namespace stays the host's, because QEMU itself listens on
-the forwarded SSH port. QEMU's seccomp filter (`-sandbox`) denies it other programs, privileges and obsolete calls.
+the forwarded SSH port. bubblewrap's filter of system calls refuses all socket families that QEMU does not need, and
+QEMU's own (`-sandbox`) other programs, privileges and obsolete calls.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+
+from wqlab_host import socket_filter
 
 log = logging.getLogger(__name__)
 
@@ -56,8 +59,27 @@ def is_available() -> bool:
     return not reason
 
 
+@functools.cache
+def _filter_file(pid: int) -> str | None:
+    """Return the file with the filter of sockets, which lasts as long as process `pid`, which is this one.
+
+    None on a machine for which there is no filter.
+    """
+    descriptor = socket_filter.open_program()
+    return None if descriptor is None else f"/proc/{pid}/fd/{descriptor}"
+
+
+def _start_bwrap() -> list[str]:
+    """Return the words that start bubblewrap with the filter of sockets, which it reads from a descriptor."""
+    file = _filter_file(os.getpid())
+    if file is None:
+        return ["bwrap"]
+    return ["bash", "-c", 'exec {filter}<"$0" && exec bwrap --seccomp "$filter" "$@"', file]
+
+
 def _bwrap(visible: Sequence[Path], devices: Sequence[Path], writable: Sequence[Path] = ()) -> list[str]:
-    arguments = ["bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    arguments = [*_start_bwrap(), "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+    arguments += ["--unshare-cgroup-try"]
     # QEMU is the first process of its namespace, so that it is the only child of bwrap (see Machine.kill).
     arguments += ["--as-pid-1", "--die-with-parent", "--cap-drop", "ALL", "--clearenv"]
     arguments += ["--uid", "65534", "--gid", "65534", "--hostname", "guest", "--ro-bind", "/usr", "/usr"]
