@@ -50,9 +50,15 @@ class Correction:
     """Target -> verdict before and now."""
 
 
-def thread_of(source: SourceMail | None, submission_id: int) -> str:
-    """Return what the mails about one revision have in common: its source mail, else the submission."""
-    return source.message_id if source is not None else f"submission {submission_id}"
+def thread_of(source: SourceMail | None, submission_id: int, owner: str) -> str:
+    """Return what the mails about one revision have in common: its source mail, else the submission.
+
+    Whoever uploads an mbox writes its Message-ID, so an upload shares a thread only with the owner's other uploads. No
+    Message-ID has a space, so that no upload has the thread of a mail that the lab has read itself.
+    """
+    if source is None:
+        return f"submission {submission_id}"
+    return source.message_id if source.verified else f"upload of {owner} <{source.message_id}>"
 
 
 def key_of(thread: str, event: str, submission_id: int) -> str:
@@ -63,7 +69,7 @@ def key_of(thread: str, event: str, submission_id: int) -> str:
 def preview(report: Report, source: SourceMail | None, sender: Sender) -> OutgoingMail:
     """Return the first mail about a series, with this report: a reply to its source mail."""
     number = report.submission.id
-    key = key_of(thread_of(source, number), "reply", number)
+    key = key_of(thread_of(source, number, report.submission.owner), "reply", number)
     return compose(report, source, sender, report.submission.finished_at or report.generated_at, key=key)
 
 

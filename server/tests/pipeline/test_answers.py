@@ -199,3 +199,22 @@ def test_a_retry_keeps_the_source_mail(lab: LabUnderTest) -> None:
     lab.post(f"submissions/{number}/retry")
     with lab.transaction() as session:
         assert source_mails.find(session, number + 1) == source_mails.find(session, number)
+
+
+def test_an_upload_by_somebody_else_takes_over_no_thread(lab: LabUnderTest) -> None:
+    """Whoever uploads an mbox writes its Message-ID: it corrects, drops and stops nothing of another series."""
+    measured(lab)
+    (first,) = stored(lab)
+    hostile = Series(mbox=MboxSeries(text=MBOX.replace("ada@example.org", "mallory@example.org")))
+    lab.worker.value = lambda arm, *_: 33.0 if arm is Arm.BASELINE else 60.0
+    lab.finished(lab.submit("locks@single", series=hostile, force=True, owner="mallory"))
+    first, second = stored(lab)
+    assert (first.state, second.state) == (DeliveryState.WAITING_FOR_REVIEW, DeliveryState.WAITING_FOR_REVIEW)
+    assert (second.event, first.thread == second.thread) == ("reply", False)
+    with lab.transaction() as session:
+        assert [source_mails.newest_of_revision(session, number) for number in (1, 2)] == [1, 2]
+        source = source_mails.find(session, 1)
+        assert source is not None
+        source_mails.remember(session, 1, source.model_copy(update={"verified": True}))
+        source_mails.remember(session, 2, source)
+        assert [source_mails.newest_of_revision(session, number) for number in (1, 2)] == [1, 2]

@@ -156,7 +156,8 @@ def _copy_thread_facts(session: Session, submission: Submission, thread: TakenTh
 
 def _remember_source(session: Session, submission: Submission, thread: TakenThread) -> None:
     """Remember the mail that an answer replies to. The lab has read it from an archive that the operator lists."""
-    if thread.source is not None and source_mails.find(session, submission.id) is None:
+    known = source_mails.find(session, submission.id)
+    if thread.source is not None and (known is None or not known.verified):
         source_mails.remember(session, submission.id, thread.source.model_copy(update={"verified": True}))
 
 

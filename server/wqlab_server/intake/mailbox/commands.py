@@ -15,6 +15,7 @@ from wqlab_contracts.mail import address_of
 
 from ...models import Delivery, ReceivedCommand, RuleDecisionRow, StoredRule, Submission, SubmissionMail
 from ...settings import Settings
+from ...storage import source_mails
 from .read_mail import ReceivedMail, is_stop
 
 AGE_LIMIT = timedelta(days=7)
@@ -46,10 +47,7 @@ def target(session: Session, mail: ReceivedMail) -> Target | None:
     )
     if row is None or row.thread is None or row.submission_id is None:
         return None
-    newest = session.scalar(
-        select(func.max(SubmissionMail.submission_id)).where(SubmissionMail.message_id == row.thread)
-    )
-    return Target(row.id, row.thread, newest or row.submission_id)
+    return Target(row.id, row.thread, source_mails.newest_of_revision(session, row.submission_id))
 
 
 def objection(session: Session, settings: Settings, mail: ReceivedMail, about: Target, now: datetime) -> str | None:
