@@ -22,6 +22,10 @@ def test_public_urls_and_allowed_paths_are_accepted(url: str) -> None:
         ("linux.git", "without a scheme"),
         ("https://", "no host"),
         ("https://example.org:port/linux.git", "not a URL"),
+        ("https://127.1/linux.git", "unusual form of an IP address"),
+        ("git://0x7f000001/linux.git", "unusual form of an IP address"),
+        ("https://git_.example/linux.git", "not a host name"),
+        ("https://b\u00fccher.example/linux.git", "not a host name"),
         ("https://user:secret@example.org/linux.git", "credentials"),
     ],
 )

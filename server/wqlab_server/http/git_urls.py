@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from wqlab_contracts.hosts import host_problem
 from wqlab_contracts.messages import GitSeries
 
 GIT_REF = re.compile(r"(?!.*(\.\.|//|@\{|\.lock(/|$)))[A-Za-z0-9_][A-Za-z0-9_./+@=-]*(?<![./])\Z")
@@ -49,6 +50,8 @@ def url_problem(url: str, local_git_paths: Sequence[str]) -> str | None:
         return f"{scheme} is not supported; write https://... or git://..."
     if not host:
         return "the URL has no host"
+    if (problem := host_problem(host)) is not None:
+        return problem
     if parts.username or parts.password:
         return "the URL contains credentials, which would be stored and shown; give a public URL"
     return None

@@ -6,7 +6,6 @@ in between reaches nothing else.
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,10 +13,9 @@ from typing import Any
 
 import httpcore
 
-Resolve = Callable[[str, int], Sequence[str]]
+from wqlab_contracts.hosts import find_private, host_problem
 
-_TRANSLATED = tuple(ipaddress.ip_network(network) for network in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16"))
-"""Networks whose addresses contain an IPv4 address that a gateway would connect to."""
+Resolve = Callable[[str, int], Sequence[str]]
 
 
 class AddressRefused(httpcore.ConnectError):
@@ -30,17 +28,6 @@ class NoAddress(httpcore.ConnectError):
 
 class DeadlineExceeded(httpcore.ReadTimeout):
     """The time for the whole attempt is over."""
-
-
-def is_public(address: str) -> bool:
-    """Return True for an address of the public internet, and not of this machine, its networks or a gateway of them."""
-    parsed = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(parsed, ipaddress.IPv6Address):
-        if parsed.ipv4_mapped is not None:
-            parsed = parsed.ipv4_mapped
-        elif any(parsed in network for network in _TRANSLATED):
-            return False
-    return parsed.is_global and not parsed.is_multicast
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -67,14 +54,18 @@ class GuardedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first address that answers. Raises AddressRefused if any of the addresses is not public."""
+        """Connect to the first address that answers.
+
+        Raises AddressRefused if any of the addresses is not public, or if the host is in an unusual form.
+        """
+        if not self._private and (problem := host_problem(host)) is not None:
+            raise AddressRefused(problem)
         try:
             addresses = list(self._find(host, port))
         except (OSError, UnicodeError) as error:
             raise NoAddress(f"{host} has no address: {error}") from error
-        for address in addresses:
-            if not self._private and not is_public(address):
-                raise AddressRefused(f"{host} is the private address {address}")
+        if not self._private and (private := find_private(addresses)) is not None:
+            raise AddressRefused(f"{host} is the private address {private}")
         deadline = time.monotonic() + self._limit_s
         options = list(socket_options or ())
         for address in addresses[:-1]:

@@ -12,6 +12,7 @@ import httpcore
 from standardwebhooks import Webhook as Signer
 
 from wqlab_contracts.enums import AttemptOutcome
+from wqlab_contracts.hosts import host_problem
 
 from ..http.guarded_network import AddressRefused, GuardedBackend, Resolve, resolve
 
@@ -62,6 +63,8 @@ def mistake(url: str, private_hosts: frozenset[str]) -> str | None:
         return f"not a URL: {error}"
     if parts.scheme not in _PORTS or not parts.hostname:
         return "write https:// and a host"
+    if not is_listed(parts, private_hosts) and (problem := host_problem(parts.hostname)) is not None:
+        return problem
     if parts.username is not None or parts.password is not None:
         return "leave out user name and password: the receiver checks the signature"
     if parts.fragment or "#" in url:

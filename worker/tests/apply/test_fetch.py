@@ -16,6 +16,12 @@ ADDRESSES = {
     "meta.example": ["169.254.169.254"],
     "six.example": ["::1"],
     "mapped.example": ["::ffff:10.0.0.1"],
+    "nat64.example": ["64:ff9b::7f00:1"],
+    "compatible.example": ["::7f00:1"],
+    "site.example": ["fec0::1"],
+    "many.example": ["224.0.0.1"],
+    "odd_.example": ["93.184.215.14"],
+    "1572395042": ["93.184.215.14"],
     "93.184.215.14": ["93.184.215.14"],
     "127.0.0.1": ["127.0.0.1"],
 }
@@ -53,6 +59,8 @@ def test_git_url_is_fetched_from_checked_address(workspace: Workspace) -> None:
     "url",
     [
         *("https://inside.example/x", "https://both.example/x", "git://meta.example/x", "https://six.example/x"),
+        *("https://nat64.example/x", "https://compatible.example/x", "git://site.example/x", "git://many.example/x"),
+        *("https://odd_.example/x", "https://1572395042/x"),
         *("https://mapped.example/x", "https://127.0.0.1/x", "https://nowhere.example/x"),
         *(
             "http://public.example/x",

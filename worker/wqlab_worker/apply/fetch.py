@@ -16,7 +16,9 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpx
 
-from ..addresses import Resolve, is_address, private_address, resolve_host
+from wqlab_contracts.hosts import find_private, host_problem, is_address
+
+from ..addresses import Resolve, resolve_host
 from ..failures import InfrastructureError, JobError, UserError
 from ..tls import ssl_context
 from ..workspace import Workspace
@@ -263,15 +265,18 @@ def _allowed_address(parts: SplitResult, workspace: Workspace, private_network: 
     All addresses must be public, unless `private_network` is True or the operator lists the host.
     """
     host = parts.hostname or ""
+    is_allowed = private_network or _is_listed(parts, workspace)
+    if not is_allowed and (problem := host_problem(host)) is not None:
+        raise UserError(f"cannot fetch {parts.geturl()}: {problem}")
     try:
         addresses = resolve(host, _port(parts))
     except (OSError, UnicodeError) as error:
         if private_network:
             return host
         raise UserError(f"cannot fetch {parts.geturl()}: no address for {host}", excerpt=str(error)) from error
-    if private_network or _is_listed(parts, workspace):
+    if is_allowed:
         return addresses[0]
-    if (private := private_address(addresses)) is not None:
+    if (private := find_private(addresses)) is not None:
         raise UserError(
             f"cannot fetch {parts.geturl()}: {host} is the private address {private}", advice=_PRIVATE_HOST_ADVICE
         )

@@ -20,9 +20,10 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpx
 
+from wqlab_contracts.hosts import find_private, host_problem
 from wqlab_contracts.specs import Archive
 
-from ..addresses import Resolve, private_address, resolve_host
+from ..addresses import Resolve, resolve_host
 from ..failures import InfrastructureError
 from ..tls import ssl_context
 from ..workspace import Workspace
@@ -252,6 +253,8 @@ class ArchiveClient:
         own = _is_own(archive, parts)
         if not parts.hostname or port is None or not (parts.scheme == "https" or (own and archive.private)):
             raise ArchiveUnavailable(f"archive {archive.name} redirects to {url[:200]!r}, which is not https")
+        if not own and (problem := host_problem(parts.hostname)) is not None:
+            raise ArchiveUnavailable(f"archive {archive.name} redirects to a host that is refused: {problem}")
         if parts.username is not None or parts.password is not None:
             raise ArchiveUnavailable(f"archive {archive.name} redirects to a URL with credentials")
         if proxied and not own:
@@ -267,7 +270,7 @@ class ArchiveClient:
             addresses = await asyncio.to_thread(self._resolve, host, port)
         except (OSError, UnicodeError) as error:
             raise _Temporary(f"archive {archive.name}: no address for {host}", excerpt=str(error)) from error
-        private = private_address(addresses)
+        private = find_private(addresses)
         if private is not None and not (archive.private and _is_own(archive, parts)):
             raise ArchiveUnavailable(
                 f"archive {archive.name}: {host} is the private address {private}",

@@ -30,5 +30,5 @@ AGIT = {"label": "", "ref": "refs/pull/7/head", "repo": {"full_name": "wq/linux"
         pytest.param({"repo": OWN["repo"], "label": "x"}, {}, False, id="no reference"),
     ],
 )
-def test_only_the_head_of_a_branch_is_the_repositorys_own(head: dict[str, Any], more: dict[str, Any], own: bool) -> None:
+def test_only_the_head_of_a_branch_is_own(head: dict[str, Any], more: dict[str, Any], own: bool) -> None:
     assert is_own_branch({"head": head, **more}, "wq/linux") is own
