@@ -48,11 +48,8 @@ def inspect(text: str) -> SeriesInspection:
     """Inspect an mbox. Raises no exception for any text: whatever cannot be read is reported as a problem."""
     findings = _Findings()
     parts = mbox.split(text)
-    if len(parts) > mbox.MAIL_LIMIT:
-        findings.error(
-            SeriesDefect.TOO_LARGE,
-            f"the mbox has {len(parts)} mails; at most {mbox.MAIL_LIMIT} are read. Save only the thread of the series",
-        )
+    if (problem := mbox.size_problem(parts)) is not None:
+        findings.error(SeriesDefect.TOO_LARGE, problem)
         return _empty_inspection(len(parts), findings)
     if not parts:
         detail = f"the mbox contains no mail: give the output of {_FORMAT_PATCH}, or a thread saved by `b4 mbox`"

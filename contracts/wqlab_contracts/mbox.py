@@ -19,6 +19,11 @@ PATCH_LIMIT = 250
 MAIL_LIMIT = 2_000
 HEADER_LIMIT = 2_000
 """Maximum number of characters read of a header; the rest is cut off."""
+HEAD_LIMIT = 100_000
+"""Characters that are read of the first mail's headers."""
+LINE_LIMIT = 200_000
+"""Maximum number of lines that the parser reads one by one: headers, and whole mails that have MIME parts. Each costs
+it 5 microseconds and 200 bytes."""
 PART_LIMIT = 50
 """Maximum number of MIME containers in a mail. The parser recurses into them and compares each line with all
 boundaries."""
@@ -108,21 +113,34 @@ def parse_mails(text: str, *, escaped: bool = False) -> list[Mail]:
 
 def parse_first_headers(text: str) -> Mail | None:
     """Parse the headers of the first message, without its body. Return None if there is no message."""
-    head = text.lstrip().replace("\r\n", "\n").partition("\n\n")[0]
+    head = text.lstrip().replace("\r\n", "\n").partition("\n\n")[0][:HEAD_LIMIT]
     if head.startswith("From "):
         head = head.partition("\n")[2]
     return _mail(head) if _HEADER.match(head) else None
 
 
+def size_problem(parts: list[str]) -> str | None:
+    """Return why the mails of an mbox are too many, or have too many lines, for the parser; None if they are not."""
+    if len(parts) > MAIL_LIMIT:
+        return f"the mbox has {len(parts)} mails; at most {MAIL_LIMIT} are read. Save only the thread of the series"
+    lines = 0
+    for part in parts:
+        parsed = part if _CONTAINER.search(part) else part.partition("\n\n")[0]
+        lines += parsed.count("\n") + 1
+    if lines > LINE_LIMIT:
+        return f"the mbox has {lines} lines in headers and mails with MIME parts; at most {LINE_LIMIT} are read"
+    return None
+
+
 def header_problem(text: str) -> str | None:
-    """Return why an mbox is refused: too many mails, or a control character in a header; None if it is not.
+    """Return why an mbox is refused: its size, or a control character in a header; None if it is not.
 
     A control character could change what a terminal shows, or what a reader takes for the author. Replies in the thread
     are checked too, because their trailers are taken.
     """
     parts = split(text)
-    if len(parts) > MAIL_LIMIT:
-        return f"the mbox has {len(parts)} mails; at most {MAIL_LIMIT} are read. Save only the thread of the series"
+    if (problem := size_problem(parts)) is not None:
+        return problem
     for number, part in enumerate(parts, start=1):
         message = Parser().parsestr(part.partition("\n\n")[0], headersonly=True)
         for name in ("Subject", "From", "Date", "Message-ID", "In-Reply-To"):

@@ -20,8 +20,9 @@ UNKNOWN_PATCHES = (
 
 
 def patch_count(series: Series | None) -> int | None:
-    """Return the number of patches of a mailbox; None for other series, whose number is known once they are applied."""
-    if series is None or series.mbox is None:
+    """Return the number of patches of a mailbox; None for other series, whose number is known once they are applied,
+    and for a mailbox that is refused for its size."""
+    if series is None or series.mbox is None or mbox.size_problem(mbox.split(series.mbox.text)) is not None:
         return None
     return sum(mail.has_patch for mail in mbox.parse_mails(series.mbox.text))
 
