@@ -48,6 +48,15 @@ class DataFolder:
     touches: tuple[Touch, ...] = ()
     """Which plans are proposed for a series, by what it changes."""
 
+    def with_origin(self, tree: Tree) -> Tree:
+        """Return a tree with its origin: `operator` only if the data folder lists its URL, or its source package."""
+        listed = {each.url for each in (*self.trees.values(), *self.watched_trees)} - {None}
+        packages = {(each.debian_source, each.debian_suite) for each in self.trees.values()}
+        known = tree.url in listed if tree.url is not None else (tree.debian_source, tree.debian_suite) in packages
+        if known:
+            return tree
+        return tree.model_copy(update={"origin": "user"})
+
     def archive(self, name: str) -> Archive | None:
         """Return a mail archive; None if the folder has none of this name."""
         return next((archive for archive in self.archives if archive.name == name), None)

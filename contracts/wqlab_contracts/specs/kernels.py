@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -23,6 +23,10 @@ class Tree(Strict):
     """Debian source package (linux-source-X.Y), imported as one commit; used instead of `url`."""
     debian_suite: str | None = Field(default=None, pattern=r"^[a-z][a-z-]*$")
     """Debian release of the package if it is not that of the workers, such as trixie-backports."""
+
+    origin: Literal["operator", "user"] = "operator"
+    """`user`: the URL is that of a watched tree that somebody has added by the API. Its repository must be public, and
+    its commits are not trusted: they write no cache that other builds read."""
 
     @model_validator(mode="after")
     def _check_origin(self) -> Self:

@@ -53,7 +53,7 @@ def ensure_build(
         toolchain=toolchain,
         layouts=layouts,
         # Only what is in an operator's tree may write the shared compiler cache.
-        trusted=source.bundle is None,
+        trusted=source.bundle is None and source.tree.origin == "operator",
     )
     # Two submissions may get here at once: the unique index lets one row in, and the loser reads the winner's.
     try:

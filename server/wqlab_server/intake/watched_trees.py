@@ -39,7 +39,7 @@ def repository_of(spec: Spec, data: DataFolder) -> Tree:
     Raises KeyError if the lab has no such tree.
     """
     tree = data.trees[spec.tree]
-    return tree if spec.url is None else tree.model_copy(update={"url": spec.url})
+    return data.with_origin(tree if spec.url is None else tree.model_copy(update={"url": spec.url}))
 
 
 def url_of(spec: Spec, data: DataFolder) -> str:
@@ -199,7 +199,7 @@ def look(session: Session, row: WatchedTree, data: DataFolder) -> None:
             row.problem = f"the lab has no git repository {row.spec.tree!r} any more"
             row.due_at = now + _retry_after(row.spec)
             return
-        private = row.from_file or row.spec.url is None
+        private = repository_of(row.spec, data).origin == "operator"
         job = LookupJob(url=url, refs=row.spec.ref_patterns, private_network=private)
         lookup = BranchList(owner=f"watched tree {row.name}", payload=job)
         claims.queue(session, lookup)

@@ -95,7 +95,7 @@ def create(
         owner=owner,
         payload=ApplyJob(
             submission_id=submission.id,
-            tree=repository or data.trees[request.tree],
+            tree=data.with_origin(repository or data.trees[request.tree]),
             series=None,
             thread=ThreadSource(archives=list(data.archives), taken=taken) if by_id else None,
             walk=request.walk,

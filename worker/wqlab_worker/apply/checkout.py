@@ -20,7 +20,7 @@ from ..failures import InfrastructureError, UserError
 from ..workspace import Progress, Workspace, no_progress, remove_tree
 from .confined_git import ConfinedGit, ConfinedGitError, create_confined, limits_text
 from .git import Git, GitError
-from .mirror import fetch_commit, update_mirror
+from .mirror import fetch_commit, mirror_folder, update_mirror
 from .series_size import check_size
 
 MINUTES = 60.0
@@ -55,7 +55,7 @@ def checked_out(source: Source, workspace: Workspace, progress: Progress = no_pr
     Raises InfrastructureError if the commit is unavailable or its tree is not `source.tree_oid`, UserError if a series
     is larger than the limits of `series_size`.
     """
-    mirror = workspace.mirrors / f"{source.tree.name}.git"
+    mirror = mirror_folder(source.tree, workspace)
     workspace.use(mirror)
     base = Git(workspace, mirror)
     needed = source.commit if source.bundle is None else source.base_commit

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from wqlab_contracts.messages import Source
 from wqlab_contracts.specs import Tree
@@ -12,9 +15,11 @@ from ..failures import InfrastructureError, UserError
 from ..linear_patterns import LinearPattern
 from ..workspace import Progress, Workspace, no_progress
 from .debian import import_package
-from .fetch import MIRROR_LIMITS, as_infrastructure, fetch
+from .fetch import MIRROR_LIMITS, Limits, as_infrastructure, fetch
 from .git import Git, GitError, create_bare
 
+_URL = "wqlab-url"
+"""File of a mirror with the URL that it is a mirror of."""
 _VERSION = LinearPattern(r"(?m)^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(\S*)")
 
 
@@ -38,15 +43,50 @@ def update_mirror(tree: Tree, workspace: Workspace, progress: Progress = no_prog
         progress(f"waiting for another worker that updates tree {tree.name}", 0, 0)
 
     with workspace.lock(f"mirror-{tree.name}", waiting):
-        workspace.use(workspace.mirrors / f"{tree.name}.git")
-        git = create_bare(workspace, workspace.mirrors / f"{tree.name}.git")
-        _remove_leftovers(git)
+        git = _open(tree, workspace)
         if tree.debian_source is not None:
             head = import_package(git, tree.debian_source, tree.debian_suite, progress)
             git.run("update-ref", "refs/heads/master", head)
         else:
             head = _fetch_branch(git, tree, progress)
     return Mirror(git, head)
+
+
+def mirror_folder(tree: Tree, workspace: Workspace) -> Path:
+    """Return the folder of the tree's mirror: each URL has its own, so that no commit of one is taken for another's.
+
+    It is NAME.git for the first URL of an operator's tree, and has a digest of the URL in its name for all others.
+    """
+    usual = workspace.mirrors / f"{tree.name}.git"
+    if tree.origin == "operator" and _recorded_url(usual) in {None, tree.url or ""}:
+        return usual
+    digest = hashlib.sha256((tree.url or "").encode()).hexdigest()[:12]
+    return workspace.mirrors / f"{tree.name}-{tree.origin}-{digest}.git"
+
+
+def _recorded_url(folder: Path) -> str | None:
+    try:
+        return (folder / _URL).read_text()
+    except FileNotFoundError:
+        return None
+
+
+def _open(tree: Tree, workspace: Workspace) -> Git:
+    """Return the tree's mirror, made if it is missing. The caller holds the lock of the tree."""
+    folder = mirror_folder(tree, workspace)
+    workspace.use(folder)
+    git = create_bare(workspace, folder)
+    _remove_leftovers(git)
+    if _recorded_url(folder) is None:
+        (folder / _URL).write_text(tree.url or "")
+    return git
+
+
+def _fetch(git: Git, tree: Tree, refspec: str, on_tick: Callable[[], None]) -> None:
+    """Fetch from the tree's URL: only an operator's may be in the lab's own network, and take any memory."""
+    listed = tree.origin == "operator"
+    limits = MIRROR_LIMITS if listed else replace(MIRROR_LIMITS, memory_bytes=Limits().memory_bytes)
+    fetch(git, tree.url or "", [refspec], private_network=listed, limits=limits, on_tick=on_tick)
 
 
 def fetch_commit(tree: Tree, commit: str, workspace: Workspace, progress: Progress = no_progress) -> Git:
@@ -72,16 +112,10 @@ def _fetch_into(tree: Tree, refspec: str, commit: str | None, workspace: Workspa
         progress(f"waiting for another worker that updates tree {tree.name}", 0, 0)
 
     with workspace.lock(f"mirror-{tree.name}", waiting):
-        workspace.use(workspace.mirrors / f"{tree.name}.git")
-        git = create_bare(workspace, workspace.mirrors / f"{tree.name}.git")
-        _remove_leftovers(git)
+        git = _open(tree, workspace)
         if commit is None or git.commit(commit) is None:
-            fetch(
-                *(git, tree.url or "", [refspec]),
-                private_network=True,
-                limits=MIRROR_LIMITS,
-                on_tick=lambda: progress(f"fetching {refspec.partition(':')[0].removeprefix('+')} of {tree.url}", 0, 0),
-            )
+            source = refspec.partition(":")[0].removeprefix("+")
+            _fetch(git, tree, refspec, lambda: progress(f"fetching {source} of {tree.url}", 0, 0))
     return git
 
 
@@ -95,13 +129,15 @@ def _remove_leftovers(git: Git) -> None:
 def _fetch_branch(git: Git, tree: Tree, progress: Progress) -> str:
     reference = f"refs/heads/{tree.branch}"
     try:
-        fetch(
-            *(git, tree.url or "", [f"+{reference}:{reference}"]),
-            private_network=True,
-            limits=MIRROR_LIMITS,
-            on_tick=lambda: progress(f"fetching {tree.url} {tree.branch}", 0, 0),
+        _fetch(
+            git,
+            tree,
+            f"+{reference}:{reference}",
+            lambda: progress(f"fetching {tree.url} {tree.branch}", 0, 0),
         )
     except UserError as error:
+        if tree.origin == "user":
+            raise
         raise as_infrastructure(error) from error
     head = git.commit(reference)
     if head is None:

@@ -94,8 +94,8 @@ class _Build:
         self.job = job
         self.workspace = workspace
         self.progress = progress
-        # A bundle holds commits that are in no operator's tree, so it is never trusted.
-        self.trusted = job.trusted and job.source.bundle is None
+        # A bundle holds commits that are in no operator's tree, and neither are those of a user's URL.
+        self.trusted = job.trusted and job.source.bundle is None and job.source.tree.origin == "operator"
         self.steps = 0
         self.expected = expected_steps(workspace, job)
         self.file = ""
