@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,7 @@ LISTED = WatchedTree(
 
 
 @pytest.fixture
-def data(tmp_path) -> DataFolder:
+def data(tmp_path: Path) -> DataFolder:
     empty = DataFolder(tmp_path, {}, {}, "linux", {}, {}, {}, {}, {}, {})
     return replace(empty, trees={"linux": OWN, "debian": PACKAGE}, watched_trees=(LISTED,))
 

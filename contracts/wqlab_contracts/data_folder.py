@@ -50,7 +50,7 @@ class DataFolder:
 
     def with_origin(self, tree: Tree) -> Tree:
         """Return a tree with its origin: `operator` only if the data folder lists its URL, or its source package."""
-        listed = {each.url for each in (*self.trees.values(), *self.watched_trees)} - {None}
+        listed = {each.url for each in self.trees.values()} | {each.url for each in self.watched_trees}
         packages = {(each.debian_source, each.debian_suite) for each in self.trees.values()}
         known = tree.url in listed if tree.url is not None else (tree.debian_source, tree.debian_suite) in packages
         if known:

@@ -128,6 +128,7 @@ class OwnSystem(Strict):
     gets a power cycle."""
 
 
+Account = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Backend = Literal["labgrid", "lava", "instrumented"]
 """Software through which a lab reaches its devices; `instrumented`: its worker starts the emulator itself."""
 
@@ -181,6 +182,11 @@ class Unit(Strict):
     own_system: OwnSystem | None = None
     """For a device that people also use without the lab. Its own operating system starts by default and runs between
     boots of the lab. None: the golden system starts by default."""
+    series_of: Literal["anyone", "named"] | None = None
+    """Whose series it takes. `named`: commits of operators' trees, settings studies, and what the accounts in `people`
+    submit. None: `named` if it starts a system from a disk of its own, else `anyone`."""
+    people: list[Account] = Field(default_factory=list, max_length=200)
+    """Accounts whose series the device takes although it does not take anyone's."""
 
 
 class Rehearsed(Strict):
@@ -223,6 +229,18 @@ class DeviceType(Strict):
     def emulated(self) -> bool:
         """Return True if the devices are no hardware: their throughput is no evidence."""
         return self.emulation is not None or self.rehearsal
+
+    def takes_anyone(self, unit: Unit) -> bool:
+        """Return True if a unit takes the series of every account.
+
+        A kernel under test has all rights on its device, so it could write the disk from which the golden system, or
+        the distribution of a machine that people use, starts next: what it writes there stays.
+        """
+        if unit.series_of is not None:
+            return unit.series_of == "anyone"
+        image_on_disk = not self.boot.rootfs.startswith("/sys/")
+        from_disk = unit.own_system is not None or unit.netconsole is not None or image_on_disk
+        return self.emulated or unit.backend != "labgrid" or not from_disk
 
     @property
     def on_bench(self) -> bool:

@@ -22,6 +22,7 @@ from ..models import Apply, Boot, BootValue, Build, Run
 from ..settings import Settings
 from ..views.traced_boots import TRACED_BLOCKS, why_not_traced
 from . import detectable_effect
+from .device_access import access_mistakes
 from .plan_targets import kernel_recipe, plan_target
 from .quote_calculation import LINK_S, Request, RequestedKernel, RequestedTarget, quote
 from .validate import Mistake, mistakes
@@ -35,6 +36,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
     """Return the quote of a request of `owner`. The request's mistakes are listed in `errors`; targets with mistakes
     are left out."""
     errors = mistakes(request, data, settings.local_git_path_list)
+    errors += access_mistakes(request.expanded(), data, owner)
     valid = [(index, target) for index, target in request.indexed_targets() if _is_valid(index, errors)]
     series = request.series is not None
     boot_times = timings.boot_times(session, {(target.plan, target.device_type) for _, target in valid})

@@ -25,6 +25,7 @@ from ..storage.db import Message, clock, post
 from ..storage.events import emit
 from ..storage.source_mails import find, remember
 from . import quotas
+from .device_access import access_mistakes
 from .plan_runs import plan_run
 from .plan_targets import plan_target
 from .state import check_transition
@@ -65,6 +66,8 @@ def create(
                 raise ApiProblem(422, f"idempotency key {idempotency_key!r} was used for another request")
             return known
     found = mistakes(requested, data, settings.local_git_path_list)
+    if not is_noise_control(request, data):
+        found += access_mistakes(request, data, owner, repository)
     if found:
         raise invalid(found)
     if limited:
