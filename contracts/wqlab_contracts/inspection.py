@@ -1,14 +1,15 @@
 """Inspection of an mbox: its patches and its problems. Pure; no code in it is run.
 
-Version, order and completeness follow the rules of `b4 am`, which the worker applies the series with: replies are not
-patches, the version sent last is used, its patches are ordered by their counters, and a partially re-sent series is
-completed from the previous version. Where b4 would guess between several series, the inspection reports a problem.
+Replies are not patches, the version sent last is used, its patches are ordered by their counters, and a partially
+re-sent series is completed from the previous version. The worker applies the mails that are chosen here, and refuses
+what is refused here. Where b4 would guess between several series, the inspection reports a problem.
 """
 
 from __future__ import annotations
 
 import email.utils
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,9 @@ from typing import Literal
 
 from . import mbox
 from .api.series import CoverLetter, SeriesDefect, SeriesInspection, SeriesPatch, SeriesProblem
+from .canonical_mails import ChosenMails
 from .diffstat import changed_files
+from .mail_threads import ancestors_of, with_roles
 from .mbox import Mail
 from .messages import normalised_subject
 
@@ -26,7 +29,6 @@ COVER_LIMIT = 20_000
 _MAX_NAMES = 5
 """Number of names that a problem lists before it counts the rest."""
 _DIFF_START = re.compile(r"^(?:diff --git |--- [^\s].*\n\+\+\+ |---\s*$)", re.MULTILINE)
-_IN_BODY_FROM = re.compile(r"\s*From: (.+)")
 _FORMAT_PATCH = "`git format-patch --stdout --base=auto`"
 
 
@@ -44,36 +46,62 @@ class _Findings:
         self.problems.append(SeriesProblem(defect=defect, severity=severity, detail=detail))
 
 
+@dataclass(frozen=True)
+class InspectedSeries:
+    """What an inspection shows, and the mails that it chose."""
+
+    inspection: SeriesInspection
+    chosen: ChosenMails | None = None
+    """None if there is no patch."""
+
+
 def inspect(text: str) -> SeriesInspection:
     """Inspect an mbox. Raises no exception for any text: whatever cannot be read is reported as a problem."""
+    return choose_patches(text).inspection
+
+
+def choose_patches(text: str, *, escaped: bool = False, version: int | None = None) -> InspectedSeries:
+    """Choose the patches of an mbox, of a version or of the newest one. Raises no exception for any text.
+
+    `escaped`: as of `mbox.parse_mails`.
+    """
     findings = _Findings()
     parts = mbox.split(text)
     if (problem := mbox.size_problem(parts)) is not None:
         findings.error(SeriesDefect.TOO_LARGE, problem)
-        return _empty_inspection(len(parts), findings)
+        return InspectedSeries(_empty_inspection(len(parts), findings))
     if not parts:
         detail = f"the mbox contains no mail: give the output of {_FORMAT_PATCH}, or a thread saved by `b4 mbox`"
         findings.error(SeriesDefect.NOT_AN_MBOX, detail)
-        return _empty_inspection(0, findings)
-    mails = _without_duplicates(mbox.parse_mails(text))
+        return InspectedSeries(_empty_inspection(0, findings))
+    mails = with_roles(_without_duplicates(mbox.parse_mails(text, escaped=escaped)))
     for mail in mails:
         if not mail.readable:
             detail = f"{_quoted(mail.subject)} has more than {mbox.PART_LIMIT} MIME parts; send patches as plain text"
             findings.error(SeriesDefect.UNREADABLE_MAIL, detail)
-    patches = [mail for mail in mails if mail.has_patch and not mail.is_reply]
+    patches = [mail for mail in mails if mail.is_patch]
     if not patches:
         replies = sum(mail.has_patch for mail in mails)
         hint = " (diffs in replies are ignored)" if replies else " (a cover letter alone is not enough)"
         detail = f"none of the mbox's {_count(len(mails), 'mail')} contains a diff{hint}"
         findings.error(SeriesDefect.NO_PATCH, detail)
-        return _empty_inspection(len(parts), findings)
-    version = _newest_version(patches)
-    chosen = _select_patches(patches, version, mails, findings)
+        return InspectedSeries(_empty_inspection(len(parts), findings))
+    known = {mail.version for mail in patches}
+    used = version if version in known else _newest_version(patches)
+    chosen = _select_patches(patches, used, mails, findings)
+    for mail in chosen:
+        if problem := mail.problem or _invisible_character(mail.patch):
+            findings.error(SeriesDefect.UNREADABLE_MAIL, f"{_quoted(mail.title)} cannot be applied: {problem}")
     if len(chosen) > mbox.PATCH_LIMIT:
         detail = f"the series has {len(chosen)} patches; at most {mbox.PATCH_LIMIT} are allowed"
         findings.error(SeriesDefect.TOO_LARGE, detail)
         chosen = chosen[: mbox.PATCH_LIMIT]
-    return _inspection(mails, chosen, version, findings, received=len(parts))
+    cover = _cover_letter(mails, chosen, used)
+    taken = {id(mail) for mail in (cover, *chosen)}
+    others = [mail for mail in mails if id(mail) not in taken]
+    return InspectedSeries(
+        _inspection(chosen, cover, used, findings, received=len(parts)), ChosenMails(used, chosen, cover, others)
+    )
 
 
 def _without_duplicates(mails: Sequence[Mail]) -> list[Mail]:
@@ -99,7 +127,7 @@ def _select_patches(patches: Sequence[Mail], version: int, mails: Sequence[Mail]
     if others:
         names = ", ".join(f"v{other}" for other in others)
         findings.warning(SeriesDefect.OLDER_VERSION, f"the mbox also contains {names}; v{version} is used")
-    chosen = [mail for mail in patches if mail.version == version]
+    chosen = _without_superseded([mail for mail in patches if mail.version == version])
     _check_one_series(chosen, findings)
     missing = mbox.missing(chosen)
     if missing and _is_partial_resend(chosen, version, mails):
@@ -117,6 +145,35 @@ def _select_patches(patches: Sequence[Mail], version: int, mails: Sequence[Mail]
     return sorted(chosen, key=lambda mail: mail.counter[0] if mail.counter else 1)
 
 
+def _without_superseded(chosen: Sequence[Mail]) -> list[Mail]:
+    """Return the patches without those that were sent again, as `[PATCH v2.1 2/3]`."""
+    last = {mail.counter: mail.parsed.reroll for mail in sorted(chosen, key=lambda mail: mail.parsed.reroll)}
+    return [mail for mail in chosen if mail.counter is None or mail.parsed.reroll == last[mail.counter]]
+
+
+def _cover_letter(mails: Sequence[Mail], chosen: Sequence[Mail], version: int) -> Mail | None:
+    """Return the cover letter that the patches answer, else the last one of their version.
+
+    A new version in reply to the cover letter of the one before may have none of its own; it then has that one.
+    """
+    by_id = {mail.effective_message_id: mail for mail in mails}
+    answered = [mail for patch in chosen for mail in ancestors_of(patch, by_id) if mail.is_cover]
+    own = [mail for mail in reversed(mails) if mail.is_cover and mail.version == version]
+    return next((mail for mail in answered if mail.version == version), next(iter([*own, *answered]), None))
+
+
+def _invisible_character(text: str) -> str:
+    """Return what is wrong with a text with invisible characters, by the rule of b4; empty if nothing is."""
+    if text.isascii():
+        return ""
+    for line in text.split("\n"):
+        kinds = {} if line.isascii() else {unicodedata.category(each): each for each in line.rstrip("\r")}
+        if "Cf" in kinds and "Lo" not in kinds:
+            name = unicodedata.name(kinds["Cf"], f"U+{ord(kinds['Cf']):04X}")
+            return f"it has the invisible character {name}; remove it"
+    return ""
+
+
 def _check_one_series(chosen: Sequence[Mail], findings: _Findings) -> None:
     """Report a problem if the patches belong to more than one series."""
     totals = {mail.counter[1] for mail in chosen if mail.counter}
@@ -128,6 +185,8 @@ def _check_one_series(chosen: Sequence[Mail], findings: _Findings) -> None:
     elif len(uncounted) > 1 or (uncounted and totals):
         names = _list_names([_quoted(mail.title) for mail in uncounted])
         detail = f"of {len(chosen)} patches, {names} have no number: number them with `git format-patch -n`"
+    elif beyond := [mail for mail in chosen if mail.counter and mail.counter[0] > mail.counter[1]]:
+        detail = f"{_quoted(beyond[0].subject)} is numbered behind the last patch; keep only one series"
     elif duplicates := sorted(position for position, times in positions.items() if times > 1):
         number = duplicates[0]
         names = _list_names([_quoted(mail.title) for mail in chosen if mail.counter and mail.counter[0] == number])
@@ -157,11 +216,9 @@ def _is_partial_resend(chosen: Sequence[Mail], version: int, mails: Sequence[Mai
 
 
 def _inspection(
-    mails: list[Mail], chosen: list[Mail], version: int, findings: _Findings, received: int
+    chosen: list[Mail], cover: Mail | None, version: int, findings: _Findings, received: int
 ) -> SeriesInspection:
-    of_version = mbox.select_version(mails, chosen)
-    cover = mbox.cover_letter(of_version)
-    texts = [mail.body for mail in of_version]
+    texts = texts_of(ChosenMails(version, chosen, cover))
     base = mbox.base_commit(texts)
     if base is None:
         detail = f"the series has no base-commit, so it is applied to the tree's head; {_FORMAT_PATCH} adds it"
@@ -191,6 +248,12 @@ def _inspection(
     )
 
 
+def texts_of(chosen: ChosenMails) -> list[str]:
+    """Return the texts that may name base-commit and change-id of a series, those of its own version first."""
+    mails = [*([chosen.cover] if chosen.cover else []), *chosen.patches]
+    return [mail.body for mail in sorted(mails, key=lambda mail: mail.version != chosen.version)]
+
+
 def _empty_inspection(received: int, findings: _Findings) -> SeriesInspection:
     return SeriesInspection(
         subject="", version=1, series_key="", change_id=None, authors=[], cover=None, patches=[], base_commit=None,
@@ -199,16 +262,14 @@ def _empty_inspection(received: int, findings: _Findings) -> SeriesInspection:
 
 
 def _patch(position: int, mail: Mail) -> SeriesPatch:
-    files = changed_files(mail.body)
-    start = _DIFF_START.search(mail.body)
-    message = mail.body[: start.start()] if start else mail.body
-    author = mail.author
-    if named := _IN_BODY_FROM.match(message):
-        author, message = named[1].strip(), message[named.end() :]
+    text = mail.in_body.text
+    files = changed_files(text)
+    start = _DIFF_START.search(text)
+    message = text[: start.start()] if start else text
     return SeriesPatch(
         position=position,
         subject=mail.title,
-        author=author,
+        author=mail.patch_author,
         date=_date(mail),
         message_id=mail.message_id,
         message=message.strip()[:MESSAGE_LIMIT],

@@ -6,49 +6,52 @@ here takes time linear in its input, and headers and nested MIME parts, which co
 
 from __future__ import annotations
 
-import email.header
 import hashlib
 import re
 from dataclasses import dataclass
-from email.message import Message
-from email.parser import Parser
+from functools import cached_property
 
-from .text import control_character
+from .in_body import InBody, read_in_body
+from .mail_parts import CONTAINER, DIFF, HEADER_LIMIT, PART_LIMIT, decoded_header, header, parse_headers, read_text
+from .subjects import Subject, parse_subject
+from .text import control_character, valid_text
 
+__all__ = ["HEADER_LIMIT", "PART_LIMIT"]
 PATCH_LIMIT = 250
 MAIL_LIMIT = 2_000
-HEADER_LIMIT = 2_000
-"""Maximum number of characters read of a header; the rest is cut off."""
 HEAD_LIMIT = 100_000
 """Characters that are read of the first mail's headers."""
 LINE_LIMIT = 200_000
 """Maximum number of lines that the parser reads one by one: headers, and whole mails that have MIME parts. Each costs
 it 5 microseconds and 200 bytes."""
-PART_LIMIT = 50
-"""Maximum number of MIME containers in a mail. The parser recurses into them and compares each line with all
-boundaries."""
-
 REFERENCE_LIMIT = 50
 
-_FROM_LINE = re.compile(r"^From \S+ +\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}.*$", re.MULTILINE)
+_FROM_LINE = re.compile(
+    r"^From [^\s][^\n]{0,300}?[ \t]\w{3}[ \t]+\w{3}[ \t]+\d{1,2}[ \t]+\d{1,2}:\d\d(?::\d\d)?[ \t]"
+    r"[^\n=]{0,40}\d{4}[^\n=]{0,40}$",
+    re.MULTILINE,
+)
+"""Separator of mails: of git and b4, and of archives whose days and hours may have one digit."""
+_COMMIT_LINE = re.compile(r"From [0-9a-f]{40} ")
+_ESCAPING = re.compile(r"From (?:mboxrd@z|wqlab@localhost) ")
+"""Begins the separator of programs that escape lines of a mail that begin with `From `, such as b4."""
 _HEADER = re.compile(r"^[A-Za-z][A-Za-z0-9-]*:", re.MULTILINE)
-_DIFF = re.compile(r"^(?:diff --git |--- [^\s].*\n\+\+\+ )", re.MULTILINE)
 _BASE = re.compile(r"^base-commit: ([0-9a-f]{40})\s*$", re.MULTILINE)
 _PREREQUISITE = re.compile(r"^prerequisite-patch-id: ([0-9a-f]{40})\s*$", re.MULTILINE)
 _CHANGE_ID = re.compile(r"^[Cc]hange-[Ii]d: ([A-Za-z0-9][A-Za-z0-9._-]{3,120})\s*$", re.MULTILINE)
 _TRACKED_CHANGE_ID = re.compile(r'"change-id": "([A-Za-z0-9][A-Za-z0-9._-]{3,120})"')
-_COUNTER = re.compile(r"\[[^\]]*\b(\d{1,4})/(\d{1,4})[^\]]*\]")
-_PREFIXES = re.compile(r"\s*(?:\[[^\]]*\]\s*)+")
-_VERSION = re.compile(r"(?:(?<=[\s\[])|(?<=patch))v(\d{1,4})(?=[\s\],;])", re.IGNORECASE)
-_REPLY = re.compile(r"(?:re|aw|fwd):|\w{2,3}:\s*\[", re.IGNORECASE)
-_CONTAINER = re.compile(r"^content-type:\s*(?:multipart|message)/", re.MULTILINE | re.IGNORECASE)
-_CHARSET = re.compile(
-    r"us-ascii|utf-?8|iso-8859-\d|iso-8859-1[03-6]|windows-125[0-8]|koi8-[ru]|gbk|gb2312|gb18030|big5"
-)
-"""Character sets used in mail; Python has others whose decoders take quadratic time."""
 _ESCAPED = re.compile(r"^>(>*From )", re.MULTILINE)
-_FOLD = re.compile(r"\r?\n[ \t]")
+_NO_UTF8 = re.compile("[\udc80-\udcff]")
+_NOT_BLANK = re.compile(r"\S")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
+
+
+@dataclass(frozen=True)
+class Role:
+    """Version and number of a mail, as its thread says them."""
+
+    version: int
+    counter: tuple[int, int] | None
 
 
 @dataclass(frozen=True)
@@ -68,33 +71,65 @@ class Mail:
     """Text of the Date header."""
     readable: bool = True
     """False if the message has more than PART_LIMIT MIME containers; `body` is then empty."""
+    patch: str = ""
+    """Text of the part with the diff, from which patch and message are taken; empty if there is none."""
+    problem: str = ""
+    """Why the patch that the mail seems to have cannot be taken."""
+    role: Role | None = None
+    """What the mail is in its thread, if that differs from what its own subject says."""
+
+    @cached_property
+    def parsed(self) -> Subject:
+        """What the subject says; that in the text counts if only it has a number."""
+        own = parse_subject(self.subject)
+        if own.is_reply or own.counter is not None or not self.in_body.subject:
+            return own
+        named = parse_subject(self.in_body.subject)
+        return named if named.counter is not None else own
+
+    @cached_property
+    def in_body(self) -> InBody:
+        """Headers in the text of a patch, and the text without them."""
+        return read_in_body(self.patch) if self.patch else InBody(self.body)
 
     @property
     def has_patch(self) -> bool:
-        return _DIFF.search(self.body) is not None
+        return bool(self.patch or self.problem)
+
+    @property
+    def is_patch(self) -> bool:
+        """Return True for a patch that is neither a reply nor part of a cover letter."""
+        return self.has_patch and not self.is_reply and not self.is_cover
+
+    @property
+    def is_cover(self) -> bool:
+        """Return True for a cover letter, which may show a diff of the whole series."""
+        return not self.is_reply and self.counter is not None and self.counter[0] == 0
 
     @property
     def is_reply(self) -> bool:
-        """Return True if the subject is that of a reply, by the rule of b4."""
-        return _REPLY.match(self.subject) is not None
+        """Return True if the subject is that of a reply, by the rule of b4; a list's name may be before `Re:`."""
+        return self.parsed.is_reply
 
     @property
     def counter(self) -> tuple[int, int] | None:
         """Return (2, 3) for `[PATCH v2 2/3] ...`; None without a counter."""
-        match = _COUNTER.match(self.subject)
-        return (int(match[1]), int(match[2])) if match else None
+        return self.role.counter if self.role else self.parsed.counter
 
     @property
     def version(self) -> int:
-        """Return 2 for `[PATCH v2 2/3] ...`; 1 if the subject names no version."""
-        prefixes = _PREFIXES.match(self.subject)
-        named = _VERSION.search(prefixes[0]) if prefixes else None
-        return int(named[1]) if named else 1
+        """Return 2 for `[PATCH v2 2/3] ...`; 1 if neither the subject nor the cover letter names a version."""
+        return self.role.version if self.role else self.parsed.version or 1
 
     @property
     def title(self) -> str:
-        """Return the subject without `[PATCH v2 2/3]`."""
-        return strip_prefix(self.subject)
+        """Return the subject without `[PATCH v2 2/3]`; that in the text of a patch counts."""
+        return strip_prefix(self.in_body.subject) if self.in_body.subject else self.parsed.title
+
+    @property
+    def patch_author(self) -> str:
+        """Return the author of a patch: the sender, unless the text names another."""
+        return self.in_body.author or self.author
 
     @property
     def effective_message_id(self) -> str:
@@ -108,7 +143,28 @@ def parse_mails(text: str, *, escaped: bool = False) -> list[Mail]:
     `escaped` tells that lines of the mails that begin with `From ` are escaped by `>` (mboxrd), as in archives; `git
     format-patch` escapes none.
     """
+    escaped = escaped or _ESCAPING.match(text.lstrip()) is not None
     return [_mail(_ESCAPED.sub(r"\1", part) if escaped else part) for part in split(text)]
+
+
+def decode(data: bytes) -> str:
+    """Return the text of an mbox file. Raises ValueError, which says why, for a patch that is not UTF-8.
+
+    Bytes of other mails, such as replies, are replaced where they are no UTF-8.
+    """
+    text = data.decode("utf-8", "surrogateescape")
+    first = _NO_UTF8.search(text)
+    if first is None:
+        return text
+    place = f"(byte {len(text[: first.start()].encode())})"
+    mails = parse_mails(text)
+    if not mails:
+        raise ValueError(f"it is not UTF-8 {place}: create it with `git format-patch --stdout`")
+    if bad := [mail for mail in mails if mail.is_patch and _NO_UTF8.search(mail.text)]:
+        raise ValueError(
+            f"patch {bad[0].title[:100]!r} is not UTF-8 {place}: create it with `git format-patch --stdout`"
+        )
+    return valid_text(text)
 
 
 def parse_first_headers(text: str) -> Mail | None:
@@ -125,7 +181,7 @@ def size_problem(parts: list[str]) -> str | None:
         return f"the mbox has {len(parts)} mails; at most {MAIL_LIMIT} are read. Save only the thread of the series"
     lines = 0
     for part in parts:
-        parsed = part if _CONTAINER.search(part) else part.partition("\n\n")[0]
+        parsed = part if CONTAINER.search(part) else part.partition("\n\n")[0]
         lines += parsed.count("\n") + 1
     if lines > LINE_LIMIT:
         return f"the mbox has {lines} lines in headers and mails with MIME parts; at most {LINE_LIMIT} are read"
@@ -142,10 +198,9 @@ def header_problem(text: str) -> str | None:
     if (problem := size_problem(parts)) is not None:
         return problem
     for number, part in enumerate(parts, start=1):
-        message = Parser().parsestr(part.partition("\n\n")[0], headersonly=True)
+        message = parse_headers(part.partition("\n\n")[0])
         for name in ("Subject", "From", "Date", "Message-ID", "In-Reply-To"):
-            value = _decoded(_FOLD.sub(" ", str(message.get(name, ""))[:HEADER_LIMIT]))
-            if (character := control_character(value)) is not None:
+            if (character := control_character(decoded_header(message, name))) is not None:
                 return f"the {name} of message {number} has the control character {character}; remove it"
     return None
 
@@ -153,14 +208,37 @@ def header_problem(text: str) -> str | None:
 def split(text: str) -> list[str]:
     """Split an mbox into the texts of its messages.
 
-    Like git mailsplit, this needs no blank line between messages, since people concatenate files without one.
+    Like git mailsplit, this needs no blank line between messages, since people concatenate files without one. A raw
+    message has no separator before it. What follows a separator begins with a header; the line `From COMMIT` of `git
+    format-patch` belongs to the text of a mail that has nothing before it, or that is raw and has no diff before it.
     """
     text = text.replace("\r\n", "\n")
-    starts = list(_FROM_LINE.finditer(text))
-    if not starts:
-        return [text.lstrip()] if _HEADER.match(text.lstrip()) else []
-    ends = [match.start() for match in starts[1:]] + [len(text)]
-    return [text[match.end() + 1 : end] for match, end in zip(starts, ends, strict=True)]
+    start = len(text) - len(text.lstrip())
+    is_raw = _HEADER.match(text, start) is not None
+    begins = [start] if is_raw else []
+    ends: list[int] = []
+    body, searched = _body(text, start), start
+    for found in _FROM_LINE.finditer(text):
+        if begins:
+            if not _HEADER.match(text, found.end() + 1):
+                continue
+            if _COMMIT_LINE.match(found[0]):
+                if body == found.start():
+                    continue
+                if is_raw and not ends and DIFF.search(text, searched, found.start()) is None:
+                    searched = found.start()
+                    continue
+            ends.append(found.start())
+        begins.append(found.end() + 1)
+        body = _body(text, begins[-1])
+    return [text[begin:end] for begin, end in zip(begins, [*ends, len(text)], strict=True)] if begins else []
+
+
+def _body(text: str, begin: int) -> int:
+    """Return where the text of a mail begins; -1 if it has none."""
+    end = text.find("\n\n", begin)
+    found = _NOT_BLANK.search(text, end) if end >= 0 else None
+    return found.start() if found else -1
 
 
 def add_message_ids(mails: list[Mail]) -> str:
@@ -177,21 +255,6 @@ def add_message_ids(mails: list[Mail]) -> str:
         body = re.sub(r"^(>*From )", r">\1", mail.text, flags=re.MULTILINE)
         parts.append(f"From wqlab@localhost Thu Jan  1 00:00:00 1970\n{head}{body.rstrip()}\n\n")
     return "".join(parts)
-
-
-def select_version(received: list[Mail], patches: list[Mail]) -> list[Mail]:
-    """Return the mails in `received` of the version that `patches` belong to: the cover letter, then the patches.
-
-    A thread also contains replies and older versions with other base commits and cover letters. If only a part of a
-    series was sent again, the other patches are of the version before; they come last.
-    """
-    taken = {mail.effective_message_id for mail in patches}
-    chosen = [mail for mail in received if mail.effective_message_id in taken]
-    version = max(mail.version for mail in chosen or patches)
-    chosen = chosen or [mail for mail in received if mail.has_patch and mail.version == version]
-    # Of two cover letters with one version, b4 takes the later.
-    cover = cover_letter([mail for mail in reversed(received) if mail.version == version])
-    return [*([cover] if cover else []), *sorted(chosen, key=lambda mail: mail.version != version)]
 
 
 def base_commit(texts: list[str]) -> str | None:
@@ -217,75 +280,39 @@ def change_id(texts: list[str]) -> str | None:
 
 def missing(mails: list[Mail]) -> list[str]:
     """Return `2/3` for each patch missing from [PATCH 1/N] ... [PATCH N/N]; empty without counters."""
-    counters = [mail.counter for mail in mails if mail.counter and mail.has_patch]
+    counters = [mail.counter for mail in mails if mail.counter and mail.is_patch]
     total = max((total for _, total in counters), default=0)
     return [f"{number}/{total}" for number in sorted(set(range(1, total + 1)) - {number for number, _ in counters})]
 
 
-def cover_letter(mails: list[Mail]) -> Mail | None:
-    """Return the cover letter [PATCH 0/N], or None."""
-    return next((mail for mail in mails if mail.counter and mail.counter[0] == 0 and not mail.has_patch), None)
-
-
 def strip_prefix(subject: str) -> str:
     """Return a subject without its bracketed prefixes."""
-    prefixes = _PREFIXES.match(subject)
-    return subject[prefixes.end() :] if prefixes else subject.strip()
+    return parse_subject(subject).title
 
 
 def _mail(text: str) -> Mail:
-    head, _, rest = text.partition("\n\n")
-    message = Parser().parsestr(head)
-    readable = True
-    if message.get_content_maintype() not in ("multipart", "message"):
-        # Not by the parser: its list of the mail's lines needs twenty times the memory of the mail.
-        message.set_payload("\n\n".join(part for part in (str(message.get_payload()), rest) if part))
-    elif len(_CONTAINER.findall(text)) <= PART_LIMIT:
-        message = Parser().parsestr(text)
-    else:
-        readable = False
+    message = parse_headers(text.partition("\n\n")[0])
+    found = read_text(text)
     return Mail(
-        subject=_header(message, "Subject"),
-        author=_header(message, "From"),
+        subject=header(message, "Subject"),
+        author=header(message, "From"),
         text=text,
-        body="\n".join(map(_text, message.walk())) if readable else "",
-        message_id=_id(message, "Message-ID"),
-        in_reply_to=_id(message, "In-Reply-To"),
-        references=_references(message),
-        date=_header(message, "Date"),
-        readable=readable,
+        body=found.body,
+        message_id=_id(header(message, "Message-ID")),
+        in_reply_to=_first_id(header(message, "In-Reply-To")),
+        references=tuple(_MESSAGE_ID.findall(header(message, "References", last=True))[-REFERENCE_LIMIT:]),
+        date=header(message, "Date"),
+        readable=found.is_readable,
+        patch=found.patch,
+        problem=found.problem,
     )
 
 
-def _id(message: Message, name: str) -> str | None:
-    found = _MESSAGE_ID.fullmatch(_header(message, name))
+def _id(text: str) -> str | None:
+    found = _MESSAGE_ID.fullmatch(text)
     return found[1] if found else None
 
 
-def _references(message: Message) -> tuple[str, ...]:
-    return tuple(_MESSAGE_ID.findall(str(message.get("References", ""))[-HEADER_LIMIT:])[-REFERENCE_LIMIT:])
-
-
-def _header(message: Message, name: str) -> str:
-    return " ".join(_decoded(str(message.get(name, ""))[:HEADER_LIMIT]).split())
-
-
-def _decoded(raw: str) -> str:
-    """Return a header with its encoded words (RFC 2047) decoded; unchanged if one is malformed."""
-    try:
-        return str(email.header.make_header(email.header.decode_header(raw)))
-    except (LookupError, UnicodeError, ValueError):
-        return raw
-
-
-def _text(part: Message) -> str:
-    payload = part.get_payload()
-    if part.get_content_maintype() != "text" or not isinstance(payload, str):
-        return ""
-    if str(part.get("Content-Transfer-Encoding", "")).strip().lower() not in ("quoted-printable", "base64"):
-        return payload
-    decoded = part.get_payload(decode=True)
-    charset = part.get_content_charset("utf-8")
-    if not isinstance(decoded, bytes):
-        return ""
-    return decoded.decode(charset if _CHARSET.fullmatch(charset) else "utf-8", errors="replace")
+def _first_id(text: str) -> str | None:
+    found = _MESSAGE_ID.search(text)
+    return found[1] if found else None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from wqlab_contracts import mbox
 from wqlab_contracts.message_ids import find_message_id
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, ThreadSeries
 
@@ -72,11 +73,9 @@ def _read_mbox(name: str) -> str:
     what = "standard input" if name == "-" else name
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"--mbox: {what} is not UTF-8 (byte {error.start})", "create it with `git format-patch --stdout`"
-        ) from None
+        text = mbox.decode(data)
+    except ValueError as error:
+        raise UsageError(f"--mbox: {what}: {error}") from None
     except OSError as error:
         raise UsageError(f"--mbox: cannot read {what}: {error.strerror}") from None
     if not text.strip():

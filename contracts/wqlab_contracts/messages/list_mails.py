@@ -62,8 +62,8 @@ class ListMail(Message):
 
     @property
     def is_head(self) -> bool:
-        """Return True for a cover letter or a patch that is not a reply."""
-        return not self.is_reply and (self.has_patch or self.number == 0)
+        """Return True for a mail that is no reply: a patch, or what may be the cover letter of patches to come."""
+        return not self.is_reply
 
 
 class ListSource(Message):

@@ -68,7 +68,7 @@ DATA = DataFolder(
     {},
     {},
 )
-MBOX = "From 0123 Mon Sep 17\nSubject: [PATCH] x\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n"
+MBOX = "From 0123 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] x\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n"
 
 
 def found(series: Any = None, tree: str = "stable", recipe: str | None = None, **target: Any) -> dict[str, str]:
@@ -127,9 +127,9 @@ def test_a_whole_number_is_text_too() -> None:
         ({"series": {}}, "/series", "one of git"),
         ({"series": {"mbox": {"text": " "}}}, "/series/mbox/text", "empty"),
         ({"series": {"mbox": {"text": "hello"}}}, "/series/mbox/text", "git format-patch"),
-        ({"series": {"mbox": {"text": "Subject: cover\n\nhi"}}}, "/series/mbox/text", "no patch"),
+        ({"series": {"mbox": {"text": "Subject: cover\n\nhi"}}}, "/series/mbox/text", "contains a diff"),
         (
-            {"series": {"mbox": {"text": MBOX.replace("From 0123 Mon Sep 17\nSubject: ", "Subject: \x01")}}},
+            {"series": {"mbox": {"text": MBOX.replace("Subject: ", "Subject: \x01")}}},
             "/series/mbox/text",
             "control character U+0001",
         ),
@@ -206,7 +206,8 @@ def walk_mistakes_of(series: Any, **more: Any) -> dict[str, str]:
 
 
 def patches(number: int) -> dict[str, Any]:
-    return {"mbox": {"text": MBOX.replace("From 0123 Mon Sep 17", "From 0123 Mon Sep 17 00:00:00 2001") * number}}
+    mails = (MBOX.replace("[PATCH]", f"[PATCH {place}/{number}]") for place in range(1, number + 1))
+    return {"mbox": {"text": "".join(mails)}}
 
 
 @pytest.mark.parametrize("number", [2, 16])

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from wqlab_contracts.api.touches import TouchedFile
+from wqlab_contracts.mail_threads import with_roles
+from wqlab_contracts.mbox import Mail
 from wqlab_contracts.messages.list_mails import ListMail
+from wqlab_contracts.subjects import format_subject, parse_subject
 
 
 @dataclass
@@ -99,12 +102,16 @@ def root_of(mail: ListMail, parents: Mapping[str, str]) -> str:
 
 def collect(mails: Iterable[ListMail]) -> list[ListedSeries]:
     """Return the series whose mails are given, in the order in which they began. Mails may come in any order."""
-    heads = {mail.message_id: mail for mail in mails if mail.is_head}
+    heads = {mail.message_id: mail for mail in _with_roles(mails)}
     parents: dict[str, str] = {}
+    roots: dict[tuple[str, int, int | None], str] = {}
     found: dict[tuple[str, int, int], ListedSeries] = {}
     # Cover letters first: a patch can arrive before its cover letter.
     for mail in sorted(heads.values(), key=lambda mail: mail.number or 0):
-        root = _same_series(root_of(mail, parents), mail, heads)
+        root = root_of(mail, parents)
+        if root in heads and heads[root].version != mail.version:
+            # A new version in reply to an older one: its first patch is the root.
+            root = roots.setdefault((root, mail.version, mail.total), mail.message_id if mail.number == 1 else root)
         parents[mail.message_id] = root
         total = mail.total if mail.total is not None else 1
         series = found.setdefault((root, mail.version, total), ListedSeries(root, mail.version, total))
@@ -113,9 +120,30 @@ def collect(mails: Iterable[ListMail]) -> list[ListedSeries]:
     return sorted(found.values(), key=lambda series: min(order[mail.message_id] for mail in series.mails))
 
 
-def _same_series(root: str, mail: ListMail, heads: Mapping[str, ListMail]) -> str:
-    """Return the root, or the mail itself if the root is of another version: a new revision in the old thread."""
-    known = heads.get(root)
-    if known is None or known.version == mail.version or mail.number != 1:
-        return root
-    return mail.message_id
+def _with_roles(mails: Iterable[ListMail]) -> list[ListMail]:
+    """Return the cover letters and patches, with the version and number that their threads say."""
+    known = {mail.message_id: mail for mail in mails if mail.is_head}
+    found = []
+    for mail in with_roles([_as_mail(mail) for mail in known.values()]):
+        if mail.is_cover or mail.is_patch:
+            number, total = mail.counter or (None, None)
+            changed = {"version": min(mail.version, 9999), "number": number, "total": total}
+            found.append(known[mail.effective_message_id].model_copy(update=changed))
+    return found
+
+
+def _as_mail(mail: ListMail) -> Mail:
+    """Return the mail as far as threads are concerned. What the worker read in its text counts too."""
+    counter = (mail.number, mail.total) if mail.number is not None and mail.total is not None else None
+    said = parse_subject(mail.subject)
+    is_told = said.counter == counter and (said.version or 1) == mail.version
+    return Mail(
+        subject=mail.subject if is_told or mail.is_reply else format_subject(said.title, mail.version, counter),
+        author=mail.author,
+        text="",
+        body="",
+        message_id=mail.message_id,
+        in_reply_to=mail.in_reply_to,
+        references=tuple(mail.references),
+        patch="patch" if mail.has_patch else "",
+    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.inspection import inspect
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mbox import header_problem
 from wqlab_contracts.messages import CommitPair, GitSeries, MboxSeries, Series, Target
@@ -22,7 +22,9 @@ from .walk import walk_mistakes
 Mistake = dict[str, str]
 """`pointer` (JSON pointer into the request) and `detail` (the mistake and what to write instead)."""
 
-_DIFF = re.compile(r"^(diff --git |--- (a/|/dev/null|\S.*\n\+\+\+ ))", re.MULTILINE)
+_INSPECTED_LENGTH = 2_000_000
+"""Longest mbox, in characters, that is inspected before it is stored. What is wrong with a longer one fails its apply,
+because an inspection of 20 million characters stops other requests for seconds."""
 _MAX_SETTINGS = 64
 _MAX_NUMBER = 2**31 - 1
 
@@ -150,20 +152,11 @@ def _check_mbox(mbox: MboxSeries) -> list[Mistake]:
     pointer = "/series/mbox/text"
     if not mbox.text.strip():
         return [_mistake(pointer, "the mailbox is empty")]
-    if not re.search(r"^(From |Subject:)", mbox.text, re.MULTILINE):
-        return [
-            _mistake(pointer, "the mailbox contains no mail: give the output of `git format-patch --stdout` or `b4 am`")
-        ]
-    if not _DIFF.search(mbox.text):
-        return [
-            _mistake(
-                pointer,
-                "the mailbox contains no patch: no mail has a `diff --git` (a cover letter alone is not enough)",
-            )
-        ]
     if (problem := header_problem(mbox.text)) is not None:
         return [_mistake(pointer, problem)]
-    return []
+    if len(mbox.text) > _INSPECTED_LENGTH:
+        return []
+    return [_mistake(pointer, problem.detail) for problem in inspect(mbox.text).problems if problem.severity == "error"]
 
 
 # --- targets ----------------------------------------------------------------------------------------------------

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.data_folder import DataFolder
+from wqlab_contracts.inspection import inspect
 from wqlab_contracts.messages import Series
 from wqlab_contracts.messages.apply import WALK_LIMIT
 from wqlab_contracts.specs import Backend, DeviceType
@@ -24,7 +24,7 @@ def patch_count(series: Series | None) -> int | None:
     and for a mailbox that is refused for its size."""
     if series is None or series.mbox is None or mbox.size_problem(mbox.split(series.mbox.text)) is not None:
         return None
-    return sum(mail.has_patch for mail in mbox.parse_mails(series.mbox.text))
+    return len(inspect(series.mbox.text).patches)
 
 
 def boots_per_block(request: SubmissionRequest) -> int:

@@ -186,9 +186,10 @@ def test_control_character_in_a_patch_is_a_user_error(lab: Workspace, server: Ho
         fetch(lab, [server.archive()], "a@b")
 
 
-def test_bytes_that_are_no_text_are_kept(lab: Workspace, server: HostileServer) -> None:
+def test_bytes_that_are_no_text_do_not_stop_a_thread(lab: Workspace, server: HostileServer) -> None:
     raw = mail("[PATCH] x", "a@b", author="Zo\xeb <z@x>").encode("latin-1")
     server.answer = hostile.raw_mails(raw)
-    taken = fetch(lab, [server.archive()], "a@b", inspected=True).taken
-    assert taken.author == "Zo\N{REPLACEMENT CHARACTER} <z@x>"
-    assert b"From: Zo\xeb <z@x>\n" in lab.path_of(taken.mbox).read_bytes()
+    found = fetch(lab, [server.archive()], "a@b", inspected=True)
+    assert found.taken.author == "Zo\N{REPLACEMENT CHARACTER} <z@x>"
+    assert found.inspection is not None and found.inspection.usable
+    assert "Signed-off-by: Zo\xeb <z@x>" in lab.path_of(found.taken.mbox).read_text()

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wqlab_contracts import mbox
+from wqlab_contracts.canonical_mails import ChosenMails, canonical_mbox
+from wqlab_contracts.inspection import choose_patches, texts_of
 from wqlab_contracts.messages import ApplyJob, TakenThread
 from wqlab_contracts.text import valid_text
 
@@ -86,21 +88,29 @@ def check_complete(mails: list[mbox.Mail]) -> None:
         raise UserError(f"the series is incomplete: patch {', '.join(missing[:10])} is missing")
 
 
+def choose_mails(text: str, *, escaped: bool = False, revision: int | None = None) -> ChosenMails:
+    """Return the mails that an inspection chooses. Raises UserError for what it refuses, with its reasons."""
+    read_mbox(text, escaped=escaped)
+    found = choose_patches(text, escaped=escaped, version=revision)
+    errors = [problem.detail for problem in found.inspection.problems if problem.severity == "error"]
+    if errors or found.chosen is None:
+        raise UserError(f"the series cannot be applied: {errors[0]}", excerpt="\n".join(errors))
+    if revision is not None and found.chosen.version != revision:
+        raise UserError(f"the mbox has no version {revision}; it has version {found.chosen.version}")
+    return found.chosen
+
+
 def apply_mails(series: Mails, job: ApplyJob, mirror: Mirror, folder: Path, progress: Progress) -> Candidate:
-    received = read_mbox(series.text, escaped=series.escaped)
+    chosen = choose_mails(series.text, escaped=series.escaped, revision=series.revision)
     progress("applying the series", 0, 0)
     for name in ("in", "out", "work"):
         (folder / name).mkdir()
-    (folder / "in" / "received.mbox").write_text(mbox.add_message_ids(received), errors="surrogateescape")
-    ordered = ordered_patches(folder, series.revision)
+    ordered = order_patches(chosen, folder)
     (folder / "in" / "series.mbox").write_text(ordered, errors="surrogateescape")
     patches = read_mbox(ordered)
     check_complete(patches)
-    if len(patches) > mbox.PATCH_LIMIT:
-        raise UserError(f"the series has {len(patches)} patches; at most {mbox.PATCH_LIMIT} are allowed")
-    version = mbox.select_version(received, patches)
     git = create_confined(mirror.git.workspace, folder, "git", [], mirror.git.directory)
-    base, advice = _choose_base(version, job, mirror, git, progress)
+    base, advice = _choose_base(texts_of(chosen), job, mirror, git, progress)
     _git_am(mirror, base, folder, patches, advice)
     try:
         collect(folder / "out", "series.bundle", folder / "series.bundle", _BUNDLE_LIMIT)
@@ -110,24 +120,21 @@ def apply_mails(series: Mails, job: ApplyJob, mirror: Mirror, folder: Path, prog
     commit = git.commit(BUNDLE_REFERENCE)
     if commit is None:
         raise InfrastructureError("the applied series has no commit")
-    cover = mbox.cover_letter(version)
-    title = valid_text((cover or patches[0]).title)
-    sent = {mail.message_id for mail in received}
-    ids = tuple(mail.message_id if mail.message_id in sent else None for mail in patches)
-    return Candidate(git, base, commit, title, [valid_text(mail.body) for mail in version], ids)
+    title = valid_text((chosen.cover or chosen.patches[0]).title)
+    ids = tuple(mail.message_id for mail in chosen.patches)
+    return Candidate(git, base, commit, title, [valid_text(text) for text in texts_of(chosen)], ids)
 
 
 def _choose_base(
-    version: Sequence[mbox.Mail], job: ApplyJob, mirror: Mirror, git: ConfinedGit, progress: Progress
+    texts: Sequence[str], job: ApplyJob, mirror: Mirror, git: ConfinedGit, progress: Progress
 ) -> tuple[str, str]:
     """Return the base-commit named by the series if the tree has it, else the tree's head.
 
     If the series has prerequisite patches, return the first commit that has them. The second item is the advice to show
     if the series does not apply there. Raises UserError if the tree lacks a prerequisite.
     """
-    texts = [mail.body for mail in version]
-    named = mbox.base_commit(texts)
-    if needed := mbox.prerequisites(texts):
+    named = mbox.base_commit(list(texts))
+    if needed := mbox.prerequisites(list(texts)):
         known = named if named is not None and mirror.git.commit(named) is not None else None
         base = commit_with_prerequisites(
             git, needed, tree=job.tree.name, named=known, head=mirror.head, progress=progress
@@ -150,13 +157,32 @@ def _choose_base(
 
 
 def ordered_patches(folder: Path, revision: int | None) -> str:
-    """Return b4's mbox of the series: the patches of a version in order, with trailers from replies.
+    """Return the patches of a version of /in/received.mbox, as `order_patches`. None is the newest version."""
+    text = (folder / "in" / "received.mbox").read_text(errors="surrogateescape")
+    return order_patches(choose_mails(text, escaped=True, revision=revision), folder)
 
-    None is the latest version.
+
+def order_patches(chosen: ChosenMails, folder: Path) -> str:
+    """Return b4's mbox of the chosen patches in order, with trailers from replies.
+
+    b4 reads them in canonical form. Raises UserError if it takes other patches than those that were chosen.
     """
-    version = [] if revision is None else ["-v", f"{revision}"]
+    (folder / "in" / "chosen.mbox").write_text(canonical_mbox(chosen), errors="replace")
+    ordered = _run_b4(folder, chosen.version)
+    wanted = [mail.effective_message_id for mail in chosen.patches]
+    taken = [mail.message_id for mail in mbox.parse_mails(ordered, escaped=True)]
+    if taken != wanted:
+        raise UserError(
+            "b4 takes other patches than those that were chosen",
+            excerpt=f"chosen: {', '.join(wanted)}\ntaken: {', '.join(str(each) for each in taken)}",
+            advice="Submit the series as a branch, or as `git format-patch --stdout --base=auto` prints it.",
+        )
+    return ordered
+
+
+def _run_b4(folder: Path, version: int) -> str:
     program = [f"{TOOLS}/bin/python", "-c", _B4, "--offline-mode"]
-    command = [*program, "am", "-C", "-m", "/in/received.mbox", "-o", "/out", "-n", "series", *version]
+    command = [*program, "am", "-C", "-m", "/in/chosen.mbox", "-o", "/out", "-n", "series", "-v", f"{version}"]
     finished, output = _run_sandboxed(
         command, {"/in": folder / "in", **interpreter()}, {"/out": folder / "out"}, {"PYTHONDONTWRITEBYTECODE": "1"}
     )

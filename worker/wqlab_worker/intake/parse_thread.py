@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from wqlab_contracts import mbox
+from wqlab_contracts.canonical_mails import canonical_mbox
 from wqlab_contracts.inspection import inspect
 from wqlab_contracts.mail import source_of
 from wqlab_contracts.mbox import Mail
@@ -25,16 +26,13 @@ from wqlab_contracts.messages.base import TITLE_LIMIT, cut
 from wqlab_contracts.messages.threads import LISTED_REPLIES, REVISION_LIMIT, ThreadMail, ThreadSelection
 from wqlab_contracts.text import valid_text
 
+from .revision_mails import Selection, date_of, trailers_of
 from .thread_series import (
     MAIL_LIMIT,
-    Selection,
     Thread,
     ThreadProblem,
-    date_of,
-    is_cover,
     revision_query,
     select,
-    trailers_of,
 )
 
 
@@ -57,9 +55,7 @@ def _select(folder_in: Path, folder_out: Path, arguments: list[str]) -> None:
     for mail in (*chosen.covers, *chosen.superseded, *chosen.patches):
         if (problem := mbox.header_problem(mail.text)) is not None:
             raise ThreadProblem(f"the mail {mail.effective_message_id} cannot be applied: {problem}")
-    (folder_out / "series.mbox").write_bytes(
-        mbox.add_message_ids(chosen.mails).encode("utf-8", errors="surrogateescape")
-    )
+    (folder_out / "series.mbox").write_text(canonical_mbox(chosen.chosen), encoding="utf-8", errors="replace")
     (folder_out / "selection.json").write_text(describe(chosen).model_dump_json())
 
 
@@ -111,7 +107,7 @@ def _describe_mail(mail: Mail, chosen: Selection) -> ThreadMail:
     reply = mail in chosen.replies
     superseded = mail in chosen.superseded
     return ThreadMail(
-        role="reply" if reply else "superseded" if superseded else "cover" if is_cover(mail) else "patch",
+        role="reply" if reply else "superseded" if superseded else "cover" if mail.is_cover else "patch",
         subject=printable(mail.subject),
         author=printable(mail.author),
         date=date_of(mail),

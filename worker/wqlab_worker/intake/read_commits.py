@@ -36,7 +36,7 @@ from wqlab_contracts.messages.list_mails import (
 from wqlab_contracts.text import control_character
 
 from .parse_thread import printable
-from .thread_series import date_of
+from .revision_mails import date_of
 
 BRANCH = "refs/heads/master"
 MAIL_BYTES = 2 << 20
@@ -66,10 +66,11 @@ def main(out: Path = Path("/out")) -> None:
                 break
             data = contents.read(f"{commit}:{_ADDED}")
             mail = _parse(data)
+            found_mail = None if mail is None else _described(mail, archived_at)
             gone = None if mail else _parse(contents.read(f"{commit}:{_REMOVED}"))
-            if mail is not None:
-                mails.append(describe(mail, archived_at))
-                size += len(mails[-1].model_dump_json())
+            if mail is not None and found_mail is not None:
+                mails.append(found_mail)
+                size += len(found_mail.model_dump_json())
                 if data is not None and is_command(mail, data):
                     replies.append(ArchivedReply.of(mails[-1].message_id, data))
                     size += len(replies[-1].raw)
@@ -82,6 +83,24 @@ def main(out: Path = Path("/out")) -> None:
     )
     (out / "mails.json").write_text(found.model_dump_json())
     (out / "commit").write_text(commits[-1][0] if commits else "")
+
+
+def _parse(data: bytes | None) -> Mail | None:
+    """Return the mail of an archive's file; None if anything about it cannot be read, so that a list never stops."""
+    try:
+        return parse_archived(data)
+    except Exception as error:
+        sys.stderr.write(f"a mail cannot be read: {error!r}\n")
+        return None
+
+
+def _described(mail: Mail, archived_at: datetime) -> ListMail | None:
+    """Return what rules look at; None if the mail cannot be described."""
+    try:
+        return describe(mail, archived_at)
+    except Exception as error:
+        sys.stderr.write(f"a mail cannot be described: {error!r}\n")
+        return None
 
 
 def is_command(mail: Mail, data: bytes) -> bool:
@@ -145,7 +164,8 @@ def _commits(repository: str, behind: str | None, since: int) -> list[tuple[str,
     return [(commit, datetime.fromtimestamp(int(seconds), UTC)) for commit, seconds in pairs]
 
 
-def _parse(data: bytes | None) -> Mail | None:
+def parse_archived(data: bytes | None) -> Mail | None:
+    """Return the mail of an archive's file; None if there is none, or if it cannot be read."""
     if data is None:
         return None
     # An archive keeps mails as they came: a line of the text may look like the beginning of another mail.

@@ -10,16 +10,16 @@ the same author. A thread may also hold other series, alternatives in replies, a
 
 from __future__ import annotations
 
-import email.utils
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from datetime import timedelta
 
 from wqlab_contracts import mbox
+from wqlab_contracts.mail_threads import address_of, ancestors_of, with_roles
 from wqlab_contracts.mbox import Mail
 from wqlab_contracts.messages import normalised_subject
+
+from .revision_mails import NO_DATE, Group, Selection, date_of, position, trailers_of
 
 MAIL_LIMIT = 10_000
 """Maximum number of mails that are read of a thread and of the search for revisions together."""
@@ -27,16 +27,10 @@ REPLY_LIMIT = 1_000
 """Maximum number of replies that are taken."""
 _CLOCK_ERROR = timedelta(days=7)
 """How much earlier than a lower revision a higher one may have been sent, by the clocks of the senders."""
-_FIRST_YEAR, _LAST_YEAR = 1970, 2200
-_NO_DATE = datetime(_FIRST_YEAR - 1, 1, 1, tzinfo=UTC)
 _QUERY_DAYS = 400
 """Days before and after the mail in which revisions of a series without change-id are searched."""
 _QUERY_TEXT = re.compile(r"[^\w .:/_+-]+")
 _QUERY_ADDRESS = re.compile(r"[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,200}")
-_TRAILER = re.compile(
-    r"^[ \t]*([A-Za-z][A-Za-z-]{1,40}-by:[ \t]*[^\n]{0,200}[^\s@<>]@[^\s@<>][^\n]{0,200})$",
-    re.MULTILINE | re.IGNORECASE,
-)
 _ADVICE_MBOX = "Save the mails of the series you mean with `b4 am` or `b4 mbox`, and submit them as an mbox."
 
 
@@ -48,100 +42,6 @@ class ThreadProblem(Exception):
         self.advice = advice
 
 
-@dataclass(eq=False)
-class Group:
-    """Cover letter and patches that were sent together."""
-
-    root: Mail
-    version: int
-    total: int | None
-    """The N of [PATCH 1/N]; None for a single patch without a number."""
-    covers: list[Mail] = field(default_factory=list)
-    patches: list[Mail] = field(default_factory=list)
-    superseded: list[Mail] = field(default_factory=list)
-    """Patches of the version before that were sent again; b4 needs them to complete a partial version."""
-
-    @property
-    def heads(self) -> list[Mail]:
-        return [*self.covers[:1], *self.patches]
-
-    @cached_property
-    def first(self) -> Mail:
-        """The cover letter, else the patch with the lowest number."""
-        return self.covers[0] if self.covers else min(self.patches, key=position)
-
-    @cached_property
-    def change_id(self) -> str | None:
-        return mbox.change_id([mail.body for mail in self.heads])
-
-    @property
-    def title(self) -> str:
-        return normalised_subject(self.first.title)
-
-    @property
-    def address(self) -> str:
-        return address_of(self.first)
-
-    @property
-    def sent_at(self) -> datetime:
-        return date_of(self.first) or _NO_DATE
-
-    @property
-    def missing(self) -> list[str]:
-        """`2/3` for each missing patch; for a cover letter alone, all of them."""
-        if self.total is None:
-            return []
-        known = {position(mail) for mail in self.patches}
-        return [f"{number}/{self.total}" for number in range(1, self.total + 1) if number not in known]
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The mails of one revision of a series."""
-
-    revision: int
-    revisions: list[int]
-    subject: str
-    author: str
-    series_key: str
-    covers: list[Mail]
-    """Contains the cover letter, if there is one."""
-    patches: list[Mail]
-    """In order."""
-    superseded: list[Mail]
-    """Patches of the version before that were sent again."""
-    replies: list[Mail]
-    notes: list[str]
-
-    @property
-    def mails(self) -> list[Mail]:
-        return [*self.covers, *self.superseded, *self.patches, *self.replies]
-
-
-def position(mail: Mail) -> int:
-    """Return 2 for [PATCH 2/3], 1 for a patch without a number."""
-    return mail.counter[0] if mail.counter else 1
-
-
-def address_of(mail: Mail) -> str:
-    return email.utils.parseaddr(mail.author)[1].casefold()
-
-
-def date_of(mail: Mail) -> datetime | None:
-    """Return the time in the mail's Date header, in UTC; None if it is missing or impossible."""
-    try:
-        found = email.utils.parsedate_to_datetime(mail.date)
-        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return found if _FIRST_YEAR <= found.year <= _LAST_YEAR else None
-
-
-def trailers_of(mail: Mail) -> list[str]:
-    """Return the trailers in a mail that name a person, at most 50."""
-    return [" ".join(found[1].split()) for found in list(_TRAILER.finditer(mail.body))[:50]]
-
-
 class Thread:
     """Mails by id and by parent; the mails of a search may belong to several threads."""
 
@@ -149,23 +49,12 @@ class Thread:
         unique: dict[str, Mail] = {}
         for mail in mails:
             unique.setdefault(mail.effective_message_id, mail)
-        self.mails = unique
+        self.mails = {mail.effective_message_id: mail for mail in with_roles(list(unique.values()))}
         self.groups = self._groups()
-
-    def parent(self, mail: Mail) -> Mail | None:
-        for message_id in (mail.in_reply_to, *reversed(mail.references)):
-            if message_id is not None and message_id in self.mails and message_id != mail.message_id:
-                return self.mails[message_id]
-        return None
 
     def ancestors(self, mail: Mail) -> Iterator[Mail]:
         """Yield parent, grandparent and so on; ends at a loop."""
-        seen = {mail.effective_message_id}
-        found = self.parent(mail)
-        while found is not None and found.effective_message_id not in seen:
-            yield found
-            seen.add(found.effective_message_id)
-            found = self.parent(found)
+        return ancestors_of(mail, self.mails)
 
     def _groups(self) -> list[Group]:
         groups: dict[tuple[str, int, int | None], Group] = {}
@@ -180,8 +69,35 @@ class Thread:
             total = mail.counter[1] if mail.counter else None
             key = (root.effective_message_id, mail.version, total)
             group = groups.setdefault(key, Group(root, mail.version, total))
-            (group.covers if is_cover(mail) else group.patches).append(mail)
-        return list(groups.values())
+            (group.covers if mail.is_cover else group.patches).append(mail)
+        return self._with_cover_letters(self._joined(list(groups.values())))
+
+    def _joined(self, groups: Sequence[Group]) -> list[Group]:
+        """Return the groups; incomplete ones without cover letter are one if they answer the same mail."""
+        joined: dict[tuple[str, int, int | None], Group] = {}
+        kept: list[Group] = []
+        for group in groups:
+            parent = group.root.in_reply_to or next(reversed(group.root.references), None)
+            if group.covers or not group.missing or parent is None:
+                kept.append(group)
+                continue
+            key = (parent, group.version, group.total)
+            if key in joined:
+                joined[key].patches += group.patches
+            else:
+                joined[key] = group
+                kept.append(group)
+        return kept
+
+    def _with_cover_letters(self, groups: list[Group]) -> list[Group]:
+        """Return the groups; a complete one without cover letter that answers one of its author has that one."""
+        for group in groups:
+            if group.covers or group.total is None or group.missing:
+                continue
+            answered = next(self.ancestors(group.root), None)
+            if answered is not None and answered.is_cover and address_of(answered) == address_of(group.root):
+                group.covers.append(answered)
+        return groups
 
     def group_of(self, message_id: str) -> Group:
         """Return the group of a mail or, for a reply, of the patch that it answers. Raises ThreadProblem."""
@@ -217,7 +133,9 @@ class Thread:
             return False
         if one.title == other.title:
             return True
-        return one.version != other.version and (self._answers(one, other) or self._answers(other, one))
+        if one.version == other.version or not (self._answers(one, other) or self._answers(other, one)):
+            return False
+        return _may_be_versions(one, other)
 
     def _answers(self, one: Group, other: Group) -> bool:
         """Return True if the root of `one` is a reply, direct or not, to a mail of `other`."""
@@ -242,13 +160,17 @@ class Thread:
         return list(found.values())
 
 
-def is_cover(mail: Mail) -> bool:
-    return mail.counter is not None and mail.counter[0] == 0 and not mail.has_patch
-
-
 def is_head(mail: Mail) -> bool:
     """Return True for a cover letter or a patch that is not a reply."""
-    return not mail.is_reply and (is_cover(mail) or mail.has_patch)
+    return mail.is_cover or mail.is_patch
+
+
+def _may_be_versions(one: Group, other: Group) -> bool:
+    """Return False for a patch on top of a series. Cover letters, equal numbers or titles make versions."""
+    if one.total is None or other.total is None:
+        return one.total == other.total or (len(one.patches) == len(other.patches) == 1)
+    titles = [{normalised_subject(mail.title) for mail in group.patches} for group in (one, other)]
+    return bool(one.covers and other.covers) or one.total == other.total or bool(titles[0] & titles[1])
 
 
 # --- the query for other revisions ------------------------------------------------------------------------------
@@ -261,7 +183,7 @@ def revision_query(thread: Thread, message_id: str) -> str:
     parts = [f'nq:"change-id: {target.change_id}"'] if target.change_id else []
     if title and _QUERY_ADDRESS.fullmatch(target.address):
         query = f's:"{title}" AND f:{target.address}'
-        if target.sent_at != _NO_DATE:
+        if target.sent_at != NO_DATE:
             days = timedelta(days=_QUERY_DAYS)
             query += f" AND d:{target.sent_at - days:%Y%m%d}..{target.sent_at + days:%Y%m%d}"
         parts.append(f"({query})")
@@ -290,6 +212,8 @@ def select(thread: Thread, message_id: str, revision: int | None) -> Selection:
     for mail in group.heads:
         if not mail.readable:
             raise ThreadProblem(f"{mail.subject[:100]!r} has more than {mbox.PART_LIMIT} MIME parts", _ADVICE_MBOX)
+        if mail.problem and not mail.is_cover:
+            raise ThreadProblem(f"{mail.subject[:100]!r} cannot be applied: {mail.problem}")
     if len(group.patches) > mbox.PATCH_LIMIT:
         raise ThreadProblem(f"the series has {len(group.patches)} patches; at most {mbox.PATCH_LIMIT} are allowed")
     replies = [mail for mail in thread.replies_to(group.heads) if mail.readable and _is_plain(mail)]
@@ -351,7 +275,7 @@ def _complete_from_previous(
         ):
             return None
     earlier = _choose(thread, target, series, before, notes, explicit=False)
-    sent_again = {position(mail): mail for mail in sorted(patches, key=lambda mail: date_of(mail) or _NO_DATE)}
+    sent_again = {position(mail): mail for mail in sorted(patches, key=lambda mail: date_of(mail) or NO_DATE)}
     notes.append(f"v{version} re-sends only some patches; the other patches are taken from v{before}")
     kept = [mail for mail in earlier.patches if position(mail) not in sent_again]
     replaced = [mail for mail in earlier.patches if position(mail) in sent_again]
@@ -368,10 +292,18 @@ def _complete_from_previous(
 def _without_duplicates(group: Group, notes: list[str]) -> Group:
     """Return the group with one patch for each number. Raises ThreadProblem if two series share a cover letter."""
     by_position: dict[int, list[Mail]] = {}
+    last = {position(mail): mail.parsed.reroll for mail in sorted(group.patches, key=lambda mail: mail.parsed.reroll)}
+    beyond = [mail for mail in group.patches if group.total is not None and position(mail) > group.total]
+    if beyond:
+        notes.append(f"left out, because it is numbered behind the last patch: {beyond[0].subject[:100]!r}")
     for mail in group.patches:
+        if mail in beyond or mail.parsed.reroll != last[position(mail)]:
+            continue
         by_position.setdefault(position(mail), []).append(mail)
     if all(len(mails) == 1 for mails in by_position.values()):
-        return group
+        taken = [mail for mails in by_position.values() for mail in mails]
+        left = [mail for mail in group.patches if mail not in taken and mail not in beyond]
+        return Group(group.root, group.version, group.total, group.covers, taken, [*group.superseded, *left])
     sender = address_of(group.covers[0]) if group.covers else address_of(group.root)
     kept = []
     for number, mails in sorted(by_position.items()):
@@ -399,4 +331,4 @@ def _names(versions: Sequence[int]) -> str:
 
 
 def _when(group: Group) -> str:
-    return f"that of {group.sent_at:%Y-%m-%d %H:%M}" if group.sent_at != _NO_DATE else "one of them"
+    return f"that of {group.sent_at:%Y-%m-%d %H:%M}" if group.sent_at != NO_DATE else "one of them"
