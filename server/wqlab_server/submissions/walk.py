@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.inspection import inspect
