@@ -61,6 +61,11 @@ class DataFolder:
         """Return a mail archive; None if the folder has none of this name."""
         return next((archive for archive in self.archives if archive.name == name), None)
 
+    @property
+    def checked_archives(self) -> frozenset[str]:
+        """Return the names of the archives that take only mails whose DKIM signature was checked."""
+        return frozenset(archive.name for archive in self.archives if archive.dkim_checked)
+
     def device_type(self, name: str) -> DeviceType:
         """Return a device type of the folder, or a generated one. Raises KeyError if there is neither."""
         if name in self.device_types:

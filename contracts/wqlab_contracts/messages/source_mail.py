@@ -32,3 +32,6 @@ class SourceMail(Message):
     verified: bool = False
     """True if the lab itself has read the mail from an archive that the operator trusts. Whoever uploads an mbox can
     write any sender and recipients into it."""
+    sender_checked: bool = True
+    """False if the archive that the mail was read from takes mails whose DKIM signature nobody has checked, so that
+    anybody may have written its From."""

@@ -195,3 +195,15 @@ def test_quiet_hours_reach_over_midnight() -> None:
 def test_rule_that_cannot_be_meant_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         rule(**changes)
+
+
+def test_a_sender_that_nobody_has_checked_is_no_author() -> None:
+    found = one(series())
+    listed = rule(only_if_asked=False, authors=[found.author.rpartition("<")[2].rstrip(">")])
+    assert isinstance(judge(listed, found), Taken)
+    refused = judge(listed, found, sender_checked=False)
+    assert isinstance(refused, Refused)
+    assert refused.reason is DecisionReason.AUTHORS and "dkim_checked" in refused.detail
+    assert judge_all([listed], found, sender_checked=False) == [refused]
+    by_path = rule(only_if_asked=False, subjects=["patch"])
+    assert judge(by_path, found, sender_checked=False) == judge(by_path, found)

@@ -32,13 +32,19 @@ pytestmark = pytest.mark.integration
 def data_dir(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     write_data_folder(folder)
-    (folder / "intake/archives.yaml").write_text(ARCHIVES + EPOCHS)
+    (folder / "intake/archives.yaml").write_text(ARCHIVES + EPOCHS + "    dkim_checked: true\n")
     return folder
 
 
 @pytest.fixture
 def wq(lab: LabUnderTest) -> List:
     return List(lab)
+
+
+@pytest.fixture
+def unchecked(data_dir: Path) -> None:
+    """Let the archive say nothing about the senders of its mails, before the server reads the data folder."""
+    (data_dir / "intake/archives.yaml").write_text(ARCHIVES + EPOCHS)
 
 
 TAKEN = ("wq", 1, DecisionState.TAKEN, None)
@@ -319,6 +325,16 @@ def test_later_revision_supersedes_an_earlier_one_that_has_not_begun(wq: List) -
     with wq.lab.transaction() as session:
         row = session.scalars(select(RuleDecisionRow).where(RuleDecisionRow.revision == 1)).one()
         assert row.detail == "canceled before it was measured: v2 has arrived"
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_no_revision_supersedes_another_if_nobody_checks_senders(wq: List) -> None:
+    """Anybody could mail a v99 with the From of somebody else."""
+    wq.rule()
+    wq.arrive(*mails())
+    wq.arrive(*mails(version=99))
+    wq.arrive(*mails(version=2))
+    assert [each.cancel_requested_at for each in wq.submissions()] == [None, None, None]
 
 
 def test_revision_that_is_being_measured_goes_on(wq: List) -> None:

@@ -155,19 +155,23 @@ def test_a_dropped_mail_is_not_sent(lab: LabUnderTest) -> None:
         # Whoever uploads an mbox chooses its author.
         (False, "author", "lists", DeliveryState.WAITING_FOR_REVIEW),
         (True, "author", "all", DeliveryState.WAITING_FOR_REVIEW),
+        # Whoever mails to a list that does not check senders chooses its author, too.
+        (None, "author", "lists", DeliveryState.WAITING_FOR_REVIEW),
         (False, "all", "none", DeliveryState.WAITING),
     ],
 )
 def test_which_mails_wait_for_review(
-    lab: LabUnderTest, verified: bool, reply_to: str, review: str, state: DeliveryState
+    lab: LabUnderTest, verified: bool | None, reply_to: str, review: str, state: DeliveryState
 ) -> None:
+    """`verified` None: read from an archive that does not check senders."""
     configure(lab, mail_reply_to=ReplyTo(reply_to), mail_review=review)
     lab.worker.value = lambda arm, *_: 33.0 if arm is Arm.BASELINE else 5.0
     number = lab.submit("locks@single", series=SERIES)
     with lab.transaction() as session:
         source = source_mails.find(session, number)
         assert isinstance(source, SourceMail)
-        source_mails.remember(session, number, source.model_copy(update={"verified": verified}))
+        changes = {"verified": verified is not False, "sender_checked": verified is not None}
+        source_mails.remember(session, number, source.model_copy(update=changes))
     lab.finished(number)
     (mail,) = stored(lab)
     assert mail.state is state

@@ -33,10 +33,17 @@ Revision = tuple[str, int]
 """Root and number of a revision."""
 
 
-def decide(session: Session, archive: str, now: datetime, propose: Propose = propose_nothing) -> None:
+def decide(
+    session: Session,
+    archive: str,
+    now: datetime,
+    propose: Propose = propose_nothing,
+    checked: frozenset[str] = frozenset(),
+) -> None:
     """Decide on the series of a list whose mails have arrived, or that have waited long enough.
 
-    `propose` is asked for the targets of rules that measure what a series touches.
+    `propose` is asked for the targets of rules that measure what a series touches. `checked`: the archives that check
+    senders. In others anybody can write the sender of a revision, so that none supersedes another.
     """
     rows = {row.message_id: row for row in session.scalars(_unsettled(archive))}
     if not rows:
@@ -59,8 +66,8 @@ def decide(session: Session, archive: str, now: datetime, propose: Propose = pro
         settled += [row.message_id for row in members]
         before = decided.setdefault((series.root, series.version), {})
         rules = [rule for rule in stored if rule.name not in before and _was_on(rule, series)]
-        for rule, answer in zip(rules, _answers(rules, series, members, before, propose), strict=True):
-            values = _values(session, rule, series, answer, now)
+        for rule, answer in zip(rules, _answers(rules, series, members, before, propose, checked=checked), strict=True):
+            values = _values(session, rule, series, answer, now, checked=checked)
             before[rule.name] = values["state"]
             if values["state"] is DecisionState.WAITING:
                 session.execute(insert(RuleDecisionRow).values(values).on_conflict_do_nothing())
@@ -115,8 +122,11 @@ def _answers(
     members: Sequence[SeenMail],
     before: Mapping[str, DecisionState],
     propose: Propose,
+    *,
+    checked: frozenset[str],
 ) -> list[Taken | Refused]:
-    answers = judge_all([stored.rule for stored in rules], series, propose)
+    is_checked = all(stored.rule.archive in checked for stored in rules)
+    answers = judge_all([stored.rule for stored in rules], series, propose, sender_checked=is_checked)
     if any(row.removed for row in members):
         return [_instead(each, DecisionReason.REMOVED, "the archive has removed a mail of it") for each in answers]
     if not series.is_complete:
@@ -136,7 +146,13 @@ def _instead(answer: Taken | Refused, reason: DecisionReason, detail: str) -> Re
 
 
 def _values(
-    session: Session, rule: StoredRule, series: ListedSeries, answer: Taken | Refused, now: datetime
+    session: Session,
+    rule: StoredRule,
+    series: ListedSeries,
+    answer: Taken | Refused,
+    now: datetime,
+    *,
+    checked: frozenset[str],
 ) -> dict[str, Any]:
     """Return the columns of a decision. Revisions that it supersedes, and that wait, are not taken any more."""
     first = series.mails[0]
@@ -156,7 +172,7 @@ def _values(
     }
     if isinstance(answer, Taken):
         values |= {"state": DecisionState.WAITING, "reason": None, "decided_at": None, "retry_at": now}
-        later = _supersede(session, values, [first.in_reply_to or "", *first.references])
+        later = _supersede(session, values, [first.in_reply_to or "", *first.references], checked)
         if later is not None:
             answer = Refused(rule.rule, DecisionReason.SUPERSEDED, f"v{later} has arrived")
     if isinstance(answer, Refused):
@@ -170,14 +186,22 @@ def _values(
     return values
 
 
-def _supersede(session: Session, new: Mapping[str, Any], ancestors: Sequence[str]) -> int | None:
-    """End the decisions on earlier revisions that wait. Return the number of a later one that is taken, or None."""
+def _supersede(
+    session: Session, new: Mapping[str, Any], ancestors: Sequence[str], checked: frozenset[str]
+) -> int | None:
+    """End the decisions on earlier revisions that wait. Return the number of a later one that is taken, or None.
+
+    Only mails of archives in `checked` supersede others: the sender of another mail may be somebody else.
+    """
+    if new["archive"] not in checked:
+        return None
     others = session.scalars(
         other_revisions(new["author_address"], new["subject_key"], ancestors)
         .where(
             RuleDecisionRow.state.in_(_ACTIVE),
             RuleDecisionRow.revision != new["revision"],
             RuleDecisionRow.created_at > new["created_at"] - REVISIONS_APART,
+            RuleDecisionRow.archive.in_(checked),
         )
         .with_for_update()
     ).all()

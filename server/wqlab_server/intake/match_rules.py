@@ -42,13 +42,20 @@ class Refused:
 
 
 def judge_all(
-    rules: Sequence[ListRule], series: ListedSeries, propose: Propose = propose_nothing
+    rules: Sequence[ListRule],
+    series: ListedSeries,
+    propose: Propose = propose_nothing,
+    *,
+    sender_checked: bool = True,
 ) -> list[Taken | Refused]:
-    """Return what each rule says about a series whose patches have all arrived. At most the first one takes it."""
+    """Return what each rule says about a series whose patches have all arrived. At most the first one takes it.
+
+    `sender_checked`: the archive takes only mails whose sender was checked.
+    """
     taker: ListRule | None = None
     answers: list[Taken | Refused] = []
     for rule in rules:
-        answer = judge(rule, series, propose)
+        answer = judge(rule, series, propose, sender_checked=sender_checked)
         if isinstance(answer, Taken):
             if taker is not None:
                 answer = Refused(rule, DecisionReason.OTHER_RULE, f"rule {taker.name} takes it")
@@ -58,12 +65,17 @@ def judge_all(
     return answers
 
 
-def judge(rule: ListRule, series: ListedSeries, propose: Propose = propose_nothing) -> Taken | Refused:
+def judge(
+    rule: ListRule, series: ListedSeries, propose: Propose = propose_nothing, *, sender_checked: bool = True
+) -> Taken | Refused:
     """Return what is measured of a series whose patches have all arrived, or the first reason why nothing is."""
     if not _any_path(rule.paths, series.paths):
         return Refused(rule, DecisionReason.PATHS, "no patch changes a file of `paths`")
     if not _any_subject(rule.subjects, [mail.subject for mail in series.mails]):
         return Refused(rule, DecisionReason.SUBJECTS, "no subject has words of `subjects`")
+    if rule.authors and not sender_checked:
+        detail = "anybody can write its sender: the archive has no `dkim_checked: true`"
+        return Refused(rule, DecisionReason.AUTHORS, detail)
     if not _any_author(rule.authors, series.author):
         return Refused(rule, DecisionReason.AUTHORS, "its sender is not in `authors`")
     if rule.only_if_asked and not series.asks:

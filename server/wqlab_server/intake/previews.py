@@ -114,7 +114,7 @@ def judged(
     for series in collect(mails):
         if series.archived_at < source.since:
             continue
-        answer = judge(rule, series, propose)
+        answer = judge(rule, series, propose, sender_checked=source.archive.dkim_checked)
         near = isinstance(answer, Taken) or answer.reason in _NEAR
         if near and removed & {mail.message_id for mail in series.mails}:
             answer = Refused(rule, DecisionReason.REMOVED, "the archive has removed a mail of it")

@@ -41,6 +41,8 @@ class Steps:
     ApiProblem."""
     cancel: Callable[[Session, int, str], bool]
     """Cancel a submission on behalf of a rule, unless one of its runs has begun. Return True if it was canceled."""
+    checked: frozenset[str] = frozenset()
+    """Archives that check senders: only in these does a later revision cancel an earlier one."""
 
 
 def due(session: Session) -> list[int]:
@@ -137,6 +139,8 @@ def minutes_used(session: Session, rule: str, now: datetime) -> float:
 
 def _cancel_earlier(session: Session, row: RuleDecisionRow, references: list[str], steps: Steps) -> None:
     """Cancel the submissions of earlier revisions whose runs have not begun: nobody waits for their result any more."""
+    if row.archive not in steps.checked:
+        return
     session.flush()
     earlier = other_revisions(row.author_address, row.subject_key, references).where(
         RuleDecisionRow.state == DecisionState.TAKEN, RuleDecisionRow.revision < row.revision

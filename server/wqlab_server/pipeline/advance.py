@@ -111,14 +111,14 @@ def _advance_jobs(session: Session, submission: Submission, settings: Settings) 
         return
     if apply.outcome is not Outcome.PASSED or apply.result is None:
         if apply.result is not None and apply.result.thread is not None:
-            _copy_thread_facts(session, submission, apply.result.thread)
+            _copy_thread_facts(session, submission, apply, apply.result.thread)
         failure = apply.failure or infrastructure_failure("the series was not applied")
         for run in runs:
             lease.finish_unclaimed(session, run, Outcome.FAILED, failure)
         _finish_submission(session, submission, settings, [failure])
         return
     if submission.cancel_requested_at is None:
-        _copy_series_facts(session, submission, apply.result)
+        _copy_series_facts(session, submission, apply, apply.result)
         _ensure_builds(session, submission, apply.result, runs)
         for run in runs:
             _queue_when_built(session, run, force=submission.request.force)
@@ -145,27 +145,30 @@ def _enter_next_state(session: Session, submission: Submission, runs: Sequence[R
         submissions.enter(session, submission, SubmissionState.RUNNING)
 
 
-def _copy_thread_facts(session: Session, submission: Submission, thread: TakenThread) -> None:
+def _copy_thread_facts(session: Session, submission: Submission, apply: Apply, thread: TakenThread) -> None:
     """Copy title, series key, author, version and source mail of a series that was found by Message-ID."""
-    _remember_source(session, submission, thread)
+    _remember_source(session, submission, apply, thread)
     submission.title = submissions.truncate(thread.subject) or submission.title
     submission.series_key = submissions.truncate(thread.series_key) or submission.series_key
     submission.author = submissions.truncate(thread.author)
     submission.version = thread.revision
 
 
-def _remember_source(session: Session, submission: Submission, thread: TakenThread) -> None:
+def _remember_source(session: Session, submission: Submission, apply: Apply, thread: TakenThread) -> None:
     """Remember the mail that an answer replies to. The lab has read it from an archive that the operator lists."""
     known = source_mails.find(session, submission.id)
     if thread.source is not None and (known is None or not known.verified):
-        source_mails.remember(session, submission.id, thread.source.model_copy(update={"verified": True}))
+        asked = apply.payload.thread.archives if apply.payload.thread is not None else []
+        checked = any(each.name == thread.archive and each.dkim_checked for each in asked)
+        source = thread.source.model_copy(update={"verified": True, "sender_checked": checked})
+        source_mails.remember(session, submission.id, source)
 
 
-def _copy_series_facts(session: Session, submission: Submission, result: ApplyResult) -> None:
+def _copy_series_facts(session: Session, submission: Submission, apply: Apply, result: ApplyResult) -> None:
     """Copy title, series key, author, and version and source mail of a series that was found by Message-ID."""
     if result.thread is not None:
         submission.version = result.thread.revision
-        _remember_source(session, submission, result.thread)
+        _remember_source(session, submission, apply, result.thread)
     # A pull request has its title and key already: the heads of one are versions of one series.
     if session.scalar(select(ForgeHead.id).where(ForgeHead.submission_id == submission.id).limit(1)) is None:
         submission.title = submissions.truncate(result.title) or submission.title

@@ -73,10 +73,11 @@ def is_answered(settings: Settings, submission: Submission, source: SourceMail |
 def needs_review(settings: Settings, mail: OutgoingMail, source: SourceMail | None, report: Report) -> bool:
     """Return True if a maintainer has to approve the mail.
 
-    Whoever uploads a series writes its senders and recipients, so only a mail to the author of a mail that the lab has
-    read itself goes out without a person.
+    Whoever uploads a series writes its senders and recipients, and whoever mails to a list that does not check senders
+    writes any From. So only a mail to the author of a mail that the lab has read itself, from an archive that checks
+    them, goes out without a person.
     """
     if settings.mail_review != "lists":
         return settings.mail_review == "all"
-    verified = source is not None and source.verified
+    verified = source is not None and source.verified and source.sender_checked
     return not (verified and report_mail.is_to_author_only(mail, source, report))

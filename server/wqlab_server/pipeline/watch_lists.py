@@ -51,7 +51,8 @@ def watch_lists(factory: SessionFactory, settings: Settings, data: LiveData) -> 
         archives = session.scalars(select(SeenMail.archive).where(~SeenMail.settled).distinct()).all()
     for archive in archives:
         with isolate_errors(factory, "lists", archive), transaction(factory) as session:
-            decide.decide(session, archive, clock(session), proposer(session, settings, current))
+            now, propose_targets = clock(session), proposer(session, settings, current)
+            decide.decide(session, archive, now, propose_targets, current.checked_archives)
     with transaction(factory) as session:
         due = take_series.due(session)
     steps = steps_of(settings, current)
@@ -105,7 +106,7 @@ def steps_of(settings: Settings, data: DataFolder) -> take_series.Steps:
         record(session, _actor(rule), AuditAction.CANCEL_SUBMISSION, f"submission/{submission_id}")
         return True
 
-    return take_series.Steps(minutes, create, cancel)
+    return take_series.Steps(minutes, create, cancel, data.checked_archives)
 
 
 def _actor(rule: str) -> Actor:
