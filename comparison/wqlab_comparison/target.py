@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.api.runs import FindingView
+from wqlab_contracts.consequences import causes
 from wqlab_contracts.enums import (
     STALLS,
     VERDICT_ORDER,
@@ -199,18 +200,16 @@ def failures_against(
 ) -> list[Accusation]:
     """Return the kernel failures that count against `arm`.
 
-    These do not count: failures that the arm `reference` showed too; a panic that follows an oops in the same boot,
-    which is the same failure; and on an emulated device stalls that occurred only once.
+    These do not count: failures that the arm `reference` showed too; reports that another one of the same boot caused,
+    as an oops causes a panic; and on an emulated device stalls that occurred only once.
     """
-    faults = {
-        (finding.arm, finding.block, finding.attempt)
-        for finding in findings
-        if finding.fatal and finding.kind in {FindingKind.OOPS, FindingKind.BUG}
-    }
+    of_boot: dict[tuple[Arm, int, int], list[FindingView]] = defaultdict(list)
+    for finding in findings:
+        of_boot[finding.arm, finding.block, finding.attempt].append(finding)
     findings = [
-        finding
-        for finding in findings
-        if finding.kind is not FindingKind.PANIC or (finding.arm, finding.block, finding.attempt) not in faults
+        cause
+        for reports in of_boot.values()
+        for cause in causes(sorted(reports, key=lambda report: report.console_offset))
     ]
     other = {_finding_key(finding) for finding in findings if finding.arm is reference is not arm}
     boots: dict[FindingKind, set[tuple[int, int]]] = defaultdict(set)

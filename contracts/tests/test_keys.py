@@ -102,9 +102,58 @@ def test_panic_is_described_by_the_line_that_calls_it() -> None:
     assert describe_defect(FindingKind.PANIC, "Kernel panic", printing) == "panic: Kernel panic"
 
 
-def test_defect_of_other_report_is_its_title() -> None:
-    title = "WARNING: CPU: 3 PID: 71 at lib/refcount.c:28 refcount_warn_saturate+0xbe/0x110"
-    assert describe_defect(FindingKind.WARNING, title, STACK) == describe_defect(FindingKind.WARNING, title)
+def described(kind: FindingKind, title: str, caller: str = "a", excerpt: str = "") -> str:
+    return describe_defect(kind, title, [frame("refcount_warn_saturate", 5), frame(caller, 10)], excerpt)
+
+
+SATURATED = "WARNING: CPU: 3 PID: 71 at lib/refcount.c:28 refcount_warn_saturate+0xbe/0x110"
+NEWER = "WARNING: lib/refcount.c:28 at refcount_warn_saturate+0x3c4/0x4e0, CPU#3: kworker/3:1/71"
+LOCKS = "fio/1 is trying to acquire lock:\nffff88810 (&{}){{+.+.}}-{{4:4}}, at: f+0x1/0x2\n"
+
+
+def test_warning_of_a_checking_function_is_the_defect_of_its_caller() -> None:
+    first = described(FindingKind.WARNING, SATURATED)
+    assert first == described(FindingKind.WARNING, NEWER) == described(FindingKind.WARNING, NEWER.replace("#3", "#0"))
+    assert first != described(FindingKind.WARNING, SATURATED, "b")
+    assert first != described(FindingKind.WARNING, SATURATED.replace(":28", ":25"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "same"),
+    [
+        (FindingKind.BUG, "BUG: scheduling while atomic: fio/4/0x2", "BUG: scheduling while atomic: dd/77/0x2", True),
+        (
+            FindingKind.BUG,
+            "BUG: Bad page state in process fio  pfn:10",
+            "BUG: Bad page state in process a  pfn:2f",
+            True,
+        ),
+        (
+            FindingKind.BUG,
+            "BUG: Bad page state in process fio  pfn:10",
+            "BUG: Bad page map in process fio  pte:1",
+            False,
+        ),
+        (FindingKind.BUG, "kernel BUG at mm/slub.c:10!", "kernel BUG at mm/slub.c:20!", False),
+        (FindingKind.BUG, "UBSAN: shift-out-of-bounds in a/b.c:3:11", "UBSAN: shift-out-of-bounds in a/b.c:3:11", True),
+        (
+            FindingKind.HUNG_TASK,
+            "INFO: task a:1 blocked for more than 9 seconds.",
+            "INFO: task b:2 blocked for more",
+            True,
+        ),
+        (FindingKind.WARNING, "WARNING: [a > 1] k/a.c:3 at f+0x1/0x2", "WARNING: [b > 1] k/a.c:3 at f+0x1/0x2", False),
+    ],
+)
+def test_tasks_and_page_frames_are_no_part_of_a_defect(kind: FindingKind, first: str, second: str, same: bool) -> None:
+    assert (described(kind, first) == described(kind, second)) is same
+
+
+def test_deadlocks_are_the_same_by_their_lock_classes() -> None:
+    title = "WARNING: possible circular locking dependency detected"
+    first, other = (described(FindingKind.LOCKDEP, title, excerpt=LOCKS.format(name)) for name in ("wq->mutex", "q"))
+    assert first != other
+    assert first == described(FindingKind.LOCKDEP, title, "b", LOCKS.format("wq->mutex#2"))
 
 
 def test_defect_key_compares_kernels_by_function() -> None:

@@ -4,9 +4,9 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from itertools import dropwhile
 from types import MappingProxyType
 
+from .defect_text import describe_warning, distinguishing_mark, without_reporting, without_varying
 from .enums import FindingKind
 from .messages.base import StackFrame
 from .specs import CpuArch, KernelRecipe
@@ -14,9 +14,8 @@ from .specs import CpuArch, KernelRecipe
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+")
 _PLACE = re.compile(r"@[^ @]+")
 _COMPILER_SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold)\b(?:\.\d+)?")
-_FAULTS = {FindingKind.OOPS, FindingKind.BUG, FindingKind.PANIC}
-_REPORTING = {"show_stack", "__dump_stack", "dump_stack_lvl", "dump_stack", "vpanic", "panic", "nmi_panic"}
-"""Functions that print a panic; the next one is that which called for it."""
+_FAULTS = {FindingKind.OOPS, FindingKind.PANIC}
+_BY_FIRST_FRAME = {FindingKind.BUG, FindingKind.KASAN, FindingKind.HUNG_TASK}
 
 
 def build_key(  # noqa: PLR0917 - the inputs of a build
@@ -71,16 +70,26 @@ def in_merge_order(recipe: KernelRecipe, arch: CpuArch, fragments: Mapping[str, 
     return [(name, fragments[name]) for name in order if name in fragments]
 
 
-def describe_defect(kind: FindingKind, title: str, stack: Sequence[StackFrame] = ()) -> str:
+def describe_defect(kind: FindingKind, title: str, stack: Sequence[StackFrame] = (), excerpt: str = "") -> str:
     """Describe the defect of a kernel report, equal for two reports of one kernel about the same defect.
 
-    Oopses, BUGs and panics are the same if they fail in the same line and the functions of their call traces and their
-    files are equal. Lines of callers do not count: one defect is often reached from several lines of one caller. Titles
-    of other reports name their place. Left out are addresses, offsets, CPUs, PIDs, times and inlined functions.
+    Oopses, panics and `kernel BUG at` are the same if they fail in the same line and the functions of their call traces
+    and their files are equal. Lines of callers do not count: one defect is often reached from several lines of one
+    caller. A WARN is the same by its line and condition, a deadlock by its lock classes, a leak of a work item by its
+    function; other BUGs, KASAN and hung tasks by the first function that does not only check or wait. Left out are
+    addresses, offsets, tasks, CPUs, PIDs, page frames, times and inlined functions.
     """
-    text = f"{kind.value}: {_masked(title)}"
-    frames = list(dropwhile(lambda frame: frame.function in _REPORTING, (f for f in stack if not f.inlined)))
-    if kind not in _FAULTS or not frames:
+    if kind is FindingKind.WARNING:
+        return f"{kind.value}: {describe_warning(title, stack, excerpt)}"
+    text = f"{kind.value}: {without_varying(title)}"
+    if mark := distinguishing_mark(kind, excerpt):
+        return f"{text} ({mark})"
+    crashed = kind is FindingKind.BUG and title.startswith("kernel BUG at")
+    if kind in _BY_FIRST_FRAME and not crashed:
+        frames = without_reporting(stack, checking=True, waiting=kind is FindingKind.HUNG_TASK)
+        return f"{text} in {frames[0].function}" if frames else text
+    frames = without_reporting(stack, checking=crashed)
+    if not frames or not (crashed or kind in _FAULTS):
         return text
     places = [frame.function + (f"@{frame.file}" if frame.file else "") for frame in frames]
     if frames[0].file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ import structlog
 from pexpect import TIMEOUT  # type: ignore[import-untyped]
 from serial import SerialException  # type: ignore[import-untyped]
 
+from wqlab_contracts.consequences import cause_of
 from wqlab_contracts.enums import FindingKind
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import BootKey, Finding
@@ -72,7 +74,7 @@ class ConsoleTap:
         self.ready: Ready | None = None
         """The last ready line of this boot."""
         self.fatal: Report | None = None
-        """The first fatal report of the running kernel."""
+        """The first fatal report of the running kernel; the report that caused it, if that is another one."""
         self.reports: list[Report] = []
         """Reports of the variant in this boot that became findings."""
         self._findings_left = FINDINGS_LIMIT
@@ -240,7 +242,8 @@ class ConsoleTap:
         if self._key is None:
             return
         if report.fatal and (self.fatal is None or self._is_cut_off(self.fatal)):
-            self.fatal = report
+            cause = cause_of(report, self.reports)
+            self.fatal = replace(cause, fatal=True) if cause else report
         if not self._variant:
             log.warning("golden system reported", kind=report.kind.value, title=report.title)
             return

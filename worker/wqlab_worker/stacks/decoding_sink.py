@@ -108,7 +108,7 @@ class DecodingSink:
             update={
                 "excerpt": shorten(excerpt),
                 "stack": stack,
-                "defect": describe_defect(finding.kind, finding.title, stack),
+                "defect": describe_defect(finding.kind, finding.title, stack, finding.excerpt),
             }
         )
         if len(self._decoded) < _REPORTS_KEPT:

@@ -1,0 +1,127 @@
+"""Reduce a kernel report to what names its defect: without task, CPU, page frame and address, with lock classes, work
+function and source line.
+
+Formats: kernel/locking/lockdep.c, kernel/workqueue.c, kernel/panic.c, lib/debugobjects.c, mm/memory.c, lib/refcount.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import dropwhile
+
+from .enums import FindingKind
+from .messages.base import StackFrame
+
+_VARYING = re.compile(r"(?P<file>[\w.-]*/[\w./-]+\.[chS]):(?P<line>\d+)(?::\d+)?|0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+")
+_TASKS = (
+    (re.compile(r"(scheduling while atomic|leaked (?:atomic|lock)[^:]*|INFO: task) ?:? .*"), r"\1"),
+    (re.compile(r"(using \S+ in preemptible) .*"), r"\1"),
+    (re.compile(r"(Bad page \w+ in process) .*"), r"\1"),
+    (re.compile(r"(spinlock|rwlock|rt_mutex)( [\w ]+?) on CPU#.*"), r"\1\2"),
+    (re.compile(r"(soft lockup|LOCKUP) (?:- CPU#|on cpu ).*"), r"\1"),
+    (re.compile(r" (?:Comm|Pid|val|mm):\S+"), ""),
+    (re.compile(r"WARNING: .+/\d+ (still has locks held!)"), r"WARNING: \1"),
+    (re.compile(r"\((?:Not tainted|Tainted: [^)]*)\)"), ""),
+)
+"""Parts of titles that name a task, a CPU or a page frame, and what is left of each."""
+_WARNING = re.compile(
+    r"WARNING: (?:CPU: \d+ PID: \d+ at )?(?:\[(?P<condition>.*)\] )?(?:at )?(?:(?P<place>\S+:\d+) )?(?:at )?"
+    r"(?:(?P<function>[A-Za-z_][\w.$]*)\+0x|0x)"
+)
+_SEARCHED_LINES = 60
+_SEARCHED_LINE = 400
+"""Lines of an excerpt and characters of a line that are searched. What is searched for is near the beginning."""
+_INSTANCE = re.compile(r"#\d+")
+_WORK_FUNCTION = re.compile(r"\bworkfn=(\w+)|last function: (\w+)")
+_RCU_PLACE = re.compile(r"([\w./-]+\.[chS]:\d+) suspicious ")
+_OBJECT = re.compile(r"ODEBUG: (\w+ \w+) .*object type: (\w+)(?: hint: ([\w.]+))?")
+
+_PRINTING = re.compile(
+    r"show_stack|dump_backtrace\b.*|__?dump_stack|dump_stack_lvl|dump_stack|v?panic|nmi_panic|add_taint|print_report"
+    r"|check_panic_on_warn|__warn(?:_printk)?|warn_slowpath_\w+|report_bug|handle_bug|\w*exc_invalid_op"
+    r"|arm64_serror_panic|do_serror|el1h_64_error\w*|bug_handler|call_el1_break_hook|brk_handler|el1_dbg"
+)
+"""Functions that print a report; the next one is that which called for it."""
+_CHECKING = re.compile(
+    r"_{0,3}might_(?:sleep|resched|fault)|__schedule_bug|(?:preempt_)?schedule\w*|__schedule|io_schedule\w*"
+    r"|check_preemption_disabled|debug_smp_processor_id|__this_cpu_preempt_check"
+    r"|refcount_\w+|__refcount_\w+|__list_(?:add|del)\w*|_{0,2}debug_(?:print_|check_|object_)\w+|kasan_\w+|__(?:asan|kasan)_\w+"
+    r"|usercopy_abort|__?check_(?:heap_)?object(?:_size)?|check_heap_object|_{0,2}fortify_\w+|__ubsan_\w+|ubsan_epilogue"
+    r"|check_bytes_and_report|check_(?:object|slab)|free_to_partial_list|object_err|slab_err|print_trailer"
+    r"|(?:alloc|free)_(?:debug|consistency)_\w+|__slab_free|kfree|kmem_cache_free|bad_page|print_bad_pte|spin_bug|spin_dump"
+    r"|do_raw_\w+|_raw_\w+|print_\w+bug\w*|check_noncircular|check_prev_add|validate_chain|__lock_acquire|lock_acquire"
+    r"|lock_release|mark_(?:lock|usage)\w*|lockdep_\w+|__might_\w+|rcu_\w*lockdep\w*|skb_panic|mem(?:cpy|move|set)|str\w?cpy|strlen"
+)
+"""Functions that check what their callers do; the defect is the caller's."""
+_WAITING = re.compile(
+    r"__switch_to|context_switch|_{0,2}mutex_lock\w*|rwsem_\w+|down_\w+|__down_\w+|wait_for_\w+|__wait_\w+|rt_mutex_\w+"
+)
+"""Functions in which a task waits."""
+
+
+def without_varying(title: str) -> str:
+    """Return a title without what varies between two reports of one defect; a source line is `file.c@line`."""
+    for pattern, left in _TASKS:
+        title = pattern.sub(left, title)
+    return _VARYING.sub(lambda match: f"{match['file']}@{match['line']}" if match["file"] else "#", title)
+
+
+def without_reporting(
+    stack: Sequence[StackFrame], *, checking: bool = False, waiting: bool = False
+) -> list[StackFrame]:
+    """Return the frames from the innermost function that does not only report. Inlined functions are left out.
+
+    `checking` also skips functions that check what their callers do, `waiting` those in which a task waits.
+    """
+
+    def reports(frame: StackFrame) -> bool:
+        name = frame.function
+        return bool(
+            _PRINTING.fullmatch(name)
+            or ((checking or waiting) and _CHECKING.fullmatch(name))
+            or (waiting and _WAITING.fullmatch(name))
+        )
+
+    return list(dropwhile(reports, (frame for frame in stack if not frame.inlined)))
+
+
+def describe_warning(title: str, stack: Sequence[StackFrame], excerpt: str) -> str:
+    """Describe a WARN by its condition, function and line; one of a checking function also by its caller."""
+    found = _WARNING.search(title)
+    if not found:
+        return without_varying(title)
+    function = found["function"] or (stack[0].function if stack else "")
+    condition = f" [{_VARYING.sub('#', found['condition'])}]" if found["condition"] else ""
+    place = f"{found['place']}".replace(":", "@") if found["place"] else ""
+    text = f"WARNING{condition} in {function or 'unknown'} {place}".rstrip()
+    if checked := _OBJECT.search("\n".join(_beginning(excerpt)[:4])):
+        text += f" ({' '.join(part for part in checked.groups() if part)})"
+    if function and _CHECKING.fullmatch(function) and (callers := without_reporting(stack, checking=True)):
+        text += f" of {callers[0].function}"
+    return text
+
+
+def distinguishing_mark(kind: FindingKind, excerpt: str) -> str:
+    """Return what tells apart two reports of equal titles: lock classes or the work function; empty if nothing does."""
+    lines = _beginning(excerpt)
+    if kind is FindingKind.LOCKDEP:
+        if place := _RCU_PLACE.search("\n".join(lines)):
+            return without_varying(place[1])
+        classes = [found for found in map(_lock_class, lines) if found][:2]
+        return ", ".join(sorted(set(classes)))
+    if kind is FindingKind.BUG and (work := _WORK_FUNCTION.search("\n".join(lines))):
+        return work[1] or work[2]
+    return ""
+
+
+def _beginning(excerpt: str) -> list[str]:
+    return [line for line in excerpt.split("\n", _SEARCHED_LINES)[:_SEARCHED_LINES] if len(line) <= _SEARCHED_LINE]
+
+
+def _lock_class(line: str) -> str:
+    """Return the class of the lock in a line as `ffff888100a0c940 (&wq->mutex){+.+.}-{4:4}, at: f+0x1/0x2`."""
+    first, last = line.find("("), line.rfind("){")
+    if first < 0 or last < first or " at: " not in line[last:]:
+        return ""
+    return _INSTANCE.sub("", line[first + 1 : last])
