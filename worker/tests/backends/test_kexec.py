@@ -329,6 +329,7 @@ class DyingMachine(ScriptedMachine):
         if "jump" not in self.actions:
             return None
         self.strategy.tap.feed(
+            "mce: [Hardware Error]: CPU 0: Machine Check Exception: 5 Bank 9: be00000000000090\r\n"
             f"Kernel panic - not syncing: {self.panic}\r\n"
             f"---[ end Kernel panic - not syncing: {self.panic} ]---\r\n".encode()
         )

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..linear_patterns import LinearPattern
-from ..measure.detect import HARDWARE_ERROR
+from ..measure.console_lines import read_line
 from ..measure.device_text import printable
+from ..measure.hardware_evidence import hardware_error_lines
 
 EXCERPT_LINES = 30
 GARBLED_SHARE = 0.15
@@ -137,8 +138,11 @@ def network_report(data: bytes) -> str:
 
 
 def hardware_errors(data: bytes) -> dict[str, str]:
-    """Return the fact that the kernel printed hardware errors which it corrected; empty if it printed none."""
-    lines = [line for line in text_of(data).split("\n") if HARDWARE_ERROR in line]
+    """Return the fact that the kernel printed hardware errors of this boot; empty if it printed none.
+
+    Firmware keeps errors of the boot before, which the kernel prints too (BERT): they are not counted.
+    """
+    lines = hardware_error_lines(map(read_line, text_of(data).split("\n")))
     if not lines:
         return {}
     return {"hardware errors": f"{len(lines)} lines on the console, the first: {lines[0].strip()[:200]}"}

@@ -1,114 +1,43 @@
 """Detect kernel reports and the ready line in a console's bytes. The result does not depend on how the bytes are split
 into chunks.
 
-Only whole lines are matched, since a part of a line may match another pattern. Message formats are those of
-Linux 6.1 to 7.x: kernel/panic.c, lib/bug.c, arch/*/mm/fault.c, kernel/locking/lockdep.c, kernel/hung_task.c,
-kernel/watchdog.c, kernel/workqueue.c, kernel/rcu/tree_stall.h, mm/kasan/report.c.
+Only whole lines are matched, since a part of a line may match another pattern; `report_rules` has the patterns. Where
+lines carry the caller (CONFIG_PRINTK_CALLER), each caller has a report of its own: several CPUs may report at once.
 """
 
 from __future__ import annotations
 
 import enum
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from wqlab_contracts.enums import FindingKind
+from wqlab_contracts.enums import STALLS, FindingKind
 from wqlab_contracts.keys import describe_defect
-from wqlab_contracts.messages import EXCERPT_LIMIT, StackFrame
+from wqlab_contracts.messages import StackFrame
 
 from ..linear_patterns import LinearPattern
 from ..stacks.call_trace import stack_frames
+from .console_lines import ConsoleLine, clean, read_line, without_prefix
+from .hardware_evidence import HardwareEvidence
+from .open_report import OpenReport
+from .report_rules import CUT_HERE, END_TASK, RESET, RULE, Rule, classify, is_cut_off, lead_lines, may_begin
 
 LINE_LIMIT = 8192
 """Longest line in bytes; longer ones are cut, so that garbage without line ends cannot fill the memory."""
-REPORT_LINES = 3000
-"""A report without an end marker ends after this many lines."""
-
+OPEN_LIMIT = 64
+"""Most reports that are open at once, one of each caller."""
 REPORTED_LIMIT = 1000
 """Number of reports of each kernel that the detector remembers, to recognise them in a crash log."""
 CRASH_KERNEL = "wqlab.crash_kernel"
 """Word on the command line of a crash kernel, which prints that line when it starts."""
 
-_ANSI = LinearPattern(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
-_CONTROL = LinearPattern(r"[\x00-\x08\x0b-\x1f\x7f\x{fffd}]")
-_PREFIX = LinearPattern(r"(?:<\d{1,2}>)?(?:\[ *\d+\.\d{6}\] ?(?:\[ *[TC]\d+\] ?)?)?")
-"""printk's level, time and caller id (CONFIG_PRINTK_CALLER)."""
-
 _READY = LinearPattern(r"wqlab-ready token=(\S+) boot_id=([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\s*$")
 _CRASH_LOG = LinearPattern(r"wqlab-crash-log (begins|ends)\s*$")
 """Marker line that a crash kernel prints before and after the log of the crashed kernel (guest/crash_init)."""
 _COMMAND_LINE = LinearPattern(r"(?:Kernel command line|Command line): .*(?: |^)wqlab\.crash_kernel(?: |$)")
-_CUT_HERE = LinearPattern(r"-{8,}\[ cut here \]-{8,}\s*$")
-_RULE = LinearPattern(r"={20,}\s*$")
-_END_TRACE = LinearPattern(r"---\[ end trace [0-9a-f]+ \]---\s*$")
-_END_PANIC = LinearPattern(r"---\[ end Kernel panic - not syncing.*\]---\s*$")
-_END_TASK = LinearPattern(r"^ *</TASK>\s*$")
-
-_MACHINE_CHECK = LinearPattern(
-    r"(?i)^Kernel panic - not syncing: (?:Fatal (?:local )?machine check|Machine check from unknown source"
-    r"|Uncorrected hardware memory error|NMI: (?:PCI system|IOCK) error)"
-)
-"""Panics of arch/x86/kernel/cpu/mce, arch/x86/kernel/nmi.c, drivers/acpi/apei and drivers/edac."""
-HARDWARE_ERROR = "[Hardware Error]:"
-"""Linux marks each line of a hardware error with this (HW_ERR)."""
-
-_LOCKDEP = (
-    r"possible (?:circular locking dependency|recursive locking|irq lock inversion dependency) detected"
-    r"|possible irq lock inversion dependency detected|inconsistent lock state|chain_key collision"
-    r"|(?:SOFT|HARD)IRQ-safe -> (?:SOFT|HARD)IRQ-unsafe lock order detected|suspicious RCU usage"
-    r"|bad unlock balance detected!|bad contention detected!|held lock freed!|Nested lock was not taken"
-    r"|lock held when returning to user space!|lock held at task exit time, still held!|.+/\d+ still has locks held!"
-)
-
-
-@dataclass(frozen=True)
-class _Rule:
-    kind: FindingKind
-    pattern: LinearPattern
-    fatal: bool
-    text: str
-
-
-def _rule(kind: FindingKind, pattern: str, *, fatal: bool = False) -> _Rule:
-    return _Rule(kind, LinearPattern(pattern), fatal, pattern)
-
-
-_RULES = (
-    _rule(FindingKind.PANIC, r"Kernel panic - not syncing(?:: .*)?$", fatal=True),
-    _rule(FindingKind.KASAN, r"BUG: (?:KASAN|KFENCE): \S.*$"),
-    _rule(FindingKind.LOCKUP, r"Watchdog detected hard LOCKUP on cpu \d+.*$", fatal=True),
-    _rule(FindingKind.LOCKUP, r"BUG: soft lockup - CPU#\d+ stuck for \d+s! \[.*\]\s*$"),
-    _rule(FindingKind.WORKQUEUE_STALL, r"BUG: workqueue lockup - pool .* stuck for \d+s!\s*$"),
-    _rule(FindingKind.OOPS, r"BUG: kernel NULL pointer dereference, address: [0-9a-f]+\s*$", fatal=True),
-    _rule(FindingKind.OOPS, r"BUG: unable to handle (?:page fault|kernel .*) (?:for|at) .*[0-9a-f]+\s*$", fatal=True),
-    _rule(FindingKind.OOPS, r"Unable to handle kernel .* at virtual address [0-9a-f]+\s*$", fatal=True),
-    _rule(FindingKind.OOPS, r"Internal error: .* \[#\d+\].*$", fatal=True),
-    _rule(
-        FindingKind.OOPS,
-        r"(?:Oops|general protection fault|stack segment|invalid opcode|divide error|int3|double fault|segment not "
-        r"present|invalid TSS|alignment check|control protection fault|bad frame in \S+)\b.*: [0-9a-f]{4} \[#\d+\].*$",
-        fatal=True,
-    ),
-    _rule(FindingKind.BUG, r"kernel BUG at \S+(?::\d+!| \[verbose debug info unavailable\])\s*$", fatal=True),
-    _rule(FindingKind.LOCKDEP, rf"WARNING: (?:{_LOCKDEP})\s*$"),
-    _rule(FindingKind.LOCKDEP, r"INFO: trying to register non-static key\.\s*$"),
-    _rule(
-        FindingKind.LOCKDEP, r"BUG: (?:Invalid wait context|MAX_LOCK\w+ too low!|MAX_STACK_TRACE_ENTRIES too low!).*$"
-    ),
-    _rule(FindingKind.BUG, r"BUG: \S.*$"),
-    _rule(
-        FindingKind.WARNING, r"WARNING: (?:CPU: \d+ PID: \d+ at )?(?:\S+:\d+ )?(?:at )?\S+\+0x[0-9a-f]+/0x[0-9a-f]+.*$"
-    ),
-    _rule(FindingKind.HUNG_TASK, r"INFO: task \S.*:\d+ blocked(?: in I/O wait)? for more than \d+ seconds\.\s*$"),
-    _rule(
-        FindingKind.RCU_STALL,
-        r"INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls?\b).*$",
-    ),
-)
-_ANY_RULE = LinearPattern("|".join(f"(?:{rule.text})" for rule in _RULES))
-"""Matches every line that a rule matches; nearly all lines match none."""
-_CRASH = {FindingKind.OOPS, FindingKind.BUG}
-"""`kernel BUG at` and the `invalid opcode` or `Oops` lines after it are one report."""
+_BACKTRACE = LinearPattern(r"^NMI backtrace for cpu \d+")
+"""Line with which another CPU begins its backtrace for a stall."""
+_ABORT = "external abort"
+"""An arm64 oops that an uncorrected memory error can cause."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +49,10 @@ class Report:
     excerpt: str
     offset: int
     fatal: bool
+    of_hardware: bool = False
+    """True if lines before it show that the hardware reported an uncorrected error: no kernel is to blame."""
+    last_offset: int = 0
+    """Position of its last line in the console, in bytes."""
 
     @property
     def stack(self) -> tuple[StackFrame, ...]:
@@ -127,14 +60,9 @@ class Report:
         return stack_frames(self.excerpt)
 
     @property
-    def of_hardware(self) -> bool:
-        """True if the kernel stopped because the hardware reported an uncorrected error: no kernel is to blame."""
-        return _MACHINE_CHECK.search(self.title) is not None
-
-    @property
     def defect(self) -> str:
         """Description that is equal for two reports of one kernel about the same defect."""
-        return describe_defect(self.kind, self.title, self.stack)
+        return describe_defect(self.kind, self.title, self.stack, self.excerpt)
 
 
 @dataclass(frozen=True)
@@ -146,45 +74,6 @@ class Ready:
 
 
 ConsoleEvent = Report | Ready
-
-
-@dataclass
-class _OpenReport:
-    offset: int
-    first: list[str] = field(default_factory=list)
-    """Lines of the first half of EXCERPT_LIMIT."""
-    last: deque[str] = field(default_factory=deque)
-    """Newest lines after them, within the other half."""
-    kind: FindingKind | None = None
-    """None after a separator, until the line that names the kind."""
-    title: str = ""
-    fatal: bool = False
-    count: int = 0
-    first_size: int = 0
-    last_size: int = 0
-
-    def add(self, text: str) -> None:
-        self.count += 1
-        half = EXCERPT_LIMIT // 2 - 40
-        if not self.last and self.first_size + len(text) + 1 <= half:
-            self.first.append(text)
-            self.first_size += len(text) + 1
-            return
-        self.last.append(text)
-        self.last_size += len(text) + 1
-        while self.last_size > half:
-            self.last_size -= len(self.last.popleft()) + 1
-
-    @property
-    def excerpt(self) -> str:
-        omitted = self.count - len(self.first) - len(self.last)
-        note = [f"[{omitted} lines omitted]"] if omitted else []
-        return "\n".join([*self.first, *note, *self.last])
-
-    def report(self) -> Report | None:
-        if self.kind is None:
-            return None
-        return Report(self.kind, self.title[:300], self.excerpt, self.offset, self.fatal)
 
 
 class _CrashKernel(enum.Enum):
@@ -203,7 +92,9 @@ class Detector:
     def __init__(self) -> None:
         self._partial = b""
         self._offset = 0
-        self._open: _OpenReport | None = None
+        self._open: dict[str, OpenReport] = {}
+        """Open reports by caller; the caller of a backtrace for a stall has the stall's report."""
+        self._evidence = HardwareEvidence()
         self._crash_kernel = _CrashKernel.NOT_STARTED
         self._reported: set[str] = set()
         """Descriptions of the defects that the kernel under test has reported, at most REPORTED_LIMIT."""
@@ -212,6 +103,7 @@ class Detector:
         """Forget the reports so far. Call it when another kernel of the same boot starts, as after kexec."""
         self._crash_kernel = _CrashKernel.NOT_STARTED
         self._reported = set()
+        self._evidence.forget()
 
     @property
     def crash_kernel_started(self) -> bool:
@@ -226,12 +118,12 @@ class Detector:
     @property
     def fatal_open(self) -> bool:
         """True while a fatal report is being printed."""
-        return self._open is not None and self._open.fatal
+        return any(report.fatal for report in self._open.values())
 
     @property
     def reporting(self) -> bool:
         """True while a report has begun and not ended."""
-        return self._open is not None and self._open.kind is not None
+        return any(report.kind is not None for report in self._open.values())
 
     def feed(self, data: bytes) -> list[ConsoleEvent]:
         """Process the next bytes; return the reports and ready lines that they complete."""
@@ -239,7 +131,7 @@ class Detector:
         data, start = self._partial + data, 0
         while end := _line_end(data, start):
             offset, self._offset = self._offset, self._offset + end - start
-            self._line(_clean(data[start:end]), offset, events)
+            self._line(clean(data[start:end]), offset, events)
             start = end
         self._partial = data[start:]
         return events
@@ -250,115 +142,146 @@ class Detector:
         Call it when the console is silent or the boot is over.
         """
         events: list[ConsoleEvent] = []
-        self._close(events)
+        self._close_all(events)
         return events
 
     def _line(self, text: str, offset: int, events: list[ConsoleEvent]) -> None:
         if "wqlab-ready" in text and (ready := _READY.search(text)):
-            self._close(events)
             events.append(Ready(ready[1], ready[2]))
             return
         if self._follows_crash_kernel(text, events):
             return
-        if self._crash_kernel is _CrashKernel.PRINTS_LOG and (outer := _PREFIX.match(text)):
-            text = text[outer.end() :]  # the crash kernel's own time; that of the crashed kernel follows
-        prefix = _PREFIX.match(text) if text.startswith(("[", "<")) else None
-        message = text[prefix.end() :] if prefix else text
-        if self._handle_separator(message, text, offset, events):
+        if self._crash_kernel is _CrashKernel.PRINTS_LOG:
+            text = without_prefix(text)  # the crash kernel's own time; that of the crashed kernel follows
+        line = read_line(text)
+        self._evidence.add(line, offset)
+        if not self._open and not may_begin(line.message):
             return
-        rule, title = _classify(message)
-        if rule and not self._continues_report(rule):
-            self._close(events)
-            self._open = _OpenReport(offset)
-        if self._open is None:
+        if RESET.match(line.message):
+            self._close_all(events)
+            self._evidence.forget()
+        report = self._report_of(line, events)
+        if self._begins_report(line, offset, report, events):
             return
-        if rule and self._open.kind is None:
-            self._open.kind, self._open.title = rule.kind, title
-        if rule and rule.fatal:
-            self._open.fatal = True
-        self._open.add(text)
-        if self._ends(self._open, message):
-            self._close(events)
+        message = report.joined(line.message) if report else line.message
+        rule, title = classify(message)
+        if rule and not (report and report.continues_with(rule, title)):
+            report = self._begin(line.caller, offset, events)
+            self._add_evidence(report, rule, title, line)
+        if report is None:
+            return
+        if rule:
+            report.name(rule, title)
+        report.add(text, line.message, line.time_s)
+        report.last_offset = offset
+        if report.ends_with(message):
+            self._close(report, events)
+        elif line.caller in report.guests and END_TASK.search(message):
+            del self._open[line.caller]
+
+    def _report_of(self, line: ConsoleLine, events: list[ConsoleEvent]) -> OpenReport | None:
+        """Return the open report that the line may belong to. One that has ended before the line is closed."""
+        report = self._open.get(line.caller) or self._open.get("")
+        if report is None and _BACKTRACE.match(line.message):
+            report = next((each for each in self._open.values() if each.kind in STALLS), None)
+            if report:
+                report.guests.add(line.caller)
+                self._open[line.caller] = report
+        if report and report.ended_before(line.message, line.time_s):
+            self._close(report, events)
+            return None
+        return report
+
+    def _begin(self, caller: str, offset: int, events: list[ConsoleEvent]) -> OpenReport:
+        """Begin a report of a caller; its last one ends."""
+        known = self._open.get(caller)
+        if known and caller in known.guests:
+            known.guests.discard(caller)
+            del self._open[caller]
+        elif known:
+            self._close(known, events)
+        if len(self._open) >= OPEN_LIMIT:
+            self._close(next(iter(self._open.values())), events)
+        self._open[caller] = OpenReport(offset, caller)
+        return self._open[caller]
+
+    def _begins_report(
+        self, line: ConsoleLine, offset: int, report: OpenReport | None, events: list[ConsoleEvent]
+    ) -> bool:
+        """Handle a line that begins a report before the line with its kind; return True if it is one.
+
+        These are separators (`cut here`, a line of = signs) and messages that the kernel prints before them.
+        """
+        message, is_rule = line.message, line.message.startswith("=") and RULE.match(line.message)
+        if is_rule or ("cut here" in message and CUT_HERE.search(message)):
+            if report and (report.takes_separator or (is_rule and report.ends_with_rule)):
+                report.add(line.text, message, line.time_s)
+                report.last_offset = offset
+                if is_rule and report.ends_with_rule:
+                    self._close(report, events)
+                return True
+        elif lines := lead_lines(message):
+            if report and (report.kind is None or report.prints_trace):
+                return False
+            report = self._begin(line.caller, offset, events)
+            report.allowed_lines = lines
+            report.add(line.text, message, line.time_s)
+            return True
+        elif not is_cut_off(message) or classify(message)[0] or (report and report.kind is None):
+            return False
+        self._begin(line.caller, offset, events).add(line.text, message, line.time_s)
+        return True
+
+    def _add_evidence(self, report: OpenReport, rule: Rule, title: str, line: ConsoleLine) -> None:
+        """Put the lines about an uncorrected hardware error before the panic that they caused."""
+        if rule.kind is not FindingKind.PANIC and _ABORT not in title:
+            return
+        for evidence, offset in self._evidence.before(title, line.time_s):
+            report.offset = min(report.offset, offset)
+            report.of_hardware = True
+            report.add(evidence.text)
 
     def _follows_crash_kernel(self, text: str, events: list[ConsoleEvent]) -> bool:
         """Update the state of the crash kernel; return True if the crash kernel itself printed the line."""
         state = self._crash_kernel
         if state is not _CrashKernel.PRINTS_LOG and "Linux version " in text:
-            self._close(events)  # a panic that starts a crash kernel has no end marker
+            self._close_all(events)  # a panic that starts a crash kernel has no end marker
         if state is _CrashKernel.NOT_STARTED and CRASH_KERNEL in text and _COMMAND_LINE.search(text):
-            self._close(events)
+            self._close_all(events)
             self._crash_kernel = _CrashKernel.STARTS
         elif "wqlab-crash-log" in text and (mark := _CRASH_LOG.search(text)):
-            self._close(events)
+            self._close_all(events)
             self._crash_kernel = _CrashKernel.PRINTS_LOG if mark[1] == "begins" else _CrashKernel.DONE
             return True
         return self._crash_kernel in (_CrashKernel.STARTS, _CrashKernel.DONE)
 
-    def _handle_separator(self, message: str, text: str, offset: int, events: list[ConsoleEvent]) -> bool:
-        """Handle a separator (`cut here`, a line of = signs), which begins a report before the line with its kind."""
-        if self._open and self._open.kind is FindingKind.KASAN and _RULE.match(message):
-            self._open.add(text)
-            self._close(events)
-            return True
-        if not (
-            ("cut here" in message and _CUT_HERE.search(message)) or (message.startswith("=") and _RULE.match(message))
-        ):
-            return False
-        self._close(events)
-        self._open = _OpenReport(offset)
-        self._open.add(text)
-        return True
-
-    def _continues_report(self, rule: _Rule) -> bool:
-        """Return True if the line belongs to the open report."""
-        if self._open is None:
-            return False
-        kind = self._open.kind
-        return kind is None or kind is rule.kind or (kind in _CRASH and rule.kind in _CRASH)
-
-    @staticmethod
-    def _ends(report: _OpenReport, message: str) -> bool:
+    def _close(self, report: OpenReport, events: list[ConsoleEvent]) -> None:
+        """End a report, and add its event. A report that a crash log repeats gets no second event."""
+        for caller in [caller for caller, each in self._open.items() if each is report]:
+            del self._open[caller]
         if report.kind is None:
-            return report.count > 5  # a separator without a report
-        if report.count >= REPORT_LINES:
-            return True
-        if report.kind is FindingKind.PANIC:
-            return bool(_END_PANIC.search(message))
-        if _END_TRACE.search(message):
-            return True
-        # Stalls print one trace per CPU or worker; crashes and warnings end with their own marker.
-        one_trace = report.kind in (FindingKind.HUNG_TASK, FindingKind.LOCKUP, FindingKind.LOCKDEP) or (
-            report.kind is FindingKind.BUG and not report.fatal
+            return
+        event = Report(
+            report.kind,
+            report.title[:300],
+            report.excerpt,
+            report.offset,
+            report.fatal,
+            report.of_hardware,
+            report.last_offset,
         )
-        return one_trace and bool(_END_TASK.search(message))
+        defect = event.defect
+        if self._crash_kernel is not _CrashKernel.PRINTS_LOG or defect not in self._reported:
+            events.append(event)
+        if len(self._reported) < REPORTED_LIMIT:
+            self._reported.add(defect)
 
-    def _close(self, events: list[ConsoleEvent]) -> None:
-        """End the open report, and add its event. A report that a crash log repeats gets no second event."""
-        if self._open and (report := self._open.report()):
-            if self._crash_kernel is not _CrashKernel.PRINTS_LOG or report.defect not in self._reported:
-                events.append(report)
-            if len(self._reported) < REPORTED_LIMIT:
-                self._reported.add(report.defect)
-        self._open = None
+    def _close_all(self, events: list[ConsoleEvent]) -> None:
+        while self._open:
+            self._close(next(iter(self._open.values())), events)
 
 
 def _line_end(data: bytes, start: int) -> int:
     """Return the end of the line at `start`, of at most LINE_LIMIT bytes; 0 if it is not complete."""
     end = data.find(b"\n", start, start + LINE_LIMIT) + 1
     return end or (start + LINE_LIMIT if len(data) - start >= LINE_LIMIT else 0)
-
-
-def _clean(line: bytes) -> str:
-    """Remove terminal sequences and control bytes. Text before a carriage return is kept, since it may be part of a
-    report."""
-    text = line.decode("utf-8", "replace").rstrip("\r\n")
-    if text.isascii() and text.isprintable():
-        return text
-    return _CONTROL.sub("", _ANSI.sub("", text))
-
-
-def _classify(message: str) -> tuple[_Rule | None, str]:
-    for rule in _RULES if _ANY_RULE.search(message) else ():
-        if match := rule.pattern.search(message):
-            return rule, match[0].strip()
-    return None, ""
