@@ -49,12 +49,24 @@ def test_id_is_not_unquoted_twice() -> None:
 
 @pytest.mark.parametrize(
     "pasted",
+    ["https://www.mail-archive.com/search?l=mid&q=a%40b", "https://marc.info/?i=a@b", "https://marc.info/?i=%3Ca@b%3E"],
+)
+def test_id_in_the_query_of_an_archive_is_found(pasted: str) -> None:
+    assert find_message_id(pasted) == "a@b"
+
+
+@pytest.mark.parametrize(
+    "pasted",
     [
         "",
         "not an id",
         "https://lore.kernel.org/all/",
         "https://lore.kernel.org/all/?q=a@b",
-        "https://lore.kernel.org/all/?q=a@b",
+        "https://lists.example.org/archives/list/devel@lists.example.org/message/ABCDEFGH/",
+        "https://lists.example.org/hyperkitty/list/devel@lists.example.org/thread/ABCDEFGH/#XYZ",
+        "https://lists.example.org/archives/list/devel@lists.example.org/",
+        "https://www.mail-archive.com/linux-kernel@vger.kernel.org/msg12345.html",
+        "mail-archive.com/dev@example.org/msg1.html",
         "two@ids@here",
         "a@b c@d",
         "\x1b[31m@host",

@@ -45,7 +45,11 @@ def with_roles(mails: Sequence[Mail]) -> list[Mail]:
     covers: dict[str, list[Mail]] = {}
     roles: dict[str, Role] = {}
     for mail in by_id.values():
-        if not mail.is_patch or mail.counter is None:
+        if not mail.is_patch:
+            continue
+        if mail.counter is None:
+            if (version := _version_below(mail, by_id)) is not None:
+                roles[mail.effective_message_id] = Role(version, None)
             continue
         version = mail.parsed.version
         for ancestor in ancestors_of(mail, by_id):
@@ -66,6 +70,21 @@ def with_roles(mails: Sequence[Mail]) -> list[Mail]:
         replace(mail, role=roles[mail.effective_message_id]) if mail.effective_message_id in roles else mail
         for mail in mails
     ]
+
+
+def _version_below(mail: Mail, by_id: Mapping[str, Mail]) -> int | None:
+    """Return the version of the series that a patch without a number is on top of; None if it is not on top of one.
+
+    It is the next version of a series if it has the title of the cover letter, or if the series has one patch.
+    """
+    for ancestor in ancestors_of(mail, by_id):
+        if ancestor.is_reply:
+            continue
+        if (ancestor.is_patch or ancestor.is_cover) and ancestor.counter is not None and ancestor.counter[1] > 1:
+            is_next = ancestor.is_cover and ancestor.title == mail.title
+            return None if is_next or mail.parsed.version is None else ancestor.version
+        return None
+    return None
 
 
 def _is_cover_of(mail: Mail, patch: Mail) -> bool:

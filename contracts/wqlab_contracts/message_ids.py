@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from .text import control_character
 
@@ -12,6 +12,10 @@ LENGTH_LIMIT = 500
 _ID = re.compile(r"[^<>\s@/][^<>\s@]*@[^<>\s@]+")
 _BRACKETED = re.compile(r"<([^<>\s]+)>")
 _HEADER = re.compile(r"(?:message-id|in-reply-to|mid|id):\s*", re.IGNORECASE)
+_LIST_PAGE = re.compile(r"message|thread|latest|msg\d+\.html|thrd\d*\.html|maillist\d*\.html", re.IGNORECASE)
+"""What follows the address of a list in the URL of a page without Message-ID (HyperKitty, mail-archive.com)."""
+_QUERIES = ("i", "mid", "msgid", "message_id", "message-id")
+"""Names under which the query of a URL has a Message-ID (MARC)."""
 _HOST_AND_PATH = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::\d{1,5})?/", re.IGNORECASE)
 
 
@@ -19,7 +23,7 @@ def find_message_id(text: str) -> str | None:
     """Return the Message-ID in `text` without angle brackets, or None.
 
     A URL may be that of any archive or patch tracker: the id is the first part of its path that is one when it is
-    unquoted.
+    unquoted, or in its query. The address of a list is none.
     """
     text = text.strip()
     if bracketed := _BRACKETED.search(text):
@@ -36,10 +40,16 @@ def find_message_id(text: str) -> str | None:
 
 def _in_url(url: str) -> str | None:
     try:
-        path = urlsplit(url).path
+        address = urlsplit(url)
+        queries = parse_qsl(address.query, max_num_fields=50)
     except ValueError:
         return None
-    return next((found for part in path.split("/") if (found := _checked(unquote(part)))), None)
+    parts = [part for part in address.path.split("/") if part]
+    around = zip(["", *parts], parts, [*parts[1:], ""], strict=False)
+    named = [unquote(part) for before, part, after in around if before != "list" and not _LIST_PAGE.fullmatch(after)]
+    searched = ("q",) if ("l", "mid") in queries else ()  # a search of mail-archive.com by id, not by words
+    named += [value.strip("<> ") for name, value in queries if name.lower() in (*_QUERIES, *searched)]
+    return next((found for part in named if (found := _checked(part))), None)
 
 
 def _checked(text: str) -> str | None:

@@ -13,6 +13,8 @@ _BRACKET = re.compile(r"\s*\[([^\]]*)\]\s*")
 _REPLY = re.compile(r"(?:re|aw|fwd?):|\w{2,3}:\s*\[", re.IGNORECASE)
 """The rule of b4."""
 _REPLY_BEHIND_LIST = re.compile(r"(?:re|aw|fwd?):", re.IGNORECASE)
+_LEADING = re.compile(r"(?:re:|[\s:]){1,50}", re.IGNORECASE)
+"""What git removes at the beginning of a title."""
 _SEPARATORS = re.compile(r"[\s,;:\[()]+")
 _COUNTER = re.compile(r"(\d{1,4})/(\d{1,4})")
 _VERSION = re.compile(
@@ -58,13 +60,18 @@ def parse_subject(subject: str) -> Subject:
     versions = [(int(found[1]), int(found[2] or 0)) for word in words if (found := _VERSION.fullmatch(word))]
     version, reroll = versions[-1] if versions else (None, 0)
     return Subject(
-        title=subject[end:],
+        title=_without_leading(subject[end:]) if end else subject,
         counter=counters[-1] if counters else None,
         version=version,
         reroll=reroll,
         names_patch=any(_PATCH_WORD.match(word) for word in words),
         names_set=any(_SET_WORD.match(word) for word in words),
     )
+
+
+def _without_leading(title: str) -> str:
+    found = _LEADING.match(title)
+    return title[found.end() :] if found else title
 
 
 def format_subject(title: str, version: int, counter: tuple[int, int] | None) -> str:

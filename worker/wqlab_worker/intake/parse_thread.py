@@ -24,10 +24,9 @@ from wqlab_contracts.mail import source_of
 from wqlab_contracts.mbox import Mail
 from wqlab_contracts.messages.base import TITLE_LIMIT, cut
 from wqlab_contracts.messages.threads import LISTED_REPLIES, REVISION_LIMIT, ThreadMail, ThreadSelection
+from wqlab_contracts.revision_mails import Selection, date_of, trailers_of
 from wqlab_contracts.text import valid_text
-
-from .revision_mails import Selection, date_of, trailers_of
-from .thread_series import (
+from wqlab_contracts.thread_series import (
     MAIL_LIMIT,
     Thread,
     ThreadProblem,

@@ -33,10 +33,10 @@ from wqlab_contracts.messages.list_mails import (
     ListMail,
     ListMails,
 )
+from wqlab_contracts.revision_mails import date_of
 from wqlab_contracts.text import control_character
 
 from .parse_thread import printable
-from .revision_mails import date_of
 
 BRANCH = "refs/heads/master"
 MAIL_BYTES = 2 << 20
