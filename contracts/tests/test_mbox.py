@@ -138,3 +138,37 @@ def test_mbox_of_many_mails_is_refused_before_they_are_parsed() -> None:
     problem = mbox.header_problem((FROM + "Subject: x\n\n") * (mbox.MAIL_LIMIT + 1))
     assert problem is not None
     assert "2001 mails; at most 2000" in problem
+
+
+def test_reply_that_is_no_utf8_is_replaced_and_a_patch_is_refused() -> None:
+    patch = mail("[PATCH] x", Message_ID="<1@x>")
+    reply = mail("Re: [PATCH] x", "caf\u00e9\n", Message_ID="<2@x>")
+    assert "caf\N{REPLACEMENT CHARACTER}" in mbox.decode((patch + reply).encode("latin-1"))
+    with pytest.raises(ValueError, match="patch 'x' is not UTF-8"):
+        mbox.decode(mail("[PATCH] x", DIFF.replace("+b", "+\u00e9")).encode("latin-1"))
+    with pytest.raises(ValueError, match=r"it is not UTF-8 \(byte 3\)"):
+        mbox.decode(b"caf\xe9")
+
+
+@pytest.mark.parametrize(
+    "separator",
+    [
+        "From a@example.org Tue Feb 6 11:00:01 2018",
+        "From a@example.org Mon Feb 12 8:54:21 2018",
+        "From a at example.org  Thu Jul  6 12:43:19 2017",
+        "From bounces+x=y@example.org Mon Feb 12 10:54:21 +0100 2018",
+        "From a@example.org Mon Feb 12 10:54 2018",
+    ],
+)
+def test_separators_of_archives_are_read(separator: str) -> None:
+    text = "".join(mail(f"[PATCH {number}/2] x") for number in (1, 2)).replace(FROM, f"{separator}\n")
+    assert [read.counter for read in mbox.parse_mails(text)] == [(1, 2), (2, 2)]
+
+
+def test_line_of_a_commit_in_a_text_separates_no_mails() -> None:
+    commit = f"From {'a' * 40} Mon Sep 17 00:00:00 2001\nFrom: B <b@x.org>\nSubject: [PATCH] inner\n\n"
+    for begin in ("", FROM):
+        (read,) = mbox.parse_mails(f"{begin}From: A <a@x.org>\nSubject: [PATCH] outer\n\n{commit}why\n---\n{DIFF}")
+        assert (read.title, read.patch_author) == ("inner", "B <b@x.org>")
+    raw_first = f"From: A <a@x.org>\nSubject: [PATCH 1/2] a\n\n{DIFF}\n{commit}{DIFF}"
+    assert [read.title for read in mbox.parse_mails(raw_first)] == ["a", "inner"]

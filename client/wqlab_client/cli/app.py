@@ -20,6 +20,7 @@ from . import (
     doctor,
     forges,
     history,
+    inspect_mails,
     labs,
     mail_address,
     mails,
@@ -48,6 +49,7 @@ app = typer.Typer(
 )
 for _commands in (
     submit,
+    inspect_mails,
     touches,
     watch,
     submissions,

@@ -15,6 +15,7 @@ from email.parser import BytesParser
 from email.policy import compat32
 
 from wqlab_contracts.mail import address_of, message_ids
+from wqlab_contracts.reply_commands import commands_of
 
 SIZE_LIMIT = 1 << 20
 """Maximum size (bytes) of a mail. A reply to the lab has a few kilobytes, and a bounce quotes one mail of the lab."""
@@ -26,7 +27,6 @@ BOUNCE_LIMIT = 100
 """Maximum number of recipients of one delivery report."""
 
 _SINGLE = ("from", "date", "in-reply-to", "references", "message-id")
-_COMMAND = re.compile(r"wqlab:[ \t]*([^\r\n]{0,200})", re.IGNORECASE)
 _STATUS = re.compile(r"[245]\.\d{1,3}\.\d{1,3}")
 
 
@@ -140,12 +140,7 @@ def _commands(parts: list[Message]) -> Iterator[str]:
     text = next((part for part in parts if part.get_content_type() == "text/plain"), None)
     if text is None:
         return
-    for line in _text(text)[:TEXT_LIMIT].splitlines():
-        if line == "-- ":
-            return
-        match = _COMMAND.fullmatch(line.strip())
-        if match is not None:
-            yield match[1].strip()
+    yield from commands_of(_text(text)[:TEXT_LIMIT])
 
 
 def _text(part: Message) -> str:
