@@ -172,3 +172,23 @@ def test_line_of_a_commit_in_a_text_separates_no_mails() -> None:
         assert (read.title, read.patch_author) == ("inner", "B <b@x.org>")
     raw_first = f"From: A <a@x.org>\nSubject: [PATCH 1/2] a\n\n{DIFF}\n{commit}{DIFF}"
     assert [read.title for read in mbox.parse_mails(raw_first)] == ["a", "inner"]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"Subject: x\nContent-Type: text/plain; charset=utf-8\nno header\xc3\xa9\n\n\xff\n",
+        b'Subject: x\nContent-Type: text/plain; charset="\0"\nno header\xff\n\n\xff\n',
+        b"Subject: =?gb18030?b?1tA=?=\xff\xe4\nFrom: =?\0?q?x?=\n\n\xff\n",
+        b"Subject: =?utf-8?b?a?= =?x?q?zz?=\n\nx\n",
+        b"Subject: x\nContent-Type: multipart/mixed\n\n\xff\xe4\n",
+        b"Subject: x\nContent-Type: text/plain; charset*=utf-8''x%ff\nContent-Transfer-Encoding: base64\n\n\xff\n",
+    ],
+)
+def test_bytes_that_are_no_text_raise_nothing(hostile: bytes) -> None:
+    text = FROM + hostile.decode("utf-8", "surrogateescape")
+    (read,) = mbox.parse_mails(text)
+    assert not read.has_patch
+    read.body.encode()
+    read.subject.encode()
+    mbox.header_problem(text)

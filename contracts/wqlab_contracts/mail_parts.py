@@ -72,7 +72,7 @@ def read_text(text: str) -> Text:
     message = BytesParser().parsebytes(_bytes(head))
     if message.get_content_maintype() not in ("multipart", "message"):
         # Not by the parser: its list of the mail's lines needs twenty times the memory of the mail.
-        payload = "\n\n".join(part for part in (_ascii(message.get_payload()), _escaped(rest)) if part)
+        payload = "\n\n".join(part for part in (_escaped(_head_payload(message)), _escaped(rest)) if part)
         message.set_payload(payload)
     elif len(CONTAINER.findall(text)) <= PART_LIMIT:
         message = BytesParser().parsebytes(_bytes(text))
@@ -97,7 +97,10 @@ def _parts(message: Message) -> Iterator[tuple[Message, str, str]]:
     for part in message.walk():
         if part.is_multipart():
             continue
-        data = part.get_payload(decode=True)
+        try:
+            data = part.get_payload(decode=True)
+        except (LookupError, ValueError):
+            data = None
         if isinstance(data, bytes):
             yield part, *_decode(data, _charset(part))
 
@@ -151,5 +154,10 @@ def _escaped(text: str) -> str:
     return _bytes(text).decode("ascii", "surrogateescape")
 
 
-def _ascii(payload: object) -> str:
+def _head_payload(message: Message) -> str:
+    """Return what follows a malformed line among the headers."""
+    try:
+        payload = message.get_payload()
+    except (LookupError, ValueError):
+        return ""
     return payload if isinstance(payload, str) else ""
