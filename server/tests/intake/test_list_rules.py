@@ -98,6 +98,25 @@ def test_series_without_cover_letter_in_the_old_thread_is_found() -> None:
     assert [found.is_complete for found in collect([*series(), *second])] == [True, True]
 
 
+@pytest.mark.parametrize(
+    ("subject", "version"), [("[PATCHSET v2] lock less", 2), ("lock less", 1), ("[PATCHv2 0/2] lock less", 2)]
+)
+def test_cover_letter_without_number_or_with_another_version_is_found(subject: str, version: int) -> None:
+    cover = patch("c", subject=subject, has_patch=False, paths=[], asks=True)
+    found = one([patch("p2", 2, 2, in_reply_to="c"), cover, patch("p1", 1, 2, in_reply_to="c")])
+    assert found.is_complete and found.asks and not found.awaits_cover_letter
+    assert (found.root, found.version, found.cover is not None) == ("c", version, True)
+
+
+def test_new_version_whose_patches_all_answer_the_old_cover_letter_is_found() -> None:
+    second = [patch(f"v2p{number}", number, 2, version=2, in_reply_to="c") for number in (2, 1)]
+    assert [(found.version, found.is_complete) for found in collect([*series(), *second])] == [(1, True), (2, True)]
+
+
+def test_mail_without_patches_below_is_no_series() -> None:
+    assert collect([patch("m", subject="a bug", has_patch=False, paths=[])]) == []
+
+
 def test_only_series_that_ask_are_taken_by_default() -> None:
     unasked = judge(rule(), one(series()))
     assert isinstance(unasked, Refused) and unasked.reason is DecisionReason.NOT_ASKED

@@ -136,7 +136,7 @@ def _as_mail(mail: ListMail) -> Mail:
     """Return the mail as far as threads are concerned. What the worker read in its text counts too."""
     counter = (mail.number, mail.total) if mail.number is not None and mail.total is not None else None
     said = parse_subject(mail.subject)
-    is_told = said.counter == counter and (said.version or 1) == mail.version
+    is_told = counter in {None, said.counter} and mail.version in {1, said.version}
     return Mail(
         subject=mail.subject if is_told or mail.is_reply else format_subject(said.title, mail.version, counter),
         author=mail.author,
