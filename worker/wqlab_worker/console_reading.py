@@ -50,7 +50,11 @@ class ReadConsole(Message):
 def read_console(data: bytes) -> ReadConsole:
     """Read the console log or dmesg of one boot. A log of several boots is read kernel by kernel."""
     detector = Detector()
-    found = [each for each in [*detector.feed(data + b"\n"), *detector.flush()] if isinstance(each, Report)]
+    found = [
+        each
+        for each in [*detector.feed(data if data.endswith(b"\n") else data + b"\n"), *detector.flush()]
+        if isinstance(each, Report)
+    ]
     found.sort(key=lambda report: report.offset)
     lines = [read_line(clean(line)) for line in data.split(b"\n")]
     return ReadConsole(

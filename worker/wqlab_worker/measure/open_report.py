@@ -16,6 +16,7 @@ from .report_rules import (
     END_TRACE,
     FRAME,
     ONE_LINE,
+    STALL_PIECE,
     UNFINISHED_STALL,
     Rule,
     is_cut_off,
@@ -94,7 +95,8 @@ class OpenReport:
         if self.kind is None and not self._pieces and is_cut_off(message):
             self._pieces = message
             self.allowed_lines = self.count + _PIECES
-        if self.count and self.kind is FindingKind.WORKQUEUE_STALL and UNFINISHED_STALL.match(self.title):
+        unfinished = self.kind is FindingKind.WORKQUEUE_STALL and UNFINISHED_STALL.match(self.title)
+        if unfinished and self.count and STALL_PIECE.match(message):
             self.title = f"{self.title} {message.strip()}"
         self._with_rule = self._with_rule or message.startswith("======")
         self._died = self._died or DIED.search(message) is not None

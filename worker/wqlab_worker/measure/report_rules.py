@@ -115,6 +115,7 @@ def is_cut_off(message: str) -> bool:
 
 UNFINISHED_STALL = LinearPattern(r"^BUG: workqueue lockup - pool(?:.*[^!])?$")
 """The kernel prints this title in pieces; lines of others may come between them."""
+STALL_PIECE = LinearPattern(r"^ ?(?:cpus|node|flags|nice|pool|stuck)\b")
 
 
 _LEADS = (
