@@ -31,6 +31,7 @@ FATAL_HARDWARE = "Kernel panic - not syncing: Fatal hardware error!"
             True,
         ),
         ((MCE, "Kernel panic - not syncing: VFS: no root"), False),
+        ((MCE.replace("b2000", "9c000"), "Kernel panic - not syncing: Fatal machine check"), False),
         (("Kernel panic - not syncing: Fatal machine check",), False),
         (("wq_test: [Hardware Error]: a test", "Kernel panic - not syncing: Fatal machine check"), False),
         ((GHES.replace("fatal", "corrected"), FATAL_HARDWARE), False),

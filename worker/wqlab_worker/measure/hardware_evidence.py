@@ -31,11 +31,13 @@ class _Cause:
     """Panics that follow it."""
 
 
+# The status of a machine check bank begins with a, b, e or f if it is valid (bit 63) and uncorrected (bit 61).
 _CAUSES = (
     _Cause(
         LinearPattern(
-            r"^(?:mce: )?\[Hardware Error\]: (?:CPU \d+: Machine Check(?: Exception)?: [0-9a-f]+ Bank \d+: [0-9a-f]+"
-            r"|Machine check: \S|System Fatal error|Uncorrected)|^mce: CPUs not responding to MCE broadcast"
+            r"^(?:mce: )?\[Hardware Error\]: (?:CPU \d+: Machine Check(?: Exception)?: [0-9a-f]+ "
+            r"Bank \d+: [abef][0-9a-f]+|Machine check: \S|System Fatal error|Uncorrected)"
+            r"|^mce: CPUs not responding to MCE broadcast"
         ),
         LinearPattern(
             r"(?i)machine check|: Timeout: (?:Not all|Subject) CPUs|hardware (?:memory )?error|memory failure"
