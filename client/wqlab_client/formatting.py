@@ -41,6 +41,11 @@ def clean(text: str) -> str:
     return _CONTROL.sub(_escape, text.replace("\r\n", "\n"))
 
 
+def escape_json(text: str) -> str:
+    """Return a JSON document with control characters as `\\u009b`; its own line breaks stay."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match.group())
     if code < 0x20:

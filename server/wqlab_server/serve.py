@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing
+import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,22 @@ def serve(listen: dict[str, Any]) -> None:
     from .app import create_app
 
     logs.configure()
-    uvicorn.run(create_app(), **listen, access_log=False, timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S)
+    uvicorn.run(
+        create_app(),
+        **listen,
+        access_log=False,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
+        proxy_headers=is_behind_proxy(os.environ),
+    )
+
+
+def is_behind_proxy(environment: Mapping[str, str]) -> bool:
+    """Return True if the operator names a proxy (`FORWARDED_ALLOW_IPS`).
+
+    uvicorn would otherwise let every program on this machine name any client in X-Forwarded-For, and so pass the limits
+    of requests and sign-ins for each address.
+    """
+    return bool(environment.get("FORWARDED_ALLOW_IPS", "").strip(" ,"))
 
 
 def serve_with_reload(listen: dict[str, Any], folders: Sequence[Path]) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import RequestRefused, UsageError, WqlabError
-from ..formatting import align_columns, clean, one_line
+from ..formatting import align_columns, clean, escape_json, one_line
 
 SIGPIPE_EXIT = 141
 """Exit code that a shell reports for a program ended by SIGPIPE."""
@@ -120,9 +120,15 @@ def _escaped(text: Text | str) -> Text:
 
 
 def _json(value: BaseModel | Sequence[BaseModel] | dict[str, object], indent: int | None) -> str:
+    """Return JSON in which control characters of C1 and bidirectional text are escaped, as JSON does for those of C0.
+
+    They are only in strings, whose value stays the same.
+    """
     if isinstance(value, BaseModel):
-        return value.model_dump_json(indent=indent, by_alias=True)
-    return TypeAdapter(object).dump_json(value, indent=indent, by_alias=True).decode()
+        text = value.model_dump_json(indent=indent, by_alias=True)
+    else:
+        text = TypeAdapter(object).dump_json(value, indent=indent, by_alias=True).decode()
+    return escape_json(text)
 
 
 class _ExitOnBrokenPipe:

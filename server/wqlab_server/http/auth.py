@@ -362,7 +362,8 @@ def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]
     """Return a FastAPI dependency that yields the principal.
 
     The dependency raises ApiProblem 401 without a valid token or session and 403 without `scope`. With `visitors`, it
-    accepts unauthenticated GET requests where the lab allows public reading.
+    accepts unauthenticated GET requests where the lab allows public reading; other requests with `visitors` only
+    calculate something, such as a quote. Without it, a token that `is_read_only` gets 403 for all but GET.
     """
 
     def principal(request: Request, _token: _Token, _cookie: _Cookie) -> Principal:
@@ -377,10 +378,23 @@ def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]
                 RequestAudit(request).refuse(AuditAction.REQUEST, request.scope["route"].name, needs=scope)
             held = ", ".join(sorted(found.scopes))
             raise ApiProblem(403, f"this request needs scope {scope}; you have {held}")
+        if not visitors and request.method not in _SAFE_METHODS and is_read_only(found):
+            RequestAudit(request).refuse(AuditAction.REQUEST, request.scope["route"].name, needs=Scope.SUBMIT)
+            raise ApiProblem(403, "a token with scope read changes nothing; use one with more scopes, or a browser")
         return found
 
     _NEEDS[principal] = Needs(scope, visitors)
     return principal
+
+
+def is_read_only(principal: Principal) -> bool:
+    """Return True for an API token that has only scope read, of an account that may do more.
+
+    The token of an account that only reads is for its own settings, too, such as its mail address.
+    """
+    if principal.csrf is not None or principal.role in {None, UserRole.VIEWER}:
+        return False
+    return not principal.may(Scope.SUBMIT)
 
 
 def may_read(request: Request) -> bool:

@@ -41,6 +41,9 @@ def _check_local_or_known(request: Request) -> None:
 
 
 def _is_loopback(request: Request) -> bool:
+    """Return True for a program on this machine, and not for whom a proxy on it speaks, declared or not."""
+    if any(name in request.headers for name in ("x-forwarded-for", "forwarded")):
+        return False
     try:
         return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
     except ValueError:

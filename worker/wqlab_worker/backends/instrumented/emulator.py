@@ -17,6 +17,7 @@ import structlog
 from wqlab_bench import confinement
 from wqlab_bench.console import OUTPUT_LIMIT
 from wqlab_bench.instrument import qemu_arguments
+from wqlab_bench.machine import guest_of
 from wqlab_bench.qemu import Firmware
 from wqlab_contracts.enums import Arm
 
@@ -30,6 +31,8 @@ POLL_S = 0.5
 KEPT_STDERR = 4000
 HOST_MIB = 1536
 """Memory of one emulator beside the guest's: translated code and the model of cache lines."""
+MEMORY_FACTOR = 2
+"""An emulator that occupies so many times its expected memory is killed: the guest decides how many lines it uses."""
 
 NICENESS = 14
 """Added to the niceness of an emulator of the bench: devices whose clock is the host's come first."""
@@ -49,6 +52,8 @@ class Ended:
     stderr: str
     seconds: float
     timed_out: bool
+    out_of_memory: bool = False
+    """True if it was killed because it occupied more than MEMORY_FACTOR times the expected memory."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,8 @@ class Emulator:
             )  # fmt: skip
         _yield_to_other_sessions(process)
         watch = HangWatch(process.pid, self.limit_s)
-        timed_out = False
+        timed_out = out_of_memory = False
+        most_bytes = MEMORY_FACTOR * (self.guest.memory_mib + HOST_MIB) << 20
         try:
             while True:
                 try:
@@ -107,7 +113,8 @@ class Emulator:
                     break
                 except subprocess.TimeoutExpired:
                     timed_out = watch.expired()
-                    if timed_out or stop.is_set():
+                    out_of_memory = occupied_bytes(process.pid) > most_bytes
+                    if timed_out or out_of_memory or stop.is_set():
                         break
         finally:
             _kill(process)
@@ -117,6 +124,7 @@ class Emulator:
         return Ended(
             output=output, status=process.returncode, stderr="\n".join(lines),
             seconds=time.monotonic() - started, timed_out=timed_out,
+            out_of_memory=out_of_memory,
         )  # fmt: skip
 
 
@@ -124,6 +132,15 @@ def _yield_to_other_sessions(process: subprocess.Popen[bytes]) -> None:
     """Lower the priority of the emulator's session: with autogroups, niceness only counts inside one (sched(7))."""
     with suppress(OSError):  # a kernel without autogroups, or an emulator that has already ended
         Path(f"/proc/{process.pid}/autogroup").write_text(str(NICENESS))
+
+
+def occupied_bytes(pid: int) -> int:
+    """Return the memory that the emulator in process `pid`, or below bubblewrap in it, occupies; 0 if it has ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{guest_of(pid)}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) << 10
+    return 0
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

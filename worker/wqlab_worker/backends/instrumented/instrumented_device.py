@@ -138,6 +138,9 @@ class InstrumentedDevice:
         if ended.timed_out:
             hang = f"the kernel did not switch off (the emulator ran for {ended.seconds:.0f} s)"
             raise kernel_failure(self._tap.add_finding(FindingKind.HANG, hang, ""))
+        if ended.out_of_memory:
+            what = "the emulator used more memory than any boot needs, and was killed"
+            raise infrastructure_failure(what, of_variant=True)
         if ended.status:
             raise infrastructure_failure(
                 f"the emulator ended with {_describe(ended.status)}", excerpt=ended.stderr, stage=DeviceStep.POWER,
