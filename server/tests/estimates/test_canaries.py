@@ -128,7 +128,7 @@ def test_quote_and_report_have_the_record(lab: LabUnderTest) -> None:
     single, other = lab.report(submission).targets
     assert single.canaries[0].canaries == 4
     assert other.canaries == [], "another device has a record of its own"
-    text = lab.client.get(f"/api/v1/submissions/{submission}/report?format=text", headers=headers).text
-    assert "On single-1, 4 A/A comparisons of affinity:" in " ".join(text.split())
+    page = lab.client.get(f"/api/v1/submissions/{submission}/report?format=html", headers=headers).text
+    assert "On single-1, 4 A/A comparisons of affinity:" in " ".join(page.split())
     with lab.transaction() as session:
         assert session.get_one(Device, "single-1").health is DeviceHealth.GOOD
