@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.webhooks import WebhookFilter
@@ -33,7 +33,7 @@ from wqlab_contracts.specs import WatchedTree as Spec
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.http.limits import RateLimit
-from wqlab_server.models import AuditEntry, Delivery, MailAddress, WatchedTree, Webhook
+from wqlab_server.models import AuditEntry, Boot, Delivery, MailAddress, WatchedTree, Webhook
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
@@ -227,6 +227,8 @@ def add_deliveries(session: Session) -> None:
 def fuzz(live: Live, token: tuple[int, str], folder: Path, *options: str) -> str:
     """Run schemathesis and return its output. Fails with the output if it finds a fault."""
     live.app.openapi()  # computed once; schemathesis waits for the document for 10 seconds only
+    with live.app.state.sessions() as session:
+        run_id = session.scalar(select(func.max(Boot.run_id)))
     done = subprocess.run(
         [COMMAND, "--config-file", CONFIG, "run", f"{live.url}/openapi.json", *options],
         check=False,
@@ -238,6 +240,7 @@ def fuzz(live: Live, token: tuple[int, str], folder: Path, *options: str) -> str
             "SCHEMATHESIS_HOOKS": str(HOOKS),
             "WQLAB_FUZZER_TOKEN": str(token[0]),
             "WQLAB_FUZZER_USER": FUZZER,
+            "WQLAB_FUZZER_RUN": str(run_id),
         },
     )
     assert done.returncode == 0, done.stdout + done.stderr
