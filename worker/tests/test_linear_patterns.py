@@ -20,7 +20,6 @@ PYTHON_PATTERNS = {
     "wqlab_worker/build/shift_layout.py": "runs in the sandbox; each repetition is bounded",
     "wqlab_worker/build/toolchain.py": "compiler of a recipe",
     "wqlab_worker/intake/read_commits.py": "runs in the sandbox; each repetition is bounded",
-    "wqlab_worker/intake/thread_series.py": "runs in the sandbox; each repetition is bounded",
     "wqlab_worker/measure/device_text.py": "a set of characters replaced one by one; RE2 has no surrogates",
     "wqlab_worker/retention.py": "name of this host",
     "wqlab_worker/stacks/call_trace.py": "400 characters of a line at most; the pattern looks behind, which RE2 cannot",
