@@ -1,7 +1,8 @@
 """Parse the subject of a mail: `[list] [PATCH v2 1/3] title`. The only parser of subjects; all others ask it.
 
 A counter or a version is a word of its own in any of the brackets before the title, between spaces or commas, as in
-`[PATCH v3,net-next,2/4]`, so `[PATCH 5.10/5.15]` has no counter. A bracket of a list may be before `Re:`.
+`[PATCH v3,net-next,2/4]`, so `[PATCH 5.10/5.15]` has no counter. The first of each counts, because a commit's own
+subject may begin with brackets. A bracket of a list may be before `Re:`.
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ def parse_subject(subject: str) -> Subject:
             return Subject(subject, is_reply=True)
     counters = [(int(found[1]), int(found[2])) for word in words if (found := _COUNTER.fullmatch(word))]
     versions = [(int(found[1]), int(found[2] or 0)) for word in words if (found := _VERSION.fullmatch(word))]
-    version, reroll = versions[-1] if versions else (None, 0)
+    version, reroll = versions[0] if versions else (None, 0)
     return Subject(
         title=_without_leading(subject[end:]) if end else subject,
-        counter=counters[-1] if counters else None,
+        counter=counters[0] if counters else None,
         version=version,
         reroll=reroll,
         names_patch=any(_PATCH_WORD.match(word) for word in words),

@@ -55,7 +55,8 @@ class S3Server:
             self.process = subprocess.Popen(
                 [
                     "weed", f"-logdir={self.folder}", "mini", f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
-                    "-webdav=false", "-admin.ui=false", f"-bucket={BUCKET}", *ports,
+                    "-webdav=false", "-admin.ui=false", "-s3.port.iceberg=0", "-s3.port.lance=0", f"-bucket={BUCKET}",
+                    *ports,
                 ],
                 stdout=log,
                 stderr=log,

@@ -51,7 +51,7 @@ def test_row_shows_owner_author_targets_and_progress(
     client: httpx.Client, scene: Scene, sessions: SessionFactory
 ) -> None:
     scene.devices()
-    number = scene.submission("bob", mailed("[PATCH v3 1/2] wq: faster"))
+    number = scene.submission("bob", mailed("[PATCH v3 1/1] wq: faster"))
     scene.builds(number)
     run_id = scene.measured(number, {Arm.BASELINE: 33.0, Arm.CANDIDATE: 5.0})
     with transaction(sessions) as session:

@@ -39,8 +39,11 @@ def test_build_time_of_one_arm_is_used_for_the_other(scene: Scene) -> None:
 
 def test_walk_has_a_boot_for_the_base_and_for_each_patch(scene: Scene) -> None:
     scene.devices()
-    patch = "From 0123 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] x\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n"
-    by_mail = REQUEST | {"series": {"mbox": {"text": "\n".join([patch] * 5)}}, "walk": True, "blocks": 4}
+    patches = [
+        f"From 0123 Mon Sep 17 00:00:00 2001\nSubject: [PATCH {number}/5] x\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n"
+        for number in range(1, 6)
+    ]
+    by_mail = REQUEST | {"series": {"mbox": {"text": "\n".join(patches)}}, "walk": True, "blocks": 4}
     git = {"git": {"url": "https://git.example.org/linux.git", "ref": "wq"}}
     by_branch = REQUEST | {"series": git, "walk": True, "blocks": 4}
     with transaction(scene.sessions) as session:

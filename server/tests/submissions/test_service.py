@@ -25,7 +25,7 @@ from ..support.lab import SERIES, LabUnderTest
 CHECKOUT = Path(__file__).parents[3]
 MBOX = """From 1234 Mon Sep 17 00:00:00 2001
 From: Dev <dev@example.org>
-Subject: [PATCH v2 1/2] workqueue: take
+Subject: [PATCH v2 1/1] workqueue: take
  fewer locks
 Message-ID: <1@example.org>
 
@@ -56,7 +56,7 @@ def test_block_order_is_shuffled() -> None:
 @pytest.mark.integration
 def test_title_before_the_series_is_applied(lab: LabUnderTest) -> None:
     mailbox = lab.submission(lab.submit("locks@device", series=Series(mbox=MboxSeries(text=MBOX))))
-    assert mailbox.title == "[PATCH v2 1/2] workqueue: take fewer locks"
+    assert mailbox.title == "[PATCH v2 1/1] workqueue: take fewer locks"
     assert mailbox.series_key == "workqueue: take fewer locks"
     study = lab.submission(lab.submit("affinity@device", series=None))
     assert study.title == "settings study: affinity on device"
