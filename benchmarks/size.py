@@ -28,7 +28,7 @@ def kind(path: PurePosixPath) -> str:
 
 
 def room(path: PurePosixPath) -> str:
-    """Return the top-level folder of a file; of the server, the worker and the bench, the package."""
+    """Return the top-level folder of a file; in worker/ the package, such as worker/wqlab_bench."""
     if len(path.parts) == 1:
         return "."
     if path.parts[0] == "worker" and path.parts[1].startswith("wqlab_"):

@@ -1,4 +1,4 @@
-"""`wqlab inspect`: what the lab would apply, without a lab."""
+"""`wqlab inspect` prints which patches of an mbox a lab would apply, without a server."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _PRINTING = re.compile(
     r"|check_panic_on_warn|__warn(?:_printk)?|warn_slowpath_\w+|report_bug|handle_bug|\w*exc_invalid_op"
     r"|arm64_serror_panic|do_serror|el1h_64_error\w*|bug_handler|call_el1_break_hook|brk_handler|el1_dbg"
 )
-"""Functions that print a report; the next one is that which called for it."""
+"""Functions that print a report. Their first caller that is none of them is where it was requested."""
 _CHECKING = re.compile(
     r"_{0,3}might_(?:sleep|resched|fault)|__schedule_bug|(?:preempt_)?schedule\w*|__schedule|io_schedule\w*"
     r"|check_preemption_disabled|debug_smp_processor_id|__this_cpu_preempt_check"
@@ -61,7 +61,8 @@ _WAITING = re.compile(
 
 
 def without_varying(title: str) -> str:
-    """Return a title without what varies between two reports of one defect; a source line is `file.c@line`."""
+    """Return the title of a report without tasks, CPUs, addresses and other parts that differ between two reports of
+    one defect. A source line is kept, written as `file.c@line`."""
     for pattern, left in _TASKS:
         title = pattern.sub(left, title)
     return _VARYING.sub(lambda match: f"{match['file']}@{match['line']}" if match["file"] else "#", title)

@@ -36,7 +36,7 @@ class Subject:
     counter: tuple[int, int] | None = None
     """(2, 3) for `[PATCH 2/3]`."""
     version: int | None = None
-    """2 for `[PATCH v2]`; None if no version is named."""
+    """Version of the series, such as 2 for `[PATCH v2]`; None if the subject names none."""
     reroll: int = 0
     """1 for `[PATCH v2.1 2/3]`, a patch of version 2 that was sent again."""
     names_patch: bool = False

@@ -54,9 +54,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[i
 
 
 def fitted(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """Format a table of at most 78 columns.
+    """Format a table whose lines have at most 78 characters.
 
-    If the table is too wide, row names are moved to separate lines, then intervals; at last each row is a paragraph.
+    If it is too wide, the first column is moved to separate lines, or else the intervals; if it is still too wide, each
+    row becomes a paragraph.
     """
     candidates = [table(header, rows, left), _names_above(header, rows, left), _intervals_below(header, rows, left)]
     for lines in candidates:

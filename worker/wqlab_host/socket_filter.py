@@ -30,9 +30,9 @@ _REFUSE_FAMILY = 0x00050000 | errno.EAFNOSUPPORT
 _X32 = 0x40000000
 """Bit of the numbers of x32's system calls."""
 _SOCKET = {"x86_64": (41, 53), "aarch64": (198, 199)}
-"""socket and socketpair."""
+"""Numbers of the system calls socket and socketpair, by machine."""
 _IO_URING_SETUP = 425
-"""io_uring creates sockets by a request in memory, which no filter sees."""
+"""Refused, because io_uring creates sockets by requests in shared memory, which a filter of system calls cannot see."""
 
 
 def start(machine: str) -> list[Step]:

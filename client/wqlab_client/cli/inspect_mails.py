@@ -1,4 +1,4 @@
-"""`wqlab inspect`: what the lab would apply of an mbox, without a lab."""
+"""`wqlab inspect`: print which patches of an mbox a lab would apply. It needs no server."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class DeviceRefused(ValueError):
 
 @dataclass(frozen=True)
 class PlannedFile:
-    """A file to write, and its text before."""
+    """The new text of a file, and its present text."""
 
     path: Path
     text: str
@@ -53,7 +53,7 @@ class Folders:
     """Where the files of a lab are."""
 
     data: Path
-    """Data folder, with device-types/."""
+    """The lab's data folder; device types are in its subfolder device-types/."""
     exporters: Path
     """Folder of the files that labgrid's exporter includes."""
 
@@ -64,7 +64,7 @@ class Folders:
 
 @dataclass
 class _Draft:
-    """Files in the making, by path, and what is wrong."""
+    """Files that are still being changed, by path, and the reasons why they cannot be written."""
 
     texts: dict[Path, str] = field(default_factory=dict)
     before: dict[Path, str | None] = field(default_factory=dict)

@@ -38,7 +38,7 @@ class Style(Enum):
     PLAIN = auto()
     STRONG = auto()
     NOTE = auto()
-    """What says how to read something else."""
+    """An explanation of how to read the blocks before it."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class Heading:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names with their values."""
+    """A list of facts, each a label and its value: `Device` and `tiny-1`."""
 
     items: Sequence[tuple[str, Text]]
     wide: bool = False
-    """True for long names."""
+    """True if the labels are long; a page then makes their column wide."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Bullets:
     each: int = ALL
     """Most lines of an item."""
     more: str = "and {n} more"
-    """What is said instead of items that are left out."""
+    """Text in place of the items that are left out; `{n}` is their number."""
     mark: str = "* "
     """What begins an item in a plain text."""
     few: int = ALL

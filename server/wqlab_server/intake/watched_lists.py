@@ -89,9 +89,9 @@ def position_of(row: WatchedList) -> ListPosition | None:
 
 
 class ListReadKind(Kind[ListRead]):
-    """Reads of watched lists. The mails and the list's new position are stored in one transaction.
+    """Jobs that read new mails of watched lists: their mails and the list's new position are stored together.
 
-    A read that fails is not tried again: the next one is ordered after a pause.
+    A job that fails is not retried; the list orders another one after a pause.
     """
 
     model = ListRead

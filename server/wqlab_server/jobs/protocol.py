@@ -25,7 +25,7 @@ Kinds = Mapping[JobKind, Kind[Any]]
 
 
 def kind_of(context: Context, kinds: Kinds, job_id: int) -> Kind[Any]:
-    """Return the kind of a job. Raises ApiProblem 404."""
+    """Return the object that handles jobs of this job's kind. Raises ApiProblem 404 if there is no such job."""
     found = context.session.scalar(select(Job.kind).where(Job.id == job_id))
     if found is None:
         raise not_found("job", job_id)
@@ -33,9 +33,10 @@ def kind_of(context: Context, kinds: Kinds, job_id: int) -> Kind[Any]:
 
 
 def claim(context: Context, kinds: Kinds, job_id: int, request: ClaimRequest) -> Claim:
-    """Claim a job. A request that repeats the one which made the live claim gets that claim again.
+    """Claim a job for a worker.
 
-    Raises NotClaimable if the job cannot be claimed now, and ApiProblem 404.
+    A worker that lost the answer sends its request again with the same nonce, and gets the same claim. Raises
+    NotClaimable if the job cannot be claimed now, and ApiProblem 404 if there is no such job.
     """
     kind = kind_of(context, kinds, job_id)
     job = kind.lock(context.session, job_id)
@@ -48,7 +49,7 @@ def claim(context: Context, kinds: Kinds, job_id: int, request: ClaimRequest) ->
 
 
 def heartbeat(context: Context, kinds: Kinds, job_id: int, body: Heartbeat) -> HeartbeatAnswer:
-    """Extend a claim. Raises StaleFence, ApiProblem 404."""
+    """Extend a claim. Raises StaleFence if the claim has been lost, ApiProblem 404 if there is no such job."""
     kind = kind_of(context, kinds, job_id)
     job = kind.lock(context.session, job_id)
     kind.extend(context, job, claims.check_fence(context.session, job, body.fence))

@@ -25,10 +25,11 @@ from .report_rules import (
 REPORT_LINES = 3000
 """A report without an end marker ends after this many lines."""
 SILENCE_S = 2.0
-"""A report that is not fatal ends where the kernel printed nothing for this long, by its own times."""
+"""A report that is not fatal ends when the timestamps of two kernel lines are further apart than this."""
 SILENCE_WITHOUT_TRACE_S = 0.5
+"""SILENCE_S for a report that has no call trace yet."""
 BACKTRACE_WAIT_S = 12.0
-"""The same for stalls: the kernel waits 10 s for the backtraces of other CPUs."""
+"""SILENCE_S for reports of stalls: the kernel waits up to 10 s for the backtraces of other CPUs."""
 _SEPARATOR_LINES = 5
 """Most lines between a separator and the line that names the kind."""
 _PIECES = 3

@@ -27,7 +27,7 @@ RESET = LinearPattern(
     r"^(?:Linux version \d|Booting Linux on physical CPU|SeaBIOS \(version|UEFI firmware \(version|U-Boot \d{4}\."
     r"|BdsDxe: |iPXE \d|GNU GRUB +version|NOTICE:  BL\d|reboot: Restarting system|Decompressing Linux)"
 )
-"""First lines of a kernel or a firmware, which begins anew."""
+"""First lines of a kernel or firmware: the machine has been reset."""
 ONE_LINE = LinearPattern(r"^BUG: (?:Bad rss-counter state|non-zero pgtables_bytes|recent printk recursion)")
 """Reports of one line."""
 
@@ -44,7 +44,7 @@ _LOCKDEP = (
 
 @dataclass(frozen=True)
 class Rule:
-    """A line that names the kind of a report."""
+    """A pattern of kernel messages that begin a report, and the kind of that report."""
 
     kind: FindingKind
     pattern: LinearPattern
