@@ -57,7 +57,8 @@ def format_inspection(found: OfflineInspection) -> list[str]:
     lines = []
     if found.patches:
         base = found.base or "the head of the tree"
-        lines.append(one_line(f"{found.subject}, v{found.version}, {len(found.patches)} patches, on {base}"))
+        count = "1 patch" if len(found.patches) == 1 else f"{len(found.patches)} patches"
+        lines.append(one_line(f"{found.subject}, v{found.version}, {count}, on {base}"))
     for number, patch in enumerate(found.patches, 1):
         lines.append(one_line(f"{number:4} {patch.title}  {patch.author}  {patch.message_id or 'no Message-ID'}"))
         lines += [one_line(f"     {change.path} +{change.insertions} -{change.deletions}") for change in patch.files]
