@@ -11,6 +11,19 @@ class CommandState(StrEnum):
     """It was not followed; the reason says why."""
 
 
+class OrderState(StrEnum):
+    """State of an order: of something that a source wants to have measured."""
+
+    WAITING = "waiting"
+    SUBMITTED = "submitted"
+    """Its submission is not finished."""
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    """It will not be submitted, or not again; the reason says why."""
+    WITHDRAWN = "withdrawn"
+    """Its source does not want it any more."""
+
+
 class DecisionState(StrEnum):
     """State of a rule's decision on a series of a watched list."""
 

@@ -191,11 +191,7 @@ def add_watched_trees(session: Session) -> None:
     """Add three watched trees: one that may be removed, one that stays enabled, and one for everything else."""
     for name in ("next", "pushed", "old"):
         spec = Spec(name=name, tree="t", branches=["master"], targets=["flush@tiny"], owner=FUZZER)
-        session.add(
-            WatchedTree(
-                name=name, spec=spec, from_file=False, enabled=True, created_by=FUZZER, problem="", waiting_for=""
-            )
-        )
+        session.add(WatchedTree(name=name, spec=spec, from_file=False, enabled=True, created_by=FUZZER, problem=""))
     session.flush()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, Er
 from wqlab_contracts.messages.list_mails import ListMails, ListPosition
 from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_server.intake.decide import decide
-from wqlab_server.intake.take_series import due, take
 from wqlab_server.models import AuditEntry, RuleDecisionRow, SeenMail, StoredRule, WatchedList
-from wqlab_server.pipeline.watch_lists import steps_of
+from wqlab_server.orders.orders import minutes_used
+from wqlab_server.pipeline.run_sources import admit_orders, place_orders
+from wqlab_server.sources.lists import ListSource
 from wqlab_server.storage.db import clock
 
 from ..support.datafolder import ARCHIVES, write_data_folder
@@ -60,8 +60,8 @@ def test_series_that_asks_becomes_a_submission_of_the_owner(wq: List) -> None:
     assert [(target.plan, target.device_type) for target in made.request.targets] == [("locks", "single")]
     row = wq.decision()
     assert (row.submission_id, row.state, row.subject) == (made.id, DecisionState.TAKEN, "[PATCH 0/2] workqueue: less")
-    assert row.minutes is not None and row.minutes > 0
     with wq.lab.transaction() as session:
+        assert minutes_used(session, "rule wq") > 0
         entry = session.scalars(select(AuditEntry).where(AuditEntry.action == AuditAction.CREATE_SUBMISSION)).one()
         assert (entry.actor, entry.detail["owner"]) == ("rule wq", "dev")
 
@@ -114,26 +114,24 @@ def test_nothing_is_taken_twice(wq: List) -> None:
     ]
 
 
-def decided(wq: List) -> int:
-    """Let a series arrive and return the id of its decision, which waits to be taken."""
+def arrived(wq: List) -> None:
+    """Let a series arrive, decide on it and order it."""
     wq.rule()
     read_id, claim = wq.claim()
     result = ListReadResult(outcome=Outcome.PASSED, found=ListMails(position=None, mails=mails()))
     wq.finish(read_id, claim.fence, result)
     with wq.lab.transaction() as session:
         decide(session, "lore", clock(session))
-        (number,) = due(session)
-    return number
+    place_orders(wq.lab.sessions, wq.lab.settings, wq.lab.data)
 
 
 def test_two_servers_submit_a_series_once(wq: List) -> None:
-    number = decided(wq)
-    steps, started = steps_of(wq.lab.settings, wq.lab.data), threading.Barrier(2)
+    arrived(wq)
+    started = threading.Barrier(2)
 
     def serve() -> None:
         started.wait()
-        with wq.lab.transaction() as session:
-            take(session, number, steps)
+        admit_orders(wq.lab.sessions, wq.lab.settings, wq.lab.data)
 
     servers = [threading.Thread(target=serve) for _ in range(2)]
     for server in servers:
@@ -143,16 +141,15 @@ def test_two_servers_submit_a_series_once(wq: List) -> None:
     assert len(wq.submissions()) == 1 and wq.decisions() == [TAKEN]
 
 
-def test_crash_between_submission_and_decision_repeats_both(wq: List) -> None:
-    number = decided(wq)
-    steps = steps_of(wq.lab.settings, wq.lab.data)
+def test_crash_between_submission_and_decision_repeats_both(wq: List, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrived(wq)
 
-    def crash(*request: Any) -> int:
-        steps.create(*request)
+    def crash(*_: object) -> None:
         raise SystemExit
 
-    with pytest.raises(SystemExit), wq.lab.transaction() as session:
-        take(session, number, replace(steps, create=crash))
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(ListSource, "submitted", crash)
+        admit_orders(wq.lab.sessions, wq.lab.settings, wq.lab.data)
     assert wq.submissions() == []
     wq.lab.tick()
     assert len(wq.submissions()) == 1 and wq.decisions() == [TAKEN]
@@ -273,14 +270,14 @@ def test_series_is_not_taken_for_a_device_type_that_the_lab_has_no_more(wq: List
 def test_budget_of_a_day_makes_series_wait(wq: List) -> None:
     wq.rule(minutes_a_day=100)
     wq.arrive(*mails("one"))
-    minutes = wq.decision().minutes
-    assert minutes is not None and minutes <= 100
-    wq.lab.sql("UPDATE list_decisions SET minutes = 98")
+    with wq.lab.transaction() as session:
+        assert 0 < minutes_used(session, "rule wq") <= 100
+    wq.lab.sql("UPDATE orders SET quoted_s = 98 * 60")
     wq.arrive(*mails("two"))
     row = wq.decision()
     assert (row.state, row.reason) == (DecisionState.WAITING, DecisionReason.OVER_BUDGET)
     assert "98 of 100 a day are used" in row.detail
-    wq.lab.sql("UPDATE list_decisions SET decided_at = now() - interval '25 hours', retry_at = now()")
+    wq.lab.sql("UPDATE orders SET submitted_at = submitted_at - interval '25 hours', due_at = now()")
     wq.lab.tick()
     assert [state for _, _, state, _ in wq.decisions()] == [DecisionState.TAKEN, DecisionState.TAKEN]
 
@@ -299,7 +296,7 @@ def test_quiet_hours_make_series_wait_but_not_for_ever(wq: List) -> None:
     wq.rule(quiet_hours=hours)
     wq.arrive(*mails())
     assert wq.decisions() == [("wq", 1, DecisionState.WAITING, DecisionReason.QUIET_HOURS)]
-    wq.lab.sql("UPDATE list_decisions SET created_at = now() - interval '4 days', retry_at = now()")
+    wq.lab.sql("UPDATE orders SET created_at = now() - interval '4 days', due_at = now()")
     wq.lab.tick()
     assert wq.decisions() == [("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.QUIET_HOURS)]
 

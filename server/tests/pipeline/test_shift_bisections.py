@@ -86,13 +86,13 @@ def test_budget_of_the_tree_bounds_its_bisections(watching: WatchingLab, upstrea
     with_shift(watching, upstream, set())
     (shift,) = shifts(watching)
     assert shift.bisection_id is not None
-    watching.sql("UPDATE watched_heads SET quoted_s = 1e6")
+    watching.sql("UPDATE orders SET quoted_s = 1e6")
     watching.until_idle()
     watching.tick()
     found = bisection(watching, shift.bisection_id)
     assert (found.state, found.boots) == (State.ENDS, 0)
-    assert "minutes of device time are used; some is left again at" in found.reason
-    watching.sql("UPDATE watched_heads SET quoted_s = 1")
+    assert "a day are used; some is left again at" in found.reason
+    watching.sql("UPDATE orders SET quoted_s = 1, due_at = now()")
     assert to_end(watching, found.id).state is State.FOUND
 
 

@@ -83,10 +83,10 @@ def test_failure_of_the_lab_is_tried_again_and_then_given_up(watching: WatchingL
             watching.mark_all_good()
             watching.measure()
         (_, head) = watching.heads()
-        assert head.attempts == attempt
+        assert watching.order("tree", head.id).tries == attempt
         assert head.state is (State.WAITING if attempt < 3 else State.FAILED), head.reason
         assert "power switch does not answer" in head.reason
-        watching.sql("UPDATE watched_heads SET due_at = now() WHERE due_at IS NOT NULL")
+        watching.sql("UPDATE orders SET due_at = now()")
         watching.tick()
     with watching.transaction() as session:
         assert len(session.scalars(select(Submission)).all()) == 3
@@ -121,26 +121,26 @@ def test_quiet_hours_budget_and_owner_delay_submissions_and_are_said(watching: W
     upstream.push()
     for more, text in (
         ("    quiet_hours: [{begins: '00:00', ends: '12:00'}, {begins: '12:00', ends: '00:00'}]\n", "quiet hours"),
-        ("    minutes_a_day: 1\n", "minutes of device time, and minutes_a_day is 1"),
+        ("    minutes_a_day: 1\n", "has 1 a day; raise minutes_a_day"),
         ("    parameters: {nonsense: 1}\n", "has no parameter 'nonsense'"),
     ):
         watching.configure(FILE + more)
         watching.look()
         assert watching.states() == [State.START, State.WAITING]
-        assert text in watching.tree().waiting_for
+        assert text in watching.waiting_for()
     watching.configure(FILE.replace("owner: bot", "owner: nobody"))
     watching.look()
-    assert "no account 'nobody'" in watching.tree().waiting_for
+    assert "no account 'nobody'" in watching.waiting_for()
     watching.configure(f"{FILE}    minutes_a_day: 100\n")
     watching.look()
-    assert (watching.tree().waiting_for, watching.states()) == ("", [State.START, State.RUNNING])
+    assert (watching.waiting_for(), watching.states()) == ("", [State.START, State.RUNNING])
     watching.measure()
     assert watching.states() == [State.START, State.MEASURED]
-    watching.sql("UPDATE watched_heads SET quoted_s = 6010 WHERE quoted_s IS NOT NULL")
+    watching.sql("UPDATE orders SET quoted_s = 6010")
     upstream.push()
     watching.look()
     assert watching.states() == [State.START, State.MEASURED, State.WAITING]
-    assert "100 of 100 minutes of device time are used; some is left again at" in watching.tree().waiting_for
+    assert "100 of 100 a day are used; some is left again at" in watching.waiting_for()
 
 
 def test_tags_are_one_line_in_the_order_of_their_versions(watching: WatchingLab, upstream: Upstream) -> None:

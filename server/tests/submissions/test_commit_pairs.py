@@ -51,13 +51,13 @@ def test_pair_is_applied_without_bundle_and_named_in_the_report(lab: LabUnderTes
 
 def test_commits_that_the_lab_has_seen_as_heads_may_be_fetched_by_their_id(lab: LabUnderTest) -> None:
     lab.sql(
-        "INSERT INTO watched_trees (name, spec, from_file, enabled, problem, waiting_for, created_by) VALUES"
+        "INSERT INTO watched_trees (name, spec, from_file, enabled, problem, created_by) VALUES"
         ' (\'next\', \'{"name": "next", "tree": "lab-tree", "branches": ["for-next"],'
-        ' "targets": ["locks@device"], "owner": "dev"}\', false, true, \'\', \'\', \'dev\')'
+        ' "targets": ["locks@device"], "owner": "dev"}\', false, true, \'\', \'dev\')'
     )
     lab.sql(
-        "INSERT INTO watched_heads (tree_name, ref, name, commit, state, reason, seen_at, attempts, verdicts, devices,"
-        " cut, ranged) VALUES ('next', 'for-next', 'for-next', :commit, 'start', '', now(), 0, '[]', '{}', '', false)",
+        "INSERT INTO watched_heads (tree_name, ref, name, commit, state, reason, seen_at, verdicts, devices,"
+        " cut, ranged) VALUES ('next', 'for-next', 'for-next', :commit, 'start', '', now(), '[]', '{}', '', false)",
         commit=PAIR.baseline,
     )
     lab.submit("locks@device", series=Series(commits=PAIR))

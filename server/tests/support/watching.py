@@ -15,7 +15,9 @@ from wqlab_contracts.enums import WatchedHeadState as State
 from wqlab_contracts.messages import ApplyJob, ApplyResult
 from wqlab_contracts.messages.commit_lists import CommitListJob, CommitListResult
 from wqlab_contracts.messages.lookups import LookupJob
-from wqlab_server.models import Submission, WatchedHead, WatchedTree
+from wqlab_server.intake import watched_trees
+from wqlab_server.models import Order, Submission, WatchedHead, WatchedTree
+from wqlab_server.orders import orders
 from wqlab_server.storage.db import Message
 from wqlab_worker.apply.apply_series import apply
 from wqlab_worker.apply.list_commits import list_commits
@@ -119,6 +121,17 @@ class WatchingLab(LabUnderTest):
     def tree(self) -> WatchedTree:
         with self.transaction() as session:
             return session.scalars(select(WatchedTree)).one()
+
+    def order(self, source: str, key: int | str) -> Order:
+        with self.transaction() as session:
+            found = orders.find(session, source, key)
+            assert found is not None
+            return found
+
+    def waiting_for(self) -> str:
+        """Return why heads of the watched tree wait."""
+        with self.transaction() as session:
+            return orders.why_orders_wait(session, watched_trees.SOURCE, watched_trees.budget_name("next"))
 
     def configure(self, text: str) -> None:
         (self.settings.data_dir / "intake/watched-trees.yaml").write_text(text)

@@ -171,7 +171,7 @@ def _values(
         "created_at": now,
     }
     if isinstance(answer, Taken):
-        values |= {"state": DecisionState.WAITING, "reason": None, "decided_at": None, "retry_at": now}
+        values |= {"state": DecisionState.WAITING, "reason": None, "decided_at": None}
         later = _supersede(session, values, [first.in_reply_to or "", *first.references], checked)
         if later is not None:
             answer = Refused(rule.rule, DecisionReason.SUPERSEDED, f"v{later} has arrived")
@@ -181,7 +181,6 @@ def _values(
             "reason": answer.reason,
             "detail": answer.detail,
             "decided_at": now,
-            "retry_at": None,
         }
     return values
 
@@ -211,7 +210,7 @@ def _supersede(
     for row in others:
         if row.state is DecisionState.WAITING:
             row.state, row.reason = DecisionState.NOT_TAKEN, DecisionReason.SUPERSEDED
-            row.detail, row.decided_at, row.retry_at = f"v{new['revision']} has arrived", new["created_at"], None
+            row.detail, row.decided_at = f"v{new['revision']} has arrived", new["created_at"]
     session.flush()
     return None
 

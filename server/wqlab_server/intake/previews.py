@@ -27,7 +27,7 @@ from ..storage.db import clock
 from . import watched_lists
 from .listed_series import ListedSeries, collect
 from .match_rules import Propose, Refused, Taken, judge, propose_nothing
-from .take_series import request_of
+from .rules import request_of
 
 _NEAR = frozenset({DecisionReason.INCOMPLETE, DecisionReason.NOT_ASKED})
 """Reasons of series that are listed too, because a small change of rule or series would have it taken."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, status
@@ -19,7 +20,7 @@ from wqlab_contracts.api.rules import (
     WatchedListView,
 )
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, JobState
+from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, JobState, OrderState
 from wqlab_contracts.specs.rules import ListRule
 
 from ..http import long_poll
@@ -28,10 +29,11 @@ from ..http.auth import Admin, Maintainer, Reader, SignedIn
 from ..http.deps import Data, Db
 from ..http.paging import PAGE_DEFAULT, Before, Limit, encode_cursor
 from ..http.problems import documented, not_found
-from ..models import RuleDecisionRow, StoredRule, WatchedList
+from ..models import Order, RuleDecisionRow, StoredRule, WatchedList
+from ..orders import orders
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.events import JOB_CHANNEL
-from . import previews, rules, take_series, watched_lists
+from . import previews, rules, watched_lists
 
 router = APIRouter(prefix="/rules", tags=["watched lists"], responses=documented(401, 403, 422, 429))
 RuleName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
@@ -157,7 +159,7 @@ def list_decisions(
     query = select(RuleDecisionRow).where(*conditions).order_by(RuleDecisionRow.id.desc()).limit(limit + 1)
     rows = session.scalars(query if before is None else query.where(RuleDecisionRow.id < before)).all()
     return Page[RuleDecision](
-        items=[_decision(data.current(), row) for row in rows[:limit]],
+        items=_decisions(session, data.current(), rows[:limit]),
         total=total,
         next=encode_cursor(rows[limit - 1].id) if len(rows) > limit else None,
     )
@@ -171,7 +173,7 @@ def _view(session: Session, data: DataFolder, row: StoredRule) -> RuleView:
         enabled_at=row.enabled_at,
         changed_at=row.changed_at or now,
         changed_by=row.changed_by,
-        minutes_used=take_series.minutes_used(session, row.name, now),
+        minutes_used=orders.minutes_used(session, rules.budget_name(row.name)),
         problems=[f"{field}: {detail}" for field, detail in rules.problems(session, data, row.rule)],
         watched=_watched(session, data, row) if row.enabled_at is not None else None,
     )
@@ -196,7 +198,20 @@ def _watched(session: Session, data: DataFolder, rule: StoredRule) -> WatchedLis
     )
 
 
-def _decision(data: DataFolder, row: RuleDecisionRow) -> RuleDecision:
+def _decisions(session: Session, data: DataFolder, rows: Sequence[RuleDecisionRow]) -> list[RuleDecision]:
+    keys = [str(row.id) for row in rows]
+    query = select(Order).where(Order.source == rules.SOURCE, Order.key.in_(keys))
+    placed = {int(order.key): order for order in session.scalars(query)}
+    return [_decision(data, row, placed.get(row.id)) for row in rows]
+
+
+def _decision(data: DataFolder, row: RuleDecisionRow, order: Order | None) -> RuleDecision:
     archive = data.archive(row.archive)
-    fields = {name: getattr(row, name) for name in RuleDecision.model_fields if name != "url"}
-    return RuleDecision(**fields, url="" if archive is None else archive.page(row.message_id))
+    others = {"url", "minutes", "retry_at"}
+    fields = {name: getattr(row, name) for name in RuleDecision.model_fields if name not in others}
+    return RuleDecision(
+        **fields,
+        url="" if archive is None else archive.page(row.message_id),
+        minutes=order.quoted_s / 60 if order is not None and order.submission_id is not None else None,
+        retry_at=order.due_at if order is not None and order.state is OrderState.WAITING else None,
+    )

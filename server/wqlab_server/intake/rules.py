@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import AuditAction
+from wqlab_contracts.messages import Series, Target, ThreadSeries
 from wqlab_contracts.rule_references import reference_problems
 from wqlab_contracts.specs.rules import ListRule
 from wqlab_contracts.yamlfile import dotted
 
 from ..http.problems import ApiProblem, invalid, not_found
 from ..models import StoredRule
+from ..orders import orders
 from ..storage.audit import OPERATOR, record
 from ..storage.db import clock
 from ..storage.owners import UnusableOwner, owner_of
 
 FOLDER = "intake/rules"
+SOURCE = "list"
+"""Name of the source of the series that rules take."""
+
+
+def budget_name(name: str) -> str:
+    """Return the name of the budget that the submissions of a rule use."""
+    return f"rule {name}"
+
+
+def request_of(rule: ListRule, message_id: str, revision: int, targets: Sequence[str]) -> SubmissionRequest:
+    """Return the request of a submission that measures a revision. Raises ValidationError for an invalid Message-ID."""
+    pairs = (target.partition("@") for target in targets)
+    return SubmissionRequest(
+        series=Series(thread=ThreadSeries(message_id=message_id, revision=revision or None)),
+        tree=rule.tree,
+        targets=[Target(plan=plan, device_type=device_type) for plan, _, device_type in pairs],
+    )
 
 
 def sync_files(session: Session, data: DataFolder) -> None:
@@ -38,6 +60,7 @@ def sync_files(session: Session, data: DataFolder) -> None:
         session.add(row)
         enabled_at = row.enabled_at or now
         row.rule, row.from_file, row.changed_at, row.changed_by = rule, True, now, OPERATOR.name
+        orders.try_again(session, budget_name(name))
         row.enabled_at = enabled_at if rule.enabled else None
 
 
@@ -76,6 +99,7 @@ def change(session: Session, data: DataFolder, name: str, rule: ListRule, by: st
         raise invalid([{"pointer": "/enabled", "detail": f"switch the rule with POST /api/v1/rules/{name}/on or /off"}])
     _check(session, data, rule)
     row.rule, row.changed_at, row.changed_by = rule, clock(session), by
+    orders.try_again(session, budget_name(name))
     return row
 
 

@@ -23,6 +23,7 @@ from ..http.paging import PAGE_DEFAULT, Before, Limit, encode_cursor, plain_text
 from ..http.problems import documented
 from ..models import WatchedHead as HeadRow
 from ..models import WatchedTree
+from ..orders import orders
 from . import watched_trees
 
 router = APIRouter(prefix="/watched-trees", tags=["watched trees"], responses=documented(401, 403, 422, 429))
@@ -161,7 +162,7 @@ def _views(session: Session, rows: Sequence[WatchedTree], data: DataFolder) -> l
             looked_at=row.looked_at,
             next_look_at=row.due_at if row.enabled and row.removed_at is None else None,
             problem=row.problem,
-            waiting_for=row.waiting_for,
+            waiting_for=orders.why_orders_wait(session, watched_trees.SOURCE, watched_trees.budget_name(row.name)),
             heads=counts[row.name],
             created_by=row.created_by,
             created_at=row.created_at,

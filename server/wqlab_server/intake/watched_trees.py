@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
-from wqlab_contracts.enums import JobState, Outcome, WatchedHeadState
+from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages.lookups import LookupJob, LookupResult
 from wqlab_contracts.specs import Tree
@@ -21,6 +21,7 @@ from ..http.git_urls import url_problem
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims
 from ..models import BranchList, WatchedHead, WatchedTree
+from ..orders import orders
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.owners import UnusableOwner, owner_of
@@ -29,8 +30,15 @@ from . import head_lines
 OPERATOR = "operator"
 """Author of the watched trees of the data folder."""
 FILE = "intake/watched-trees.yaml"
+SOURCE = "tree"
+"""Name of the source of the heads' orders."""
 RETRY_AFTER = timedelta(minutes=5)
 """Time after a look that failed until the next one, unless `every_minutes` is shorter."""
+
+
+def budget_name(name: str) -> str:
+    """Return the name of the budget that the submissions of a watched tree use."""
+    return f"watched tree {name}"
 
 
 def repository_of(spec: Spec, data: DataFolder) -> Tree:
@@ -169,14 +177,15 @@ def sync(session: Session, data: DataFolder) -> None:
 def _write(session: Session, row: WatchedTree | None, spec: Spec, by: str, *, from_file: bool) -> WatchedTree:
     now = clock(session)
     if row is None:
-        row = WatchedTree(name=spec.name, created_by=by, problem="", waiting_for="", created_at=now)
+        row = WatchedTree(name=spec.name, created_by=by, problem="", created_at=now)
         session.add(row)
     elif row.removed_at is not None:
         row.created_by, row.created_at = by, now
     row.spec, row.enabled, row.from_file = spec, spec.enabled, from_file
     row.changed_at, row.due_at, row.removed_at = now, now, None
-    row.problem = row.waiting_for = ""
+    row.problem = ""
     session.flush()
+    orders.try_again(session, budget_name(row.name))
     return row
 
 
@@ -255,7 +264,7 @@ def _insert(session: Session, tree: str, head: WatchedHead) -> None:
     """Insert a head, unless another process has done so."""
     values = {
         "tree_name": tree, "ref": head.ref, "name": head.name, "commit": head.commit, "state": head.state,
-        "reason": head.reason, "seen_at": head.seen_at, "attempts": 0, "verdicts": [], "devices": {}, "cut": "",
+        "reason": head.reason, "seen_at": head.seen_at, "verdicts": [], "devices": {}, "cut": "",
         "ranged": False,
     }  # fmt: skip
     session.execute(insert(WatchedHead).values(values).on_conflict_do_nothing())
@@ -267,11 +276,3 @@ def lines_of(session: Session, tree: str) -> Mapping[str, Sequence[WatchedHead]]
     for head in session.scalars(select(WatchedHead).where(WatchedHead.tree_name == tree).order_by(WatchedHead.id)):
         found.setdefault(head.ref, []).append(head)
     return found
-
-
-def waiting_lines(session: Session, tree: str) -> list[str]:
-    """Return the branches and patterns of a watched tree of which a head waits to be measured."""
-    waiting = select(WatchedHead.ref).where(
-        WatchedHead.tree_name == tree, WatchedHead.state == WatchedHeadState.WAITING
-    )
-    return list(session.scalars(waiting.distinct().order_by(WatchedHead.ref)))

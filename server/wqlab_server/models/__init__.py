@@ -19,6 +19,7 @@ from .lists import ListPreview, RuleDecisionRow, SeenMail, StoredRule, WatchedLi
 from .mail_addresses import MailAddress
 from .mailbox import ListReply, MailBounce, ReceivedCommand
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
+from .orders import Order
 from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
 from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
@@ -74,6 +75,7 @@ __all__ = [
     "ListReply",
     "MailAddress",
     "MailBounce",
+    "Order",
     "PendingEvent",
     "ReceivedCommand",
     "RuleDecisionRow",

@@ -108,6 +108,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.JobKind,
             enums.JobState,
             enums.NotMeasuredCause,
+            enums.OrderState,
             enums.OutboxEvent,
             enums.Outcome,
             enums.Question,

@@ -94,10 +94,7 @@ class BisectionStep(Base):
     """One measurement: a submission of two commits."""
 
     __tablename__ = "bisection_steps"
-    __table_args__ = (
-        Index("ix_bisection_steps_bisection_id", "bisection_id", "id"),
-        Index("ix_bisection_steps_submitted_at", "submitted_at"),
-    )
+    __table_args__ = (Index("ix_bisection_steps_bisection_id", "bisection_id", "id"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     bisection_id: Mapped[int] = mapped_column(ForeignKey("bisections.id"))
@@ -114,8 +111,6 @@ class BisectionStep(Base):
     blocks: Mapped[int | None]
     """Blocks that were asked for; null: as the plan says."""
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id"), index=True)
-    quoted_s: Mapped[float | None]
-    """Device time (seconds) that the quote of its submission predicts; null for the submission of a shift."""
     submitted_at: Mapped[datetime] = mapped_column(server_default=func.now())
     ended_at: Mapped[datetime | None]
     identical: Mapped[bool] = mapped_column(default=False)

@@ -107,7 +107,7 @@ class RuleDecisionRow(Base):
             unique=True,
             postgresql_where=text("state IN ('waiting', 'taken')"),
         ),
-        Index("ix_list_decisions_waiting", "retry_at", postgresql_where=text("state = 'waiting'")),
+        Index("ix_list_decisions_waiting", "id", postgresql_where=text("state = 'waiting'")),
         Index("ix_list_decisions_series", "author_address", "subject_key"),
         Index("ix_list_decisions_of_rule", "rule", "id"),
     )
@@ -126,11 +126,9 @@ class RuleDecisionRow(Base):
     subject_key: Mapped[str]
     """The subject without its prefix; with the author's address it is common to all revisions."""
     targets: Mapped[list[str]] = mapped_column(ARRAY(Text))
-    minutes: Mapped[float | None]
     state: Mapped[DecisionState]
     reason: Mapped[DecisionReason | None]
     detail: Mapped[str] = mapped_column(default="")
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     decided_at: Mapped[datetime | None]
-    retry_at: Mapped[datetime | None]

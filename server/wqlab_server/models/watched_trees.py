@@ -31,8 +31,6 @@ class WatchedTree(Base):
     looked_at: Mapped[datetime | None]
     problem: Mapped[str] = mapped_column(default="")
     """Why the last lookup failed; empty if it did not."""
-    waiting_for: Mapped[str] = mapped_column(default="")
-    """Why waiting heads are not submitted; empty if none waits."""
     created_by: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     changed_at: Mapped[datetime] = mapped_column(server_default=func.now())
@@ -46,7 +44,6 @@ class WatchedHead(Base):
     __table_args__ = (
         UniqueConstraint("tree_name", "ref", "commit"),
         Index("ix_watched_heads_open", "tree_name", postgresql_where=text("state IN ('waiting', 'running')")),
-        Index("ix_watched_heads_submitted_at", "tree_name", "submitted_at"),
         Index(
             "ix_watched_heads_not_in_history",
             "id",
@@ -70,13 +67,7 @@ class WatchedHead(Base):
     """The head with which it was compared."""
     skipped_by_id: Mapped[int | None] = mapped_column(ForeignKey("watched_heads.id"))
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
-    attempts: Mapped[int] = mapped_column(default=0)
-    """Number of its submissions."""
-    due_at: Mapped[datetime | None]
-    """Time of the next attempt after a failure of the lab."""
     submitted_at: Mapped[datetime | None]
-    quoted_s: Mapped[float | None]
-    """Device time (seconds) that the quotes of the head's submissions predict."""
     ended_at: Mapped[datetime | None]
     verdicts: Mapped[list[str]] = mapped_column(default=list)
     related: Mapped[CommitRange | None]

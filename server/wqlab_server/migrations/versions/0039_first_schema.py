@@ -3,5 +3,5 @@
 `migrations.upgrade` creates the tables of a new database from the models. Change them in a later revision.
 """
 
-revision = "0038"
+revision = "0039"
 down_revision = None

@@ -1,80 +1,163 @@
-"""Advance bisections: list commits, submit the measurement that tells most, and record what it says.
+"""Source: the next measurement of each bisection.
 
-Each step is one transaction that holds the row of the bisection, and what comes next is decided from the rows alone, so
-that a restart or a second server repeats no step.
+What comes next is decided from the rows alone, so that a restart or a second server repeats no step.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.bisections import OPEN_STATES
+from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import BisectionState, JobState, Outcome, SubmissionState
 from wqlab_contracts.enums import BisectionStepKind as Kind
 from wqlab_contracts.enums import BisectionStepState as State
-from wqlab_contracts.loading import DataError, DataFolder
+from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.messages import CommitPair, Series, Target
 
 from ..bisections import lists, plan, service, suspects
-from ..http.problems import ApiProblem
 from ..jobs import claims
-from ..models import Bisection, BisectionStep, CommitList, HistoryShift, Run, Submission, WatchedHead
-from ..settings import Settings
-from ..storage.db import SessionFactory, clock, transaction
-from ..storage.live_data import LiveData
+from ..models import (
+    Bisection,
+    BisectionStep,
+    CommitList,
+    HistoryShift,
+    Order,
+    Run,
+    Submission,
+    User,
+    WatchedHead,
+)
+from ..orders import orders
+from ..orders.source import Context, Proposal, Source, Stop
+from ..storage.db import clock
 from ..submissions import service as submissions
 from ..wait import Wait
-from .admission import text_of
+from .commit_pairs import budget_of, lock_tree
 from .culprits import announce_culprit
 from .read_bisection_step import read_step
-from .shift_bisections import open_bisections
-from .submit_bisection_step import Stop, submit
-from .tick_errors import isolate_errors
 
 log = structlog.get_logger(__name__)
 
+_STATES = {
+    Kind.ENDS: BisectionState.ENDS,
+    Kind.PROBE: BisectionState.SEARCHING,
+    Kind.CONFIRM: BisectionState.CONFIRMING,
+}
 
-def advance_bisections(factory: SessionFactory, settings: Settings, data: LiveData) -> None:
-    """Take every step that is possible for each bisection, after bisections of confirmed shifts were opened."""
-    try:
-        current = data.current()
-    except DataError:
-        return  # the tick logs it
-    open_bisections(factory, current)
-    with transaction(factory) as session:
-        unfinished = session.scalars(
+
+class BisectionSource(Source):
+    """Steps of bisections, on the quotas of their owner or the budget of their watched tree. Keys are `ID:STEP`."""
+
+    name = "bisection"
+    tries = 3
+
+    def items(self, session: Session) -> Sequence[int]:
+        return session.scalars(
             select(Bisection.id).where(Bisection.state.in_(OPEN_STATES)).order_by(Bisection.id)
         ).all()
-    for bisection_id in unfinished:
-        with isolate_errors(factory, "bisection", bisection_id):
-            _advance(factory, bisection_id, current, settings)
+
+    def find(self, context: Context, item: int | str) -> None:
+        """Read the commits that were listed and decide what is next: measure, list a side branch, or end."""
+        session = context.session
+        row = service.get(session, int(item), lock=True)
+        if row.state in OPEN_STATES and _take_results(session, row):
+            try:
+                _begin_next(session, row)
+            except Stop as stop:
+                _end(session, row, BisectionState.FAILED, str(stop))
+
+    def propose(self, context: Context, order: Order) -> Proposal:
+        session = context.session
+        row, action = _next_measurement(session, order)
+        request = _request(row, action, context.data)
+        if row.watched_tree is not None:
+            budget = budget_of(lock_tree(session, row.watched_tree))
+            return Proposal(request, row.owner, budget, row.repository)
+        known = session.scalar(select(User.id).where(User.name == row.owner)) is not None
+        return Proposal(
+            request, row.owner, repository=row.repository, limited=None if known else row.limited, needs_account=known
+        )
+
+    def submitted(self, context: Context, order: Order, submission: Submission) -> None:
+        session = context.session
+        row, action = _next_measurement(session, order)
+        session.add(
+            BisectionStep(
+                bisection_id=row.id, list_id=action.line.row.id, kind=action.kind, state=State.RUNNING,
+                first=action.first, last=action.last, baseline=action.baseline, candidate=action.candidate,
+                blocks=action.blocks, submission_id=submission.id, submitted_at=clock(session),
+            )
+        )  # fmt: skip
+        row.state, row.reason = _STATES[action.kind], ""
+        if action.kind is Kind.CONFIRM:
+            suspects.suspect(row, action.line, action.first, action.last)
+        else:
+            suspects.clear(row)
+
+    def waits(self, context: Context, order: Order, reason: Exception) -> None:
+        _bisection(context.session, order).reason = f"waits: {reason}"
+
+    def stopped(self, context: Context, order: Order, stop: Stop) -> None:
+        row = _bisection(context.session, order)
+        if row.state in OPEN_STATES:
+            _end(context.session, row, BisectionState.FAILED, str(stop))
+
+    def conclude(self, context: Context, order: Order, submission: Submission) -> str:
+        row = _bisection(context.session, order)
+        step = context.session.scalars(select(BisectionStep).where(BisectionStep.submission_id == submission.id)).one()
+        if step.state is State.RUNNING and row.state in OPEN_STATES:
+            _read(context.session, row, step, submission)
+        return step.reason if step.state is State.REPEATED and row.state in OPEN_STATES else ""
 
 
-def _advance(factory: SessionFactory, bisection_id: int, data: DataFolder, settings: Settings) -> None:
-    try:
-        with transaction(factory) as session:
-            row = service.get(session, bisection_id, lock=True)
-            if row.state not in OPEN_STATES or not _take_results(session, row):
-                return
-        with transaction(factory) as session:
-            _begin_next_step(session, service.get(session, bisection_id, lock=True), data, settings)
-    except Stop as stop:
-        _set(factory, bisection_id, str(stop), BisectionState.FAILED)
-    except Wait as wait:
-        _set(factory, bisection_id, f"waits: {wait}")
-    except ApiProblem as problem:
-        _set(factory, bisection_id, f"the submission is refused: {text_of(problem)}", BisectionState.FAILED)
+def _bisection(session: Session, order: Order) -> Bisection:
+    return service.get(session, int(order.key.partition(":")[0]), lock=True)
 
 
-def _set(factory: SessionFactory, bisection_id: int, reason: str, state: BisectionState | None = None) -> None:
-    with transaction(factory) as session:
-        row = service.get(session, bisection_id, lock=True)
-        if row.state not in OPEN_STATES:
-            return
-        row.reason = reason
-        if state is not None:
-            _end(session, row, state, reason)
+def _next_measurement(session: Session, order: Order) -> tuple[Bisection, plan.Measure]:
+    """Return the measurement that a bisection orders. Raises Stop if it has ended, Wait if it orders something else."""
+    row = _bisection(session, order)
+    if row.state not in OPEN_STATES or row.cancel_requested_at is not None:
+        raise Stop("the bisection has ended")
+    found, steps = _load(session, row)
+    action = plan.decide(row.request, plan.lines_of(found, steps))
+    if not isinstance(action, plan.Measure) or _key(row, steps) != order.key:
+        raise Wait("the bisection measures something else first")
+    return row, action
+
+
+def _key(row: Bisection, steps: Sequence[BisectionStep]) -> str:
+    """Return the key of the next step. One that the lab failed to measure is repeated under its key."""
+    return f"{row.id}:{sum(step.state is not State.REPEATED for step in steps) + 1}"
+
+
+def _request(row: Bisection, action: plan.Measure, data: DataFolder) -> SubmissionRequest:
+    """Return the request that compares the two commits, on the device that measured the ends if it is still there."""
+    wanted = row.request
+    units = data.device_type(wanted.device_type).units if data.has_device_type(wanted.device_type) else []
+    target = Target(
+        plan=wanted.plan,
+        device_type=wanted.device_type,
+        scenarios=[wanted.scenario] if wanted.scenario else None,
+        settings=[wanted.setting] if wanted.setting is not None else None,
+        parameters=wanted.parameters,
+        device=row.device if row.device in {unit.name for unit in units} else None,
+    )
+    pair = CommitPair(baseline=action.baseline, candidate=action.candidate, ref=row.ref)
+    return SubmissionRequest(
+        series=Series(commits=pair),
+        tree=wanted.tree,
+        targets=[target],
+        blocks=action.blocks,
+        recipe=wanted.recipe,
+        priority=wanted.priority,
+        trace=False,  # a step asks only whether the metric differs
+    )
 
 
 def _end(session: Session, row: Bisection, state: BisectionState, reason: str = "") -> None:
@@ -86,7 +169,7 @@ def _end(session: Session, row: Bisection, state: BisectionState, reason: str = 
 
 
 def _take_results(session: Session, row: Bisection) -> bool:
-    """Read a step that is finished, and cancel what was asked to stop. Returns True if something can be begun now."""
+    """Read steps that are finished, and cancel what was asked to stop. Returns True if something can be begun now."""
     running = session.execute(
         select(BisectionStep, Submission)
         .join(Submission, Submission.id == BisectionStep.submission_id)
@@ -97,20 +180,23 @@ def _take_results(session: Session, row: Bisection) -> bool:
             submissions.cancel(session, submission.id)
         if submission.state is not SubmissionState.FINISHED:
             return False
-        problem = read_step(session, row, step, submission)
-        if step.kind is Kind.ENDS and step.state is State.MEASURED:
-            _take_ends(session, row, step)
-        session.flush()
-        _summarise(session, row)
-        if problem and row.cancel_requested_at is None:
-            state = BisectionState.CANCELED if step.state is State.CANCELED else BisectionState.FAILED
-            _end(session, row, state, problem)
-            return False
-    if row.cancel_requested_at is not None:
+        # The run that confirmed a shift is no order of the bisection.
+        _read(session, row, step, submission)
+    if row.cancel_requested_at is not None and row.state in OPEN_STATES:
         _cancel_lists(session, row)
         _end(session, row, BisectionState.CANCELED)
-        return False
-    return True
+    return row.state in OPEN_STATES
+
+
+def _read(session: Session, row: Bisection, step: BisectionStep, submission: Submission) -> None:
+    """Read a finished step; end the bisection if it cannot go on."""
+    problem = read_step(session, row, step, submission)
+    if step.kind is Kind.ENDS and step.state is State.MEASURED:
+        _take_ends(session, row, step)
+    session.flush()
+    _summarise(session, row)
+    if problem and row.cancel_requested_at is None:
+        _end(session, row, BisectionState.CANCELED if step.state is State.CANCELED else BisectionState.FAILED, problem)
 
 
 def _cancel_lists(session: Session, row: Bisection) -> None:
@@ -149,8 +235,8 @@ def _summarise(session: Session, row: Bisection) -> None:
 # --- the next step ----------------------------------------------------------------------------------------------
 
 
-def _begin_next_step(session: Session, row: Bisection, data: DataFolder, settings: Settings) -> None:
-    """Begin the next step. Raises Wait, Stop or ApiProblem if that is not possible."""
+def _begin_next(session: Session, row: Bisection) -> None:
+    """Order the next measurement, list a side branch, or end the bisection. Raises Stop if it cannot go on."""
     found, steps = _load(session, row)
     if any(each.state is not JobState.FINISHED for each in found):
         if row.reason.startswith("waits: "):
@@ -165,7 +251,7 @@ def _begin_next_step(session: Session, row: Bisection, data: DataFolder, setting
     action = plan.decide(row.request, plan.lines_of(found, steps))
     match action:
         case plan.Measure():
-            submit(session, row, action, steps=steps, data=data, settings=settings)
+            orders.place(session, BisectionSource.name, _key(row, steps))
         case plan.ListSide():
             first, second = action.merge.parents
             level = action.line.row.level + 1
