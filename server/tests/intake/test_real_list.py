@@ -17,6 +17,7 @@ from wqlab_server.intake.mailbox.check_signature import check_signature
 from wqlab_server.models import Delivery, Job, ListReply, WatchedList
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.pipeline.list_replies import handle
+from wqlab_server.pipeline.run_sources import admit_orders, place_orders
 from wqlab_server.pipeline.watch_lists import watch_lists
 from wqlab_server.storage.db import SessionFactory, transaction
 from wqlab_worker.claims import jobs
@@ -56,7 +57,9 @@ class Watcher:
         self.live, self.sessions, self.worker = live, sessions, worker
 
     def tick(self) -> None:
-        watch_lists(self.sessions, self.live.app.state.settings, self.live.app.state.data)
+        settings, data = self.live.app.state.settings, self.live.app.state.data.current()
+        for step in (watch_lists, place_orders, admit_orders):
+            step(self.sessions, settings, data)
 
     def read(self) -> None:
         """Read whatever the list has, and decide on it."""

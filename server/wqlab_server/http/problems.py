@@ -83,6 +83,12 @@ class ApiProblem(Exception):
         self.errors = [dict(error) for error in errors]
         self.headers = dict(headers or {})
 
+    @property
+    def text(self) -> str:
+        """The mistakes that the problem lists, each with its place, or its detail."""
+        mistakes = [f"{error.get('pointer', '')}: {error['detail']}" for error in self.errors if "detail" in error]
+        return "; ".join(mistakes) or self.detail
+
 
 def not_found(kind: str, name: object, hint: str = "") -> ApiProblem:
     """Return a 404 problem for a missing `kind` of resource named `name`, with an optional hint."""

@@ -60,7 +60,7 @@ def submit(context: Context, source: Source, order: Order) -> None:
                 repository=proposal.repository,
             )
     except ApiProblem as problem:
-        raise Refused(text_of(problem)) from None
+        raise Refused(problem.text) from None
     order.state, order.reason, order.submission_id, order.submitted_at = OrderState.SUBMITTED, "", made.id, now
     order.tries, order.quoted_s = order.tries + 1, order.quoted_s + quoted_s
     source.submitted(context, order, made)
@@ -89,12 +89,6 @@ def quoted_minutes(
 ) -> float:
     """Return the device time (minutes) that the quote of an owner's request predicts."""
     return quotas.device_s(make_quote(session, data, settings, request, owner)) / 60
-
-
-def text_of(problem: ApiProblem) -> str:
-    """Return the mistakes that a problem lists, or its text."""
-    details = [f"{error.get('pointer', '')}: {error['detail']}" for error in problem.errors or [] if "detail" in error]
-    return "; ".join(details) or problem.detail
 
 
 # --- wait and end -----------------------------------------------------------------------------------------------

@@ -45,7 +45,6 @@ from .forges import read_forges, tell_forges
 from .history import record_heads
 from .job_kinds import KINDS
 from .operator_changes import record_changes
-from .shift_bisections import open_bisections
 from .tick_errors import isolate_errors
 from .watch_lists import watch_lists
 
@@ -128,7 +127,6 @@ def _propose(factory: SessionFactory, settings: Settings, live: LiveData, data: 
         watched_trees.sync(session, data)
     watch_lists(factory, settings, data)
     read_forges(factory, settings, data)
-    open_bisections(factory, data)
     run_sources.place_orders(factory, settings, data)
 
 

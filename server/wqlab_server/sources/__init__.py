@@ -7,10 +7,12 @@ from ..orders.source import Source
 from .bisections import BisectionSource
 from .forges import ForgeSource
 from .lists import ListSource
+from .shift_bisections import ShiftBisections
 from .shifts import ShiftSource
 from .trees import TreeSource
 
 SOURCES: dict[str, Source] = {
-    source.name: source for source in (TreeSource(), ShiftSource(), BisectionSource(), ListSource(), ForgeSource())
+    source.name: source
+    for source in (TreeSource(), ShiftSource(), ShiftBisections(), BisectionSource(), ListSource(), ForgeSource())
 }
 """Name of a source in its orders -> the source. They are asked in this order."""

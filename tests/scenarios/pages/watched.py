@@ -25,6 +25,7 @@ from wqlab_contracts.messages.list_mails import ListMails
 from wqlab_contracts.messages.list_reads import ListReadJob, ListReadResult
 from wqlab_contracts.specs.rules import ListRule
 from wqlab_server.models import Job, StoredRule, WatchedHead, WatchedList, WatchedTree
+from wqlab_server.pipeline.run_sources import admit_orders, place_orders
 from wqlab_server.pipeline.watch_lists import watch_lists
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
@@ -75,9 +76,10 @@ class Lists:
             for row in session.scalars(select(WatchedList)):
                 row.next_read_at = clock(session)
         for _ in range(2):
-            watch_lists(self.sessions, self.settings, self.data)
+            watch_lists(self.sessions, self.settings, self.data.current())
             self.read()
-        watch_lists(self.sessions, self.settings, self.data)
+        for step in (watch_lists, place_orders, admit_orders):
+            step(self.sessions, self.settings, self.data.current())
 
 
 def arrive(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import structlog
@@ -16,9 +17,8 @@ from ..bisections import service
 from ..http.problems import ApiProblem
 from ..intake import watched_trees
 from ..models import Bisection, HistoryLine, HistoryShift, WatchedHead, WatchedTree
-from ..storage.db import SessionFactory, clock, transaction
-from .admission import text_of
-from .tick_errors import isolate_errors
+from ..orders.source import Context, Source
+from ..storage.db import clock
 
 MOST_AGE = timedelta(days=7)
 """Age of a decision up to which a shift is bisected: an old one would use the budget of what is new."""
@@ -26,10 +26,13 @@ MOST_AGE = timedelta(days=7)
 log = structlog.get_logger(__name__)
 
 
-def open_bisections(factory: SessionFactory, data: DataFolder) -> None:
-    """Open a bisection for each confirmed shift that has none; those of the same heads and target share one."""
-    with transaction(factory) as session:
-        waiting = session.scalars(
+class ShiftBisections(Source):
+    """Confirmed shifts. It places no orders: the steps of the bisections that it opens are those of another source."""
+
+    name = "shift bisections"
+
+    def items(self, session: Session) -> Sequence[int]:
+        return session.scalars(
             select(HistoryShift.id)
             .join(HistoryLine, HistoryLine.id == HistoryShift.line_id)
             .where(
@@ -40,9 +43,10 @@ def open_bisections(factory: SessionFactory, data: DataFolder) -> None:
             # The primary metric is what the others follow from.
             .order_by(case((HistoryLine.role == Role.PRIMARY, 0), else_=1), HistoryShift.id)
         ).all()
-    for shift_id in waiting:
-        with isolate_errors(factory, "bisections", shift_id), transaction(factory) as session:
-            _open(session, shift_id, data)
+
+    def find(self, context: Context, item: int | str) -> None:
+        """Open the bisection of a shift; shifts of the same heads and target share one."""
+        _open(context.session, int(item), context.data)
 
 
 def _open(session: Session, shift_id: int, data: DataFolder) -> None:
@@ -88,7 +92,7 @@ def _open(session: Session, shift_id: int, data: DataFolder) -> None:
             watched_tree=tree.name,
         )
     except ApiProblem as problem:  # such as a plan that is gone
-        shift.reason = f"not bisected: {text_of(problem)}"
+        shift.reason = f"not bisected: {problem.text}"
         return
     shift.bisection_id = made.id
     log.info("shift_bisected", shift=shift.id, bisection=made.id)
