@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wqlab_contracts.diffstat import changed_files
-from wqlab_contracts.inspection import inspect
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.symbols import NAME_LIMIT, SYMBOLS_LIMIT, defined_symbol
 
 ROOT = Path(__file__).parents[2]

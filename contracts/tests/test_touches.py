@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from wqlab_contracts.api.touches import REASONS_LIMIT, UNCOVERED_LIMIT, TouchedFile, Touches
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.inspection import inspect
 from wqlab_contracts.loading import load_data
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.specs.touches import Touch
 from wqlab_contracts.touches import FILES_LIMIT, propose, touched_files
 

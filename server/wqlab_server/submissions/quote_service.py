@@ -9,11 +9,11 @@ from sqlalchemy import select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import mbox
 from wqlab_contracts.api.quotes import Quote
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import BETWEEN, PAIR, Arm, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.messages import Target
 from wqlab_contracts.specs import Backend, CpuArch, DeviceType, GeneratedTopology
 

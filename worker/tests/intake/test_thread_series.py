@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from thread_mails import mail, series
 
-from wqlab_contracts import mbox
-from wqlab_contracts.revision_mails import Selection
-from wqlab_contracts.thread_series import Thread, ThreadProblem, revision_query, select
+from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.revision_mails import Selection
+from wqlab_contracts.mails.thread_series import Thread, ThreadProblem, revision_query, select
 
 
 def thread(mails: Iterable[str]) -> Thread:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from wqlab_contracts import mbox
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.messages import GitSeries
 from wqlab_contracts.specs import Tree
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wqlab_contracts import mbox
-from wqlab_contracts.canonical_mails import ChosenMails, canonical_mbox
-from wqlab_contracts.inspection import choose_patches, texts_of
+from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.canonical_mails import ChosenMails, canonical_mbox
+from wqlab_contracts.mails.inspection import choose_patches, texts_of
 from wqlab_contracts.messages import ApplyJob, TakenThread
 from wqlab_contracts.text import valid_text
 

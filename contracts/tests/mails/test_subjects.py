@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wqlab_contracts.subjects import format_subject, parse_subject
+from wqlab_contracts.mails.subjects import format_subject, parse_subject
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
+from ..messages import normalised_subject
 from . import mbox
 from .mail_threads import address_of, ancestors_of, with_roles
 from .mbox import Mail
-from .messages import normalised_subject
 from .revision_mails import NO_DATE, Group, Selection, date_of, position, trailers_of
 
 MAIL_LIMIT = 10_000

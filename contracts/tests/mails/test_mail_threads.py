@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wqlab_contracts.inspection import choose_patches, inspect, texts_of
+from wqlab_contracts.mails.inspection import choose_patches, inspect, texts_of
 
 SEPARATOR = "From mboxrd@z Thu Jan  1 00:00:00 1970\n"
 BASE = "a" * 40

@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..text import control_character, valid_text
 from .in_body import InBody, read_in_body
 from .mail_parts import CONTAINER, DIFF, HEADER_LIMIT, PART_LIMIT, decoded_header, header, parse_headers, read_text
 from .subjects import Subject, parse_subject
-from .text import control_character, valid_text
 
 __all__ = ["HEADER_LIMIT", "PART_LIMIT"]
 PATCH_LIMIT = 250

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
+from ..api.series import CoverLetter, SeriesDefect, SeriesInspection, SeriesPatch, SeriesProblem
+from ..diffstat import changed_files
+from ..messages import normalised_subject
 from . import mbox
-from .api.series import CoverLetter, SeriesDefect, SeriesInspection, SeriesPatch, SeriesProblem
 from .canonical_mails import ChosenMails
-from .diffstat import changed_files
 from .mail_threads import ancestors_of, with_roles
 from .mbox import Mail
-from .messages import normalised_subject
 
 MESSAGE_LIMIT = 10_000
 COVER_LIMIT = 20_000

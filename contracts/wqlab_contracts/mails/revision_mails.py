@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 
+from ..messages import normalised_subject
 from . import mbox
 from .canonical_mails import ChosenMails
 from .mail_threads import address_of
 from .mbox import Mail
-from .messages import normalised_subject
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 2200
 NO_DATE = datetime(_FIRST_YEAR - 1, 1, 1, tzinfo=UTC)

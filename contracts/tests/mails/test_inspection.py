@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wqlab_contracts.api.series import SeriesDefect, SeriesInspection
-from wqlab_contracts.inspection import inspect
-from wqlab_contracts.mbox import MAIL_LIMIT, PATCH_LIMIT
+from wqlab_contracts.mails.inspection import inspect
+from wqlab_contracts.mails.mbox import MAIL_LIMIT, PATCH_LIMIT
 
 BASE = "0123456789abcdef0123456789abcdef01234567"
 

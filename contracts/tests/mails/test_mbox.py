@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wqlab_contracts import mbox
+from wqlab_contracts.mails import mbox
 
 FROM = "From 0123456789abcdef Mon Sep 17 00:00:00 2001\n"
 DIFF = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
