@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import re2
 
-from wqlab_worker.linear_patterns import LinearPattern
+from wqlab_contracts.linear_patterns import LinearPattern
 
-WORKER = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("worker/wqlab_worker", "worker/wqlab_bench", "worker/wqlab_host", "contracts/wqlab_contracts/consoles")
 PYTHON_PATTERNS = {
     "wqlab_bench/qemu.py": "version of the installed QEMU",
     "wqlab_host/apt.py": "output of apt on this host",
@@ -22,7 +23,7 @@ PYTHON_PATTERNS = {
     "wqlab_worker/intake/read_commits.py": "runs in the sandbox; each repetition is bounded",
     "wqlab_worker/measure/device_text.py": "a set of characters replaced one by one; RE2 has no surrogates",
     "wqlab_worker/retention.py": "name of this host",
-    "wqlab_worker/stacks/call_trace.py": "400 characters of a line at most; the pattern looks behind, which RE2 cannot",
+    "consoles/call_trace.py": "400 characters of a line at most; the pattern looks behind, which RE2 cannot",
     "wqlab_worker/workspace.py": "setting of the operator",
 }
 """Module -> reason why its text is trusted, or the pattern is linear by its form."""
@@ -30,11 +31,11 @@ PYTHON_PATTERNS = {
 
 def importing_re() -> set[str]:
     found = set()
-    for package in ("wqlab_worker", "wqlab_bench", "wqlab_host"):
-        for path in (WORKER / package).rglob("*.py"):
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*.py"):
             imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import)]
             if any(alias.name == "re" for node in imports for alias in node.names):
-                found.add(str(path.relative_to(WORKER)))
+                found.add(str(path.relative_to((ROOT / folder).parent)))
     return found
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from wqlab_contracts.consoles.call_trace import REFERENCES_LIMIT, annotated, call_trace, references, stack_frames
 from wqlab_contracts.messages import STACK_LIMIT, StackFrame
-from wqlab_worker.stacks.call_trace import REFERENCES_LIMIT, annotated, call_trace, references, stack_frames
 
 OOPS = """\
 [   14.201337] BUG: kernel NULL pointer dereference, address: 0000000000000008

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from wqlab_contracts.enums import STALLS, FindingKind
-from wqlab_contracts.messages import EXCERPT_LIMIT
-
+from ..enums import STALLS, FindingKind
+from ..messages import EXCERPT_LIMIT
 from .report_rules import (
     ARM64_TRACE,
     DIED,

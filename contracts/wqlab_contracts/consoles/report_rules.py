@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wqlab_contracts.enums import FindingKind
-
+from ..enums import FindingKind
 from ..linear_patterns import LinearPattern
 
 CUT_HERE = LinearPattern(r"^-{8,}\[ cut here \]-{8,}\s*$")

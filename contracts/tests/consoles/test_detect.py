@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wqlab_contracts.consoles.detect import LINE_LIMIT, ConsoleEvent, Detector, Ready, Report
 from wqlab_contracts.enums import FindingKind
 from wqlab_contracts.messages import EXCERPT_LIMIT
-from wqlab_worker.measure.detect import LINE_LIMIT, ConsoleEvent, Detector, Ready, Report
 
 PANIC = b"""\
 [    1.204312] VFS: Unable to mount root fs on unknown-block(0,0)\r

@@ -1,4 +1,4 @@
-"""Consoles in `consoles/*.json`, reduced from public logs: their reports, and what is charged to the kernel.
+"""Consoles in `cases/*.json`, reduced from public logs: their reports, and what is charged to the kernel.
 
 `expected` names for each report its kind, fatality, title, first and last line (0-based), and parts of its excerpt;
 whether the first two reports are one defect; which kinds count against the kernel under test.
@@ -14,14 +14,14 @@ import pytest
 
 from wqlab_comparison.target import failures_against
 from wqlab_contracts.api.runs import FindingView
+from wqlab_contracts.consoles.detect import Detector, Report
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.keys import without_reporting
 from wqlab_contracts.messages import BootKey, Finding
 from wqlab_worker.backends.console_tap import ConsoleTap, Wakeup
 from wqlab_worker.backends.diagnose_console import hardware_errors
-from wqlab_worker.measure.detect import Detector, Report
 
-CASES = sorted((Path(__file__).parent / "consoles").glob("*.json"))
+CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
 KEY = BootKey(block=0, position=0, arm=Arm.CANDIDATE, attempt=0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wqlab_worker.measure.detect import Detector, Report
+from wqlab_contracts.consoles.detect import Detector, Report
 
 
 def reports(console: bytes) -> list[Report]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wqlab_contracts.messages import STACK_LIMIT, StackFrame
+from ..messages import STACK_LIMIT, StackFrame
 
 REFERENCES_LIMIT = 200
 """Maximum number of different addresses that are read from one report."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wqlab_contracts.consequences import cause_of
-from wqlab_contracts.enums import FindingKind
-from wqlab_contracts.keys import defect_key
-from wqlab_contracts.messages import Message
-
-from .measure.console_lines import clean, read_line
-from .measure.detect import Detector, Report
-from .measure.hardware_evidence import hardware_error_lines
+from ..consequences import cause_of
+from ..enums import FindingKind
+from ..keys import defect_key
+from ..messages import Message
+from .console_lines import clean, read_line
+from .detect import Detector, Report
+from .hardware_evidence import hardware_error_lines
 
 _KERNEL_BEGINS = b"Linux version "
 
@@ -83,25 +82,4 @@ def _read(data: bytes, report: Report, found: Sequence[Report]) -> ReadReport:
         of_hardware=report.of_hardware,
         caused_by=found.index(cause) if cause else None,
         charged=cause is None and not report.of_hardware,
-    )
-
-
-def as_text(read: ReadConsole) -> str:
-    """Return the reports as text."""
-    lines = [_as_line(report) for report in read.reports] or ["no kernel report"]
-    if read.hardware_errors:
-        lines.append(f"hardware errors: {len(read.hardware_errors)} lines, the first: {read.hardware_errors[0]}")
-    return "\n".join(lines)
-
-
-def _as_line(report: ReadReport) -> str:
-    reason = "counts against the kernel"
-    if report.of_hardware:
-        reason = "the hardware's"
-    elif report.caused_by is not None:
-        reason = f"caused by report {report.caused_by}"
-    fatal = " (fatal)" if report.fatal else ""
-    return (
-        f"lines {report.first_line}-{report.last_line}: {report.kind.value}{fatal}: {report.title}\n"
-        f"  {reason}; defect: {report.defect}"
     )

@@ -10,12 +10,11 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from wqlab_contracts.enums import STALLS, FindingKind
-from wqlab_contracts.keys import describe_defect
-from wqlab_contracts.messages import StackFrame
-
+from ..enums import STALLS, FindingKind
+from ..keys import describe_defect
 from ..linear_patterns import LinearPattern
-from ..stacks.call_trace import stack_frames
+from ..messages import StackFrame
+from .call_trace import stack_frames
 from .console_lines import ConsoleLine, clean, read_line, without_prefix
 from .hardware_evidence import HardwareEvidence
 from .open_report import OpenReport
