@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wqlab_contracts.code_lines import lost_arguments, significant_lines
+from wqlab_contracts.code_lines import Hunk, lost_arguments
 from wqlab_contracts.diffstat import changed_files
 
 
@@ -48,13 +48,15 @@ SOMETHING = {
 
 @pytest.mark.parametrize("hunk", NOTHING.values(), ids=NOTHING)
 def test_hunk_that_does_nothing(hunk: str) -> None:
-    assert not any(significant_lines(lines_of(hunk)))
+    assert not any(Hunk(lines_of(hunk)).significant_lines())
 
 
 @pytest.mark.parametrize("hunk", SOMETHING.values(), ids=SOMETHING)
 def test_hunk_that_changes_code(hunk: str) -> None:
     lines = lines_of(hunk)
-    changed = [text for (_, text), significant in zip(lines, significant_lines(lines), strict=True) if significant]
+    changed = [
+        text for (_, text), significant in zip(lines, Hunk(lines).significant_lines(), strict=True) if significant
+    ]
     assert changed and not any(text.strip().startswith("* ") for text in changed)
 
 
@@ -115,7 +117,7 @@ def test_parameter_that_was_used_changes_the_code_that_used_it() -> None:
     ],
 )
 def test_functions_that_lost_a_parameter(hunk: str, lost: set[str]) -> None:
-    assert lost_arguments([lines_of(hunk)]) == lost
+    assert lost_arguments([Hunk(lines_of(hunk))]) == lost
 
 
 @given(
@@ -124,7 +126,7 @@ def test_functions_that_lost_a_parameter(hunk: str, lost: set[str]) -> None:
     )
 )
 def test_any_hunk_has_a_flag_for_each_line(lines: list[tuple[str, str]]) -> None:
-    found = significant_lines(lines, {"a"})
+    found = Hunk(lines).significant_lines({"a"})
     assert len(found) == len(lines)
     assert not any(flag for (mark, _), flag in zip(lines, found, strict=True) if mark == " ")
 
@@ -134,7 +136,9 @@ def test_hostile_hunks_take_about_the_time_of_ordinary_ones(pump: str) -> None:
     def seconds(text: str) -> float:
         lines = [("+", text), *((("-", text),) * 20)]
         return min(
-            timeit.repeat(lambda: (significant_lines(lines, {"f"}), lost_arguments([lines])), number=1, repeat=3)
+            timeit.repeat(
+                lambda: (Hunk(lines).significant_lines({"f"}), lost_arguments([Hunk(lines)])), number=1, repeat=3
+            )
         )
 
     ordinary = seconds("static bool flush_workqueue_prep_pwqs(struct workqueue_struct *wq, int color);" * 250)

@@ -31,11 +31,42 @@ _HEAD = re.compile(
 _PROSE = '""'
 
 
-class HunkSide:
-    """The lines of a hunk before the change (`old`) or after it, without comments and what else does nothing."""
+class Hunk:
+    """The lines of a hunk before the change (`old`) and after it, without comments and what else does nothing."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.lines = lines
+        self._old = _Side(lines, "-")
+        self._new = _Side(lines, "+")
+
+    def changed_parameters(self) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        """Return the functions whose heads the hunk has, with their parameters before and after."""
+        return self._old.parameters(), self._new.parameters()
+
+    def significant_lines(self, lost: Collection[str] = ()) -> list[bool]:
+        """Return for each line whether it changes what the kernel does. `lost`: see lost_arguments()."""
+        old, new = self._old, self._new
+        if old.changes and new.changes and _words(old.code, lost) == _words(new.code, lost):
+            return [False] * len(self.lines)
+        code = {"-": iter(old.changed_lines()), "+": iter(new.changed_lines())}
+        found: list[bool] = []
+        for changed, group in groupby(self.lines, key=lambda line: line[0] != " "):
+            if not changed:
+                found += [False for _ in group]
+                continue
+            of_group = [(mark, next(code[mark])) for mark, _ in group]
+            differs = len({mark for mark, _ in of_group}) == 1 or _differs(of_group, lost)
+            found += [differs and bool(text.strip()) for _, text in of_group]
+        return found
+
+
+class _Side:
+    """The lines of a hunk before the change or after it."""
 
     def __init__(self, lines: Sequence[Line], mark: str) -> None:
         self._changed = [each == mark for each, _ in lines if each in (mark, " ")]
+        self.changes = any(self._changed)
+        """True if the side has lines that the other has not."""
         text = "\n".join(text for each, text in lines if each in (mark, " "))
         begin = "/*" if _begins_in_comment(text) else ""
         self.code = _DOES_NOTHING.sub(_newlines, _COMMENT_OR_STRING.sub(_without_comment, begin + text))
@@ -46,7 +77,6 @@ class HunkSide:
         return [line for line, changed in zip(lines, self._changed, strict=True) if changed]
 
     def parameters(self) -> dict[str, list[str]]:
-        """Return the functions whose heads the hunk has, with their parameters."""
         return {found[1]: _split_parameters(found[2]) for found in _HEAD.finditer(self.code)}
 
 
@@ -83,13 +113,14 @@ def _split_parameters(text: str) -> list[str]:
     return [] if words in ([], ["void"]) else [" ".join(each) for each in found]
 
 
-def lost_arguments(hunks: Sequence[Sequence[Line]]) -> set[str]:
+def lost_arguments(hunks: Sequence[Hunk]) -> set[str]:
     """Return the functions that have the same parameters as before but for some that were removed."""
     old: dict[str, list[str]] = {}
     new: dict[str, list[str]] = {}
-    for lines in hunks:
-        old |= HunkSide(lines, "-").parameters()
-        new |= HunkSide(lines, "+").parameters()
+    for hunk in hunks:
+        before, after = hunk.changed_parameters()
+        old |= before
+        new |= after
     return {name for name in old.keys() & new.keys() if _is_shortened(old[name], new[name])}
 
 
@@ -100,10 +131,13 @@ def _is_shortened(old: Sequence[str], new: Sequence[str]) -> bool:
 
 def _words(code: str, lost: Collection[str]) -> list[str]:
     """Return the words of code; sentences are equal to each other, and so are the arguments of functions in `lost`."""
+    words: list[str] = _WORD.findall(code)
+    if not lost and '"' not in code:
+        return words
     found: list[str] = []
     skipped = 0
     after_lost = False
-    for word in _WORD.findall(code):
+    for word in words:
         if skipped or (after_lost and word == "("):
             skipped += (word == "(") - (word == ")")
             after_lost = False
@@ -117,19 +151,6 @@ def _words(code: str, lost: Collection[str]) -> list[str]:
     return found
 
 
-def significant_lines(lines: Sequence[Line], lost: Collection[str] = ()) -> list[bool]:
-    """Return for each line of a hunk whether it changes what the kernel does. `lost`: see lost_arguments()."""
-    old, new = HunkSide(lines, "-"), HunkSide(lines, "+")
-    if _words(old.code, lost) == _words(new.code, lost):
-        return [False] * len(lines)
-    code = {"-": iter(old.changed_lines()), "+": iter(new.changed_lines())}
-    found: list[bool] = []
-    for changed, group in groupby(lines, key=lambda line: line[0] != " "):
-        if not changed:
-            found += [False for _ in group]
-            continue
-        of_group = [(mark, next(code[mark])) for mark, _ in group]
-        sides = ("\n".join(text for mark, text in of_group if mark == side) for side in "-+")
-        before, after = (_words(side, lost) for side in sides)
-        found += [before != after and bool(text.strip()) for _, text in of_group]
-    return found
+def _differs(group: Sequence[Line], lost: Collection[str]) -> bool:
+    before, after = ("\n".join(text for mark, text in group if mark == side) for side in "-+")
+    return _words(before, lost) != _words(after, lost)

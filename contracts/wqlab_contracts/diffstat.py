@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from wqlab_contracts.api.series import FileChange
-from wqlab_contracts.code_lines import Line, lost_arguments, significant_lines
+from wqlab_contracts.code_lines import Hunk, Line, lost_arguments
 from wqlab_contracts.symbols import SYMBOLS_LIMIT, ChangedSymbols, is_c
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
@@ -176,12 +176,13 @@ def _unquote(name: str, quoted: bool) -> str:
 def _merge_by_path(files: list[_File]) -> list[FileChange]:
     """Return one entry per path; a hand-made diff can contain a file more than once."""
     found: dict[str, FileChange] = {}
-    lost = lost_arguments([lines for file in files if is_c(file.new or file.old) for _, lines in file.hunks])
+    hunks = {id(file): [(heading, Hunk(lines)) for heading, lines in file.hunks] for file in files if _is_code(file)}
+    lost = lost_arguments([hunk for of_file in hunks.values() for _, hunk in of_file])
     for file in files:
         path = (file.old if file.deleted else file.new) or file.old
         if not path:
             continue
-        symbols, changes_code = _read_hunks(file, lost) if _has_comments_of_c(path) else ([], True)
+        symbols, changes_code = _read_hunks(hunks[id(file)], lost) if id(file) in hunks else ([], True)
         change = FileChange(
             path=path,
             old_path=file.old if (file.renamed or file.copied) and file.old != path else None,
@@ -207,21 +208,23 @@ def _merge_by_path(files: list[_File]) -> list[FileChange]:
     return list(found.values())
 
 
-def _read_hunks(file: _File, lost: Collection[str]) -> tuple[list[str], bool]:
+def _read_hunks(hunks: Sequence[tuple[str, Hunk]], lost: Collection[str]) -> tuple[list[str], bool]:
     """Return the symbols that a file's hunks change, and whether they change code; without hunks, the file itself is
     changed."""
     symbols = ChangedSymbols()
-    changes_code = not file.hunks
-    for heading, lines in file.hunks:
-        significant = significant_lines(lines, lost)
+    changes_code = not hunks
+    for heading, hunk in hunks:
+        significant = hunk.significant_lines(lost)
         changes_code |= any(significant)
         symbols.begin_hunk(heading)
-        for (_, text), changed in zip(lines, significant, strict=True):
+        for (_, text), changed in zip(hunk.lines, significant, strict=True):
             symbols.add_line(text, changed=changed)
     return symbols.names, changes_code
 
 
-def _has_comments_of_c(path: str) -> bool:
+def _is_code(file: _File) -> bool:
+    """Return True for a file with the comments of C."""
+    path = (file.old if file.deleted else file.new) or file.old
     return is_c(path) or path.endswith(".S")
 
 
