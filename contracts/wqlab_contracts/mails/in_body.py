@@ -24,6 +24,8 @@ class InBody:
     subject: str = ""
     author: str = ""
     date: str = ""
+    is_cut: bool = False
+    """True if there were scissors above it."""
 
 
 def read_in_body(text: str) -> InBody:
@@ -32,6 +34,7 @@ def read_in_body(text: str) -> InBody:
     kept: list[str] = []
     last = ""
     in_headers = True
+    is_cut = False
     diff = _DIFF_LINE.search(text)
     message, rest = (text[: diff.start()], text[diff.start() :]) if diff else (text, "")
     if len(message) > _MESSAGE_LIMIT:
@@ -52,11 +55,12 @@ def read_in_body(text: str) -> InBody:
                 continue
             in_headers = False
         if is_scissors(line):
-            headers, kept, last, in_headers = {}, [], "", True
+            headers, kept, last, in_headers, is_cut = {}, [], "", True, True
             continue
         kept.append(line)
     plain = {name: " ".join(value.split()) for name, value in headers.items()}
-    return InBody("\n".join(kept) + rest, plain.get("subject", ""), plain.get("from", ""), plain.get("date", ""))
+    text = "\n".join(kept) + rest
+    return InBody(text, plain.get("subject", ""), plain.get("from", ""), plain.get("date", ""), is_cut)
 
 
 def is_scissors(line: str) -> bool:

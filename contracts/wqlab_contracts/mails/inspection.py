@@ -79,10 +79,14 @@ def choose_patches(text: str, *, escaped: bool = False, version: int | None = No
         if not mail.readable:
             detail = f"{_quoted(mail.subject)} has more than {mbox.PART_LIMIT} MIME parts; send patches as plain text"
             findings.error(SeriesDefect.UNREADABLE_MAIL, detail)
-    patches = [mail for mail in mails if mail.is_patch]
+    patches = [mail for mail in mails if mail.is_patch] or [patch for mail in mails if (patch := mail.patch_in_reply)]
     if not patches:
         replies = sum(mail.has_patch for mail in mails)
-        hint = " (diffs in replies are ignored)" if replies else " (a cover letter alone is not enough)"
+        hint = (
+            " (a diff in a reply counts only below scissors: `-- >8 --`)"
+            if replies
+            else " (a cover letter alone is not enough)"
+        )
         detail = f"none of the mbox's {_count(len(mails), 'mail')} contains a diff{hint}"
         findings.error(SeriesDefect.NO_PATCH, detail)
         return InspectedSeries(_empty_inspection(len(parts), findings))

@@ -80,13 +80,15 @@ def read_text(text: str) -> Text:
         return Text(is_readable=False)
     parts = list(_parts(message))
     shown = [text for part, text, _ in parts if _is_read(part)]
-    patches = [(text, problem) for part, text, problem in parts if _is_read(part) and DIFF.search(text)]
+    found = [(part, text, problem) for part, text, problem in parts if _is_read(part) and DIFF.search(text)]
+    patches = [(text, problem) for _, text, problem in found]
     hidden = [part.get_content_type() for part, text, _ in parts if not _is_read(part) and DIFF.search(text)]
     problem = ""
     if hidden and not (patches and hidden[0] == "text/html"):
         problem = f"a diff is in an attachment of type {hidden[0]}; send it as text/plain or text/x-patch"
     elif len(patches) > 1:
-        problem = f"it has {len(patches)} parts with a diff; send each patch as a mail of its own"
+        names = ", ".join(_name(part) for part, _, _ in found[:5])
+        problem = f"it has {len(found)} parts with a diff ({names}); send each patch as a mail of its own"
     elif patches:
         problem = patches[0][1]
     return Text("\n".join(shown), patches[0][0] if len(patches) == 1 else "", problem=problem)
@@ -103,6 +105,15 @@ def _parts(message: Message) -> Iterator[tuple[Message, str, str]]:
             data = None
         if isinstance(data, bytes):
             yield part, *_decode(data, _charset(part))
+
+
+def _name(part: Message) -> str:
+    """Return the file name of a part, else its type."""
+    try:
+        name = part.get_filename()
+    except (LookupError, ValueError, TypeError):
+        name = None
+    return " ".join((name or part.get_content_type())[:80].encode("utf-8", "replace").decode().split())
 
 
 def _is_read(part: Message) -> bool:

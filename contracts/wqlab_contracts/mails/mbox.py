@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..text import control_character, valid_text
 from .in_body import InBody, read_in_body
 from .mail_parts import CONTAINER, DIFF, HEADER_LIMIT, PART_LIMIT, decoded_header, header, parse_headers, read_text
-from .subjects import Subject, parse_subject
+from .subjects import Subject, parse_subject, without_reply
 
 __all__ = ["HEADER_LIMIT", "PART_LIMIT"]
 PATCH_LIMIT = 250
@@ -125,6 +125,14 @@ class Mail:
     def title(self) -> str:
         """Return the subject without `[PATCH v2 2/3]`; that in the text of a patch counts."""
         return strip_prefix(self.in_body.subject) if self.in_body.subject else self.parsed.title
+
+    @property
+    def patch_in_reply(self) -> Mail | None:
+        """Return the patch below scissors in a reply as a mail that is none, without a number; None if there is none."""
+        if not (self.is_reply and self.patch and self.in_body.is_cut):
+            return None
+        mail = replace(self, subject=without_reply(self.subject), role=None)
+        return replace(mail, role=Role(parse_subject(self.in_body.subject).version or 1, None))
 
     @property
     def patch_author(self) -> str:

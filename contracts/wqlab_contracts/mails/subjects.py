@@ -14,6 +14,7 @@ _BRACKET = re.compile(r"\s*\[([^\]]*)\]\s*")
 _REPLY = re.compile(r"(?:re|aw|fwd?):|\w{2,3}:\s*\[", re.IGNORECASE)
 """The rule of b4."""
 _REPLY_BEHIND_LIST = re.compile(r"(?:re|aw|fwd?):", re.IGNORECASE)
+_REPLIES = re.compile(r"(?:\s*(?:\[[^\]]{0,80}\]\s*){0,3}(?:re|aw|fwd?):\s*){1,20}", re.IGNORECASE)
 _LEADING = re.compile(r"(?:re:|[\s:]){1,50}", re.IGNORECASE)
 """What git removes at the beginning of a title."""
 _SEPARATORS = re.compile(r"[\s,;:\[()]+")
@@ -68,6 +69,12 @@ def parse_subject(subject: str) -> Subject:
         names_patch=any(_PATCH_WORD.match(word) for word in words),
         names_set=any(_SET_WORD.match(word) for word in words),
     )
+
+
+def without_reply(subject: str) -> str:
+    """Return the subject of the mail that a reply answers."""
+    found = _REPLIES.match(subject)
+    return subject[found.end() :] if found else subject
 
 
 def _without_leading(title: str) -> str:

@@ -98,10 +98,15 @@ class Thread:
         return groups
 
     def group_of(self, message_id: str) -> Group:
-        """Return the group of a mail or, for a reply, of the patch that it answers. Raises ThreadProblem."""
+        """Return the group of a mail or, for a reply, of the patch below its scissors, else of the patch that it answers.
+
+        Raises ThreadProblem.
+        """
         mail = self.mails.get(message_id)
         if mail is None:
             raise ThreadProblem(f"the archive's answer does not contain {message_id}")
+        if (patch := mail.patch_in_reply) is not None:
+            return Group(patch, patch.version, None, patches=[patch])
         for each in (mail, *self.ancestors(mail)):
             for group in self.groups:
                 if each in group.covers or each in group.patches:
