@@ -36,6 +36,13 @@ THREADS = {
         2, "b1 b2", "later",
     ),
     "a patch sent again": (FIRST + mail("[PATCH v1.1 2/2] part 2", "b2", "a2", day=8), 1, "a1 b2", "topic"),
+    "a patch sent again with its number": (
+        FIRST + mail("[PATCH update 2/2] part 2", "b2", "a2", day=8), 1, "a1 b2", "topic",
+    ),
+    "a patch sent again twice": (
+        FIRST + mail("[PATCH fixed 2/2] part 2", "d2", "b2", day=9) + mail("[PATCH 2/2] part 2", "b2", "a2", day=8),
+        1, "a1 d2", "topic",
+    ),
     "version of the first patch": (
         mail("[PATCH v3 1/2] part 1", "a1") + mail("[PATCH 2/2] part 2", "a2", "a1"), 3, "a1 a2", "part 1",
     ),
@@ -43,6 +50,8 @@ THREADS = {
 REFUSED = {
     "on top of the series": FIRST + mail("[PATCH] more", "f", "a2", day=8),
     "on top of the series, as if a version": FIRST + mail("[PATCH v2] more", "f", "a2", day=8),
+    "on top of a patch": FIRST + mail("[PATCH 2/2 fix] more", "f", "a2", day=8),
+    "alternative by another author": FIRST + mail("[PATCH 2/2] part 2", "f", "a2", day=8, author="Bo <b@x.org>"),
     "behind the last": FIRST + mail("[PATCH 3/2] more", "f", "c", day=8),
     "an author's other series": FIRST + two("PATCH ", "", "o"),
 }

@@ -21,7 +21,7 @@ from ..diffstat import changed_files
 from ..messages import normalised_subject
 from . import mbox
 from .canonical_mails import ChosenMails
-from .mail_threads import ancestors_of, with_roles
+from .mail_threads import ancestors_of, find_sent_again, with_roles
 from .mbox import Mail
 
 MESSAGE_LIMIT = 10_000
@@ -132,6 +132,7 @@ def _select_patches(patches: Sequence[Mail], version: int, mails: Sequence[Mail]
         names = ", ".join(f"v{other}" for other in others)
         findings.warning(SeriesDefect.OLDER_VERSION, f"the mbox also contains {names}; v{version} is used")
     chosen = _without_superseded([mail for mail in patches if mail.version == version])
+    chosen = _without_sent_again(chosen, mails, findings)
     _check_one_series(chosen, findings)
     missing = mbox.missing(chosen)
     if missing and _is_partial_resend(chosen, version, mails):
@@ -153,6 +154,17 @@ def _without_superseded(chosen: Sequence[Mail]) -> list[Mail]:
     """Return the patches without those that were sent again, as `[PATCH v2.1 2/3]`."""
     last = {mail.counter: mail.parsed.reroll for mail in sorted(chosen, key=lambda mail: mail.parsed.reroll)}
     return [mail for mail in chosen if mail.counter is None or mail.parsed.reroll == last[mail.counter]]
+
+
+def _without_sent_again(chosen: Sequence[Mail], mails: Sequence[Mail], findings: _Findings) -> list[Mail]:
+    """Return the patches with the last of each that was sent again in reply to itself."""
+    ordered = sorted(chosen, key=lambda mail: _date(mail) or datetime.min.replace(tzinfo=UTC))
+    found = find_sent_again(ordered, {mail.effective_message_id: mail for mail in mails})
+    if found.replaced:
+        names = _list_names([_quoted(mail.title) for mail in found.replaced])
+        findings.warning(SeriesDefect.OLDER_VERSION, f"sent again, so that the last is used: {names}")
+    replaced = {id(mail) for mail in found.replaced}
+    return [mail for mail in chosen if id(mail) not in replaced]
 
 
 def _cover_letter(mails: Sequence[Mail], chosen: Sequence[Mail], version: int) -> Mail | None:

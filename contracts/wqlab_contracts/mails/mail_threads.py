@@ -8,9 +8,11 @@ version has that of its patches.
 from __future__ import annotations
 
 import email.utils
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+from ..messages import normalised_subject
 from .mbox import Mail, Role
 
 
@@ -35,6 +37,48 @@ def ancestors_of(mail: Mail, mails: Mapping[str, Mail]) -> Iterator[Mail]:
 def address_of(mail: Mail) -> str:
     """Return the address of the sender in lower case."""
     return email.utils.parseaddr(mail.author)[1].casefold()
+
+
+@dataclass(frozen=True)
+class SentAgain:
+    """Patches of one version, of which some answer the patch of the same number and author."""
+
+    kept: list[Mail]
+    replaced: list[Mail] = field(default_factory=list)
+    """Patches that were sent again with their title, as `[PATCH v5 update 2/3]`."""
+    on_top: list[Mail] = field(default_factory=list)
+    """Patches with another title, as `[PATCH v5 2/3 fix]`: they change a patch, and are none of the series."""
+
+
+def find_sent_again(patches: Sequence[Mail], mails: Mapping[str, Mail]) -> SentAgain:
+    """Return which patches were sent again in reply to themselves, and which are on top of another.
+
+    `patches` are in the order in which they were sent. Patches of one number that do not answer each other are kept.
+    """
+    by_counter: dict[tuple[int, int], list[Mail]] = defaultdict(list)
+    for mail in patches:
+        if mail.counter is not None:
+            by_counter[mail.counter].append(mail)
+    replaced: list[Mail] = []
+    on_top: list[Mail] = []
+    for same in by_counter.values():
+        ids = {mail.effective_message_id for mail in same}
+        answering = [
+            mail
+            for mail in same
+            if any(
+                each.effective_message_id in ids and address_of(each) == address_of(mail)
+                for each in ancestors_of(mail, mails)
+            )
+        ]
+        first = [mail for mail in same if mail not in answering]
+        if not answering or len(first) != 1:
+            continue
+        again = [mail for mail in answering if normalised_subject(mail.title) == normalised_subject(first[0].title)]
+        on_top += [mail for mail in answering if mail not in again]
+        replaced += [*first, *again][:-1]
+    left = {id(mail) for mail in (*replaced, *on_top)}
+    return SentAgain([mail for mail in patches if id(mail) not in left], replaced, on_top)
 
 
 def with_roles(mails: Sequence[Mail]) -> list[Mail]:

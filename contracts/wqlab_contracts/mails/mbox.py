@@ -128,7 +128,7 @@ class Mail:
 
     @property
     def patch_in_reply(self) -> Mail | None:
-        """Return the patch below scissors in a reply as a mail that is none, without a number; None if there is none."""
+        """Return the patch below scissors in a reply as a mail of its own, without a number; None if it has none."""
         if not (self.is_reply and self.patch and self.in_body.is_cut):
             return None
         mail = replace(self, subject=without_reply(self.subject), role=None)

@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from ..messages import normalised_subject
 from . import mbox
-from .mail_threads import address_of, ancestors_of, with_roles
+from .mail_threads import address_of, ancestors_of, find_sent_again, with_roles
 from .mbox import Mail
 from .revision_mails import NO_DATE, Group, Selection, date_of, position, trailers_of
 
@@ -98,7 +98,7 @@ class Thread:
         return groups
 
     def group_of(self, message_id: str) -> Group:
-        """Return the group of a mail or, for a reply, of the patch below its scissors, else of the patch that it answers.
+        """Return the group of a mail; for a reply, that of the patch below its scissors or of what it answers.
 
         Raises ThreadProblem.
         """
@@ -229,9 +229,8 @@ def select(thread: Thread, message_id: str, revision: int | None) -> Selection:
             raise ThreadProblem(f"{mail.subject[:100]!r} cannot be applied: {mail.problem}")
     if len(group.patches) > mbox.PATCH_LIMIT:
         raise ThreadProblem(f"the series has {len(group.patches)} patches; at most {mbox.PATCH_LIMIT} are allowed")
-    if left := [mail.title[:100] for mail in thread.patches_on_top(group)]:
-        names = ", ".join(map(repr, left[:3])) + (f" and {len(left) - 3} more" if len(left) > 3 else "")
-        notes.append(f"patches without a number that answer the series are not taken: {names}")
+    if left := thread.patches_on_top(group):
+        notes.append(f"patches without a number that answer the series are not taken: {_titles(left)}")
     replies = [mail for mail in thread.replies_to(group.heads) if mail.readable and _is_plain(mail)]
     if len(replies) > REPLY_LIMIT:
         notes.append(f"of {len(replies)} replies with trailers, the first {REPLY_LIMIT} are taken")
@@ -259,7 +258,7 @@ def _choose(
         chosen = target if explicit and target in complete else complete[-1]
         if len(complete) > 1:
             notes.append(f"v{version} was sent {len(complete)} times; {_when(chosen)} is taken")
-        return _without_duplicates(chosen, notes)
+        return _without_duplicates(_without_sent_again(thread, chosen, notes), notes)
     completed = _complete_from_previous(thread, target, series, version, notes)
     if completed is not None:
         return completed
@@ -303,6 +302,23 @@ def _complete_from_previous(
         [*kept, *sent_again.values()],
         earlier.superseded + replaced,
     )
+
+
+def _without_sent_again(thread: Thread, group: Group, notes: list[str]) -> Group:
+    """Return the group with the last of each patch that was sent again, and without patches on top of others."""
+    ordered = sorted(group.patches, key=lambda mail: date_of(mail) or NO_DATE)
+    found = find_sent_again(ordered, thread.mails)
+    if found.replaced:
+        notes.append(f"sent again, so that the last is taken: {_titles(found.replaced)}")
+    if found.on_top:
+        notes.append(f"patches on top of others of the series are not taken: {_titles(found.on_top)}")
+    superseded = [*group.superseded, *found.replaced]
+    return Group(group.root, group.version, group.total, group.covers, found.kept, superseded)
+
+
+def _titles(mails: Sequence[Mail]) -> str:
+    more = f" and {len(mails) - 3} more" if len(mails) > 3 else ""
+    return ", ".join(repr(mail.title[:100]) for mail in mails[:3]) + more
 
 
 def _without_duplicates(group: Group, notes: list[str]) -> Group:
