@@ -245,6 +245,37 @@ def test_every_format_is_found_once(log: bytes, expected: list[tuple[FindingKind
     assert [(report.kind, report.fatal) for report in reports(log)] == expected
 
 
+@pytest.mark.parametrize(
+    ("line", "kind", "fatal"),
+    [
+        ("Unhandled fault at 0xffff800081234567", FindingKind.OOPS, True),
+        ("Unhandled fault: page domain fault (0x01b) at 0x00000008", FindingKind.OOPS, True),
+        ("Internal error: Oops: 5 [#1] SMP ARM", FindingKind.OOPS, True),
+        ("BUG: Unable to handle kernel data access at 0x8000000041a25f20", FindingKind.OOPS, True),
+        ("BUG: unable to handle kernel NULL pointer dereference at           (null)", FindingKind.OOPS, True),
+        ("INFO: task wqlab:421 can't die for more than 143 seconds.", FindingKind.HUNG_TASK, False),
+        ("VFS: Busy inodes after unmount of vdb (xfs)", FindingKind.BUG, False),
+        ("VFS: Close: file count is 0 (f_op=shmem_file_operations)", FindingKind.BUG, False),
+    ],
+)
+def test_message_that_names_a_kind(line: str, kind: FindingKind, fatal: bool) -> None:
+    (report,) = reports(f"[    1.0] quiet\n[    2.0] {line}\n[    9.0] quiet\n".encode())
+    assert (report.kind, report.fatal, report.title) == (kind, fatal, line)
+
+
+def test_message_of_a_rust_panic_belongs_to_its_bug() -> None:
+    log = (
+        b"[    2.0][  T298] rust_kernel: panicked at drivers/block/rnull.rs:77:13:\n"
+        b"[    2.0][  T298] attempt to subtract with overflow\n"
+        b"[    2.1][  T298] ------------[ cut here ]------------\n"
+        b"[    2.1][  T298] kernel BUG at rust/helpers/bug.c:7!\n"
+        b"[    2.1][  T298] Oops: invalid opcode: 0000 [#1] SMP\n"
+        b"[    2.2][  T298] ---[ end trace 0000000000000000 ]---\n"
+    )
+    (report,) = reports(log)
+    assert "attempt to subtract with overflow" in report.excerpt and report.kind is FindingKind.BUG
+
+
 def test_complete_report_is_kept() -> None:
     oops, panic = reports(OOPS)
     assert oops.title == "BUG: kernel NULL pointer dereference, address: 0000000000000008"

@@ -27,7 +27,10 @@ RESET = LinearPattern(
     r"|BdsDxe: |iPXE \d|GNU GRUB +version|NOTICE:  BL\d|reboot: Restarting system|Decompressing Linux)"
 )
 """First lines of a kernel or firmware: the machine has been reset."""
-ONE_LINE = LinearPattern(r"^BUG: (?:Bad rss-counter state|non-zero pgtables_bytes|recent printk recursion)")
+ONE_LINE = LinearPattern(
+    r"^BUG: (?:Bad rss-counter state|non-zero pgtables_bytes|recent printk recursion)"
+    r"|^VFS: (?:Busy inodes after unmount|Close: file count is)"
+)
 """Reports of one line."""
 
 _SUBSYSTEM = r" ?(?:(?:NMI )?watchdog: (?:CPU\d+: )?|rcu: |workqueue: |traps: |\[ )?"
@@ -62,12 +65,17 @@ _RULES = (
     _rule(FindingKind.LOCKUP, r"BUG: soft lockup - CPU#\d+ stuck for \d+s! \[.*$"),
     _rule(FindingKind.WORKQUEUE_STALL, r"BUG: workqueue lockup - pool.*$"),
     _rule(FindingKind.OOPS, r"BUG: kernel NULL pointer dereference, address: [0-9a-f]+\s*$", fatal=True),
-    _rule(FindingKind.OOPS, r"BUG: unable to handle (?:page fault|kernel .*) (?:for|at) .*[0-9a-f]+\s*$", fatal=True),
+    _rule(
+        FindingKind.OOPS,
+        r"BUG: [Uu]nable to handle (?:page fault|kernel .*) (?:for|at) .*(?:[0-9a-f]|\(null\))\s*$",
+        fatal=True,
+    ),
     _rule(FindingKind.OOPS, r"BUG: .*stack guard page was hit at .*$", fatal=True),
     _rule(FindingKind.OOPS, r"Unable to handle kernel .* at virtual address [0-9a-f]+\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"Unhandled (?:prefetch abort|fault)\b.* at 0x[0-9a-f]+\s*$", fatal=True),
     _rule(FindingKind.OOPS, r"PANIC: (?:early exception|double fault)\b.*$", fatal=True),
     # All of die(): `Oops: invalid opcode: 0000 [#1] SMP NOPTI`, `stack guard page: 0000 [#1] PREEMPT SMP`.
-    _rule(FindingKind.OOPS, r"[A-Za-z].*: [0-9a-f]{4,16} \[#\d+\](?: [A-Z_]{2,}\S*)*\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"[A-Za-z].*: [0-9a-f]{1,16} \[#\d+\](?: [A-Z_]{2,}\S*)*\s*$", fatal=True),
     _rule(FindingKind.OOPS, r"(?:Oops|Kernel BUG)[^:]* \[#\d+\]\s*$", fatal=True),
     _rule(FindingKind.BUG, r"kernel BUG at \S+(?::\d+!| \[verbose debug info unavailable\])\s*$", fatal=True),
     _rule(FindingKind.LOCKDEP, rf"WARNING: (?:{_LOCKDEP})\s*$"),
@@ -79,12 +87,16 @@ _RULES = (
     _rule(FindingKind.BUG, r"BUG: \S.*$"),
     _rule(FindingKind.BUG, r"BUG [^:]{1,80} \((?:Not tainted|Tainted: [^)]*)\): \S.*$"),
     _rule(FindingKind.BUG, r"UBSAN: \S.* in \S.*$"),
+    _rule(FindingKind.BUG, r"VFS: (?:Busy inodes after unmount of|Close: file count is) .*$"),
     _rule(
         FindingKind.WARNING,
         r"WARNING: (?:CPU: \d+ PID: \d+ at |(?:\[.*\] )?(?:\S+:\d+ )?at )(?:\S+:\d+ )?"
         r"(?:\S+\+0x[0-9a-f]+/0x[0-9a-f]+|(?:0x)?[0-9a-f]+\b).*$",
     ),
-    _rule(FindingKind.HUNG_TASK, r"INFO: task .*:\d+ blocked(?: in I/O wait)? for more than \d+ seconds\.\s*$"),
+    _rule(
+        FindingKind.HUNG_TASK,
+        r"INFO: task .*:\d+ (?:blocked(?: in I/O wait)?|can't die) for more than \d+ seconds\.\s*$",
+    ),
     _rule(
         FindingKind.RCU_STALL,
         r"INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls?\b).*$",
@@ -127,14 +139,14 @@ _LEADS = (
     (r"^(?:slab: )?list_(?:add|del)(?: double add| corruption)[.:,]", 4),
     (r"^skbuff: skb_(?:over|under)_panic: |^detected buffer overflow in |^virt_to_phys used for ", 4),
     (r"^(?:[\w-]+(?: \([\w!:-]+\))?: )?[Aa]ssertion (?:failed|failure)\b", 4),
-    (r"^kasan: |^KASAN: |^Corrupted low memory at |^corrupted preempt_count: ", 4),
+    (r"^rust_kernel: panicked at |^kasan: |^KASAN: |^Corrupted low memory at |^corrupted preempt_count: ", 4),
 )
 """Messages that the kernel prints before the line that names a report's kind, and the most lines between the two."""
 _LEAD = LinearPattern("|".join(f"({pattern})" for pattern, _ in _LEADS))
 _FIRST_WORDS = (
     "BUG Bad Booting BdsDxe Corrupted Decompressing GNU INFO Insufficient KASAN Kernel Linux NMI NOTICE Oops PANIC "
-    "SError SeaBIOS U-Boot UBSAN UEFI Unable Unexpected Unhandled WARNING Watchdog ===== ----- corrupted detected "
-    "iPXE kasan kernel list_ mm page reboot rcu skbuff slab traps usercopy virt_to vma watchdog workqueue"
+    "SError SeaBIOS U-Boot UBSAN UEFI Unable Unexpected Unhandled VFS: WARNING Watchdog ===== ----- corrupted detected "
+    "iPXE kasan kernel list_ mm page reboot rcu rust_kernel skbuff slab traps usercopy virt_to vma watchdog workqueue"
 )
 _BEGINNINGS = ("[ ", *_FIRST_WORDS.split())
 
