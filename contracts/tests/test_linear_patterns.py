@@ -23,6 +23,7 @@ PYTHON_PATTERNS = {
     "wqlab_worker/intake/read_commits.py": "runs in the sandbox; each repetition is bounded",
     "wqlab_worker/measure/device_text.py": "a set of characters replaced one by one; RE2 has no surrogates",
     "wqlab_worker/retention.py": "name of this host",
+    "consoles/console_lines.py": "matches at the beginning of a line only; each repetition is bounded",
     "consoles/call_trace.py": "400 characters of a line at most; the pattern looks behind, which RE2 cannot",
     "wqlab_worker/workspace.py": "setting of the operator",
 }
@@ -58,6 +59,12 @@ def test_methods_are_those_of_python() -> None:
     assert pattern.fullmatch("x=1 ") is None
     assert [found[1] for found in pattern.finditer("ä x=12 y=3")] == ["x", "y"]
     assert pattern.sub("-", "x=1 ö y=2") == "- ö -"
+
+
+def test_text_without_what_a_match_needs_is_no_match() -> None:
+    pattern = LinearPattern(r"end of (\w+)", needs=["end of a", "end of b"])
+    assert pattern.search("the end of bees") and pattern.match("end of ants")
+    assert pattern.search("the end of cats") is None and pattern.match("cats") is None
 
 
 def test_lone_surrogate_matches_as_question_mark() -> None:

@@ -6,7 +6,7 @@ that is made for its pattern can take hours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 import re2
@@ -28,11 +28,21 @@ class LinearPattern:
     pattern.
     """
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, needs: Collection[str] = ()) -> None:
+        """`needs`: texts of which each match contains one. A search for them is many times as fast as one by RE2."""
         self._compiled = re2.compile(pattern)
+        self._needs = tuple(needs)
+
+    def _may_match(self, text: str) -> bool:
+        for needed in self._needs:
+            if needed in text:
+                return True
+        return not self._needs
 
     def match(self, text: str) -> Match | None:
         """Match at the beginning of `text`."""
+        if not self._may_match(text):
+            return None
         found: Match | None = self._compiled.match(_encodable(text))
         return found
 
@@ -41,6 +51,8 @@ class LinearPattern:
         return found
 
     def search(self, text: str) -> Match | None:
+        if not self._may_match(text):
+            return None
         found: Match | None = self._compiled.search(_encodable(text))
         return found
 
@@ -55,6 +67,8 @@ class LinearPattern:
 
 def _encodable(text: str) -> str:
     """Return `text` with lone surrogates replaced by `?`, so that it can be encoded as UTF-8."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ..linear_patterns import LinearPattern
@@ -15,6 +16,8 @@ _PREFIX = LinearPattern(
     rf"(?:{_STAMP}|\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}} \d{{4}}\] ?(?:\[ *([TC]\d+)\] ?)?"  # `dmesg -T`
     rf"|(?:[A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}}|\d{{4}}-\d\d-\d\dT\S{{8,32}}) \S+ kernel: (?:{_STAMP})?)?"  # journalctl
 )
+_USUAL_PREFIX = re.compile(r"\[ {0,12}(\d{1,12}\.\d{1,9})\] ?(?:\[ {0,12}([TC]\d{1,10})\] ?)?", re.ASCII)
+"""The prefix that nearly all lines have; Python's pattern takes a tenth of the time of RE2's."""
 _STAMP_INSIDE = LinearPattern(_STAMP)
 _QUOTES = "\"'`(\u201c"
 
@@ -37,6 +40,8 @@ def read_line(text: str) -> ConsoleLine:
     """Split a line. Text of others before printk's prefix, as a prompt, is no part of the message."""
     if not text:
         return ConsoleLine(text, text)
+    if (usual := _USUAL_PREFIX.match(text)) is not None:
+        return ConsoleLine(text, text[usual.end() :], usual[2] or "", float(usual[1]))
     prefix = _PREFIX.match(text)
     if prefix and prefix.end():
         groups = prefix.groups()

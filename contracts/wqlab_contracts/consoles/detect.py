@@ -18,7 +18,7 @@ from .call_trace import stack_frames
 from .console_lines import ConsoleLine, clean, read_line, without_prefix
 from .hardware_evidence import HardwareEvidence
 from .open_report import OpenReport
-from .report_rules import CUT_HERE, END_TASK, RESET, RULE, Rule, classify, is_cut_off, lead_lines, may_begin
+from .report_rules import CUT_HERE, END_TASK, RULE, Rule, classify, is_cut_off, is_reset, lead_lines, may_begin
 
 LINE_LIMIT = 8192
 """Longest line in bytes; longer ones are cut, so that garbage without line ends cannot fill the memory."""
@@ -33,7 +33,7 @@ _READY = LinearPattern(r"wqlab-ready token=(\S+) boot_id=([0-9a-f]{8}(?:-[0-9a-f
 _CRASH_LOG = LinearPattern(r"wqlab-crash-log (begins|ends)\s*$")
 """Marker line that a crash kernel prints before and after the log of the crashed kernel (guest/crash_init)."""
 _COMMAND_LINE = LinearPattern(r"(?:Kernel command line|Command line): .*(?: |^)wqlab\.crash_kernel(?: |$)")
-_BACKTRACE = LinearPattern(r"^NMI backtrace for cpu \d+")
+_BACKTRACE = LinearPattern(r"^NMI backtrace for cpu \d+", ["NMI backtrace"])
 """Line with which another CPU begins its backtrace for a stall."""
 _ABORT = "external abort"
 """An arm64 oops that an uncorrected memory error can cause."""
@@ -154,16 +154,17 @@ class Detector:
             text = without_prefix(text)  # the crash kernel's own time; that of the crashed kernel follows
         line = read_line(text)
         self._evidence.add(line, offset)
-        if not self._open and not may_begin(line.message):
+        may_be_first = may_begin(line.message)
+        if not self._open and not may_be_first:
             return
-        if RESET.match(line.message):
+        if may_be_first and is_reset(line.message):
             self._close_all(events)
             self._evidence.forget()
         report = self._report_of(line, events)
-        if self._begins_report(line, offset, report, events):
+        if may_be_first and self._begins_report(line, offset, report, events):
             return
         message = report.joined(line.message) if report else line.message
-        rule, title = classify(message)
+        rule, title = classify(message) if may_be_first or message is not line.message else (None, "")
         if rule and not (report and report.continues_with(rule, title)):
             report = self._begin(line.caller, offset, events)
             self._add_evidence(report, rule, title, line)

@@ -53,8 +53,17 @@ _CAUSES = (
     ),
     _Cause(LinearPattern(r"^EDAC \w+: (?:\d+ )?(?:UE |Uncorrected )"), LinearPattern(r"\bUE\b|EDAC|(?i:uncorrected)")),
 )
-_ABOUT_HARDWARE = ("Hardware Error", "BERT", "mce: ", "NMI: ", "EDAC ")
-"""One of these is in every line that the patterns match; nearly all lines have none."""
+
+
+def _is_about_hardware(message: str) -> bool:
+    """Return False if none of the patterns can match; nearly all lines are such."""
+    return (
+        "Hardware Error" in message
+        or "BERT" in message
+        or "mce: " in message
+        or "NMI: " in message
+        or "EDAC " in message
+    )
 
 
 class HardwareEvidence:
@@ -71,7 +80,7 @@ class HardwareEvidence:
 
     def add(self, line: ConsoleLine, offset: int) -> bool:
         """Keep a line if it is about a hardware error of this boot; return True if it is."""
-        if not any(text in line.message for text in _ABOUT_HARDWARE):
+        if not _is_about_hardware(line.message):
             self._earlier_boot = False
             return False
         if _BERT.match(line.message):

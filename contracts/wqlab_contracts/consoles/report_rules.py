@@ -13,23 +13,25 @@ from dataclasses import dataclass
 from ..enums import FindingKind
 from ..linear_patterns import LinearPattern
 
-CUT_HERE = LinearPattern(r"^-{8,}\[ cut here \]-{8,}\s*$")
-RULE = LinearPattern(r"={20,}\s*$")
-END_TRACE = LinearPattern(r"---\[ end trace (?:[0-9a-f]+ )?\]---\s*$")
-END_PANIC = LinearPattern(r"---\[ end Kernel panic - not syncing.*\]---\s*$|^Rebooting in \d+ seconds\.\.")
-END_TASK = LinearPattern(r"^ *</TASK>\s*$")
-ARM64_TRACE = LinearPattern(r"^Call trace:\s*$")
+CUT_HERE = LinearPattern(r"^-{8,}\[ cut here \]-{8,}\s*$", ["cut here"])
+RULE = LinearPattern(r"={20,}\s*$", ["==="])
+END_TRACE = LinearPattern(r"---\[ end trace (?:[0-9a-f]+ )?\]---\s*$", ["---[ end trace"])
+END_PANIC = LinearPattern(
+    r"---\[ end Kernel panic - not syncing.*\]---\s*$|^Rebooting in \d+ seconds\.\.", ["---[ end Kernel", "Rebooting"]
+)
+END_TASK = LinearPattern(r"^ *</TASK>\s*$", ["</TASK>"])
+ARM64_TRACE = LinearPattern(r"^Call trace:\s*$", ["Call trace"])
 FRAME = LinearPattern(r"^\s*(?:\? )?(?:[\w.$]+\+0x[0-9a-f]+/0x[0-9a-f]+|0x[0-9a-f]+)\b")
-DIED = LinearPattern(r"\[#\d+\]")
+DIED = LinearPattern(r"\[#\d+\]", ["[#"])
 """Number that every oops has."""
-RESET = LinearPattern(
+_RESET = LinearPattern(
     r"^(?:Linux version \d|Booting Linux on physical CPU|SeaBIOS \(version|UEFI firmware \(version|U-Boot \d{4}\."
     r"|BdsDxe: |iPXE \d|GNU GRUB +version|NOTICE:  BL\d|reboot: Restarting system|Decompressing Linux)"
 )
-"""First lines of a kernel or firmware: the machine has been reset."""
 ONE_LINE = LinearPattern(
     r"^BUG: (?:Bad rss-counter state|non-zero pgtables_bytes|recent printk recursion)"
-    r"|^VFS: (?:Busy inodes after unmount|Close: file count is)"
+    r"|^VFS: (?:Busy inodes after unmount|Close: file count is)",
+    ["BUG: ", "VFS: "],
 )
 """Reports of one line."""
 
@@ -115,7 +117,7 @@ def classify(message: str) -> tuple[Rule | None, str]:
     return None, ""
 
 
-_CUT_OFF = LinearPattern(r"^INFO: task .{0,16}$")
+_CUT_OFF = LinearPattern(r"^INFO: task .{0,16}$", ["INFO: task"])
 """The beginning of a title with a task's name, which may contain a line end."""
 
 
@@ -124,7 +126,7 @@ def is_cut_off(message: str) -> bool:
     return _CUT_OFF.match(message) is not None
 
 
-UNFINISHED_STALL = LinearPattern(r"^BUG: workqueue lockup - pool(?:.*[^!])?$")
+UNFINISHED_STALL = LinearPattern(r"^BUG: workqueue lockup - pool(?:.*[^!])?$", ["workqueue lockup"])
 """The kernel prints this title in pieces; lines of others may come between them."""
 STALL_PIECE = LinearPattern(r"^ ?(?:cpus|node|flags|nice|pool|stuck)\b")
 
@@ -152,8 +154,14 @@ _BEGINNINGS = ("[ ", *_FIRST_WORDS.split())
 
 
 def may_begin(message: str) -> bool:
-    """Return False if no report can begin or end with this message. It is quick: nearly all lines are such."""
+    """Return False if no pattern of this module but those within a report can match. It is quick: nearly all lines are
+    such."""
     return message.lstrip(" ").startswith(_BEGINNINGS) or " [#" in message or "ssertion fail" in message
+
+
+def is_reset(message: str) -> bool:
+    """Return True for the first line of a kernel or firmware: the machine has been reset."""
+    return _RESET.match(message) is not None
 
 
 def lead_lines(message: str) -> int:
