@@ -150,6 +150,28 @@ def test_reply_that_is_no_utf8_is_replaced_and_a_patch_is_refused() -> None:
         mbox.decode(b"caf\xe9")
 
 
+@pytest.mark.parametrize("charset", ["iso-8859-1", "gb18030", "koi8-r"])
+def test_mails_in_the_character_set_that_they_name_become_utf8(charset: str) -> None:
+    word = {"iso-8859-1": "Koutn\u00fd", "gb18030": "\u90ed\u8d85", "koi8-r": "\u0418\u0432\u0430\u043d"}[charset]
+    headers = {"Cc": f"{word} <c@x>", "Content-Type": f"text/plain; charset={charset}"}
+    written = "".join(
+        f"{name.replace('_', '-')}: {value}\n"
+        for name, value in {"From": "a@b", "Subject": "[PATCH] x", "Message-ID": "<1@x>", **headers}.items()
+    )
+    text = f"{FROM}{written}\n{word}\n---\n{DIFF}"
+    (read,) = mbox.parse_mails(mbox.decode(text.encode(charset)))
+    assert read.is_patch and word in read.patch and not read.problem
+    (other,) = mbox.parse_mails(mbox.decode(text.encode()))
+    assert other.is_patch, "a wrong name of the character set is no reason to refuse UTF-8"
+
+
+def test_encoded_text_stays_in_its_character_set() -> None:
+    head = f"{FROM}From: a@b\nSubject: [PATCH] x\nCc: \u00fd <c@x>\nContent-Type: text/plain; charset=iso-8859-1\n"
+    encoded = f"{head}Content-Transfer-Encoding: quoted-printable\n\ncaf=E9\n---\n{DIFF}"
+    (read,) = mbox.parse_mails(mbox.decode(encoded.encode("latin-1")))
+    assert "caf\u00e9" in read.patch
+
+
 @pytest.mark.parametrize(
     "separator",
     [

@@ -27,6 +27,7 @@ _CHARSET = re.compile(
     r"|shift_jis|iso-2022-jp"
 )
 """Character sets used in mail; Python has others whose decoders take quadratic time."""
+_NAMED_CHARSET = re.compile(r"(\bcharset=\"?)[\w.-]+", re.IGNORECASE)
 _PATCH_TYPES = ("application/x-patch", "application/x-diff")
 
 
@@ -64,6 +65,34 @@ def decoded_header(message: Message, name: str, *, last: bool = False) -> str:
         return str(email.header.make_header(email.header.decode_header(text))).encode("utf-8", "replace").decode()
     except (LookupError, ValueError, MessageError):
         return text
+
+
+def in_utf8(text: str) -> str:
+    """Return a mail whose bytes are those of the character set that it names, in UTF-8; unchanged if they are not.
+
+    Headers that are UTF-8 stay as they are, whatever the text is. Mails of several parts are not converted.
+    """
+    head, blank, body = text.partition("\n\n")
+    message = parse_headers(head)
+    charset = _charset(message)
+    encoded = header(message, "Content-Transfer-Encoding").lower() in ("quoted-printable", "base64")
+    if message.get_content_maintype() != "text" or not _CHARSET.fullmatch(charset):
+        return text
+    try:
+        converted = _bytes(body).decode(charset)
+        data = _bytes(head)
+        head = data.decode("utf-8") if _is_utf8(data) else data.decode(charset)
+    except ValueError:
+        return text
+    return (head if encoded else _NAMED_CHARSET.sub(r"\1utf-8", head, count=1)) + blank + converted
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except ValueError:
+        return False
+    return True
 
 
 def read_text(text: str) -> Text:

@@ -13,7 +13,17 @@ from functools import cached_property
 
 from ..text import control_character, valid_text
 from .in_body import InBody, read_in_body
-from .mail_parts import CONTAINER, DIFF, HEADER_LIMIT, PART_LIMIT, decoded_header, header, parse_headers, read_text
+from .mail_parts import (
+    CONTAINER,
+    DIFF,
+    HEADER_LIMIT,
+    PART_LIMIT,
+    decoded_header,
+    header,
+    in_utf8,
+    parse_headers,
+    read_text,
+)
 from .subjects import Subject, parse_subject, without_reply
 
 __all__ = ["HEADER_LIMIT", "PART_LIMIT"]
@@ -158,19 +168,29 @@ def parse_mails(text: str, *, escaped: bool = False) -> list[Mail]:
 def decode(data: bytes) -> str:
     """Return the text of an mbox file. Raises ValueError, which says why, for a patch that is not UTF-8.
 
-    Bytes of other mails, such as replies, are replaced where they are no UTF-8.
+    Mails in the character set that they name become UTF-8. Other bytes of other mails, such as replies, are replaced.
     """
     text = data.decode("utf-8", "surrogateescape")
+    if _NO_UTF8.search(text) is None:
+        return text
+    text = text.replace("\r\n", "\n")
+    pieces: list[str] = []
+    place = 0
+    for part in split(text):
+        begin = text.index(part, place)
+        pieces += [text[place:begin], in_utf8(part) if _NO_UTF8.search(part) else part]
+        place = begin + len(part)
+    text = "".join(pieces) + text[place:]
     first = _NO_UTF8.search(text)
     if first is None:
         return text
-    place = f"(byte {len(text[: first.start()].encode())})"
+    where = f"(byte {len(text[: first.start()].encode())})"
     mails = parse_mails(text)
     if not mails:
-        raise ValueError(f"it is not UTF-8 {place}: create it with `git format-patch --stdout`")
+        raise ValueError(f"it is not UTF-8 {where}: create it with `git format-patch --stdout`")
     if bad := [mail for mail in mails if mail.is_patch and _NO_UTF8.search(mail.text)]:
         raise ValueError(
-            f"patch {bad[0].title[:100]!r} is not UTF-8 {place}: create it with `git format-patch --stdout`"
+            f"patch {bad[0].title[:100]!r} is not UTF-8 {where}: create it with `git format-patch --stdout`"
         )
     return valid_text(text)
 
