@@ -2,6 +2,7 @@
 set -eu
 cd "$(dirname "$0")"
 python compare_million.py
+python read_consoles.py
 python list_submissions.py
 python scale.py
 python capacity.py

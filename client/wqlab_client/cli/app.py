@@ -25,6 +25,7 @@ from . import (
     mail_address,
     mails,
     plans,
+    read_console,
     replay,
     results,
     rules,
@@ -50,6 +51,7 @@ app = typer.Typer(
 for _commands in (
     submit,
     inspect_mails,
+    read_console,
     touches,
     watch,
     submissions,

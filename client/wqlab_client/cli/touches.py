@@ -117,9 +117,13 @@ def _row(proposal: TargetProposal) -> tuple[str, str, str]:
     quote = proposal.quote
     time = "unknown"
     if quote is not None and quote.device_s is not None:
-        limit = "at most " if quote.basis is QuoteBasis.PLANNED else ""
-        time = f"{limit}{rough_duration(quote.device_s)}"
+        guess = "about " if _is_guess(proposal) else ""
+        time = f"{guess}{rough_duration(quote.device_s)}"
     return f"{target.plan}@{target.device_type}", time, _because(proposal.because)
+
+
+def _is_guess(proposal: TargetProposal) -> bool:
+    return proposal.quote is not None and proposal.quote.basis is QuoteBasis.PLANNED
 
 
 def _because(files: Sequence[TouchedFile]) -> str:
@@ -137,7 +141,10 @@ def _file(file: TouchedFile) -> str:
 
 
 def _sum(found: Touches) -> str:
-    devices = "device time unknown" if found.device_s is None else f"{rough_duration(found.device_s)} of device time"
+    guess = "about " if any(_is_guess(each) for each in found.proposals) else ""
+    devices = "device time unknown"
+    if found.device_s is not None:
+        devices = f"{guess}{rough_duration(found.device_s)} of device time"
     if found.build_s is None:
         return f"all of them:  {devices}; the time of their kernel builds is unknown"
     return f"all of them:  {devices}, {rough_duration(found.build_s)} of kernel builds"

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wqlab_contracts import mbox
 from wqlab_contracts.api.devices import DeviceTypeView
 from wqlab_contracts.api.plans import PlanView
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.bundle import REPORT, SERIES, plain_path
 from wqlab_contracts.enums import Evidence, Role, Verdict
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.messages import MboxSeries, Series, Target
 from wqlab_contracts.specs import GeneratedTopology, Topology
 

@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
-from wqlab_contracts.inspection import inspect
-from wqlab_contracts.mbox import LINE_LIMIT, header_problem, parse_first_headers
+from wqlab_contracts.mails.inspection import inspect
+from wqlab_contracts.mails.mbox import LINE_LIMIT, header_problem, parse_first_headers
 from wqlab_contracts.messages import MboxSeries, Series
 from wqlab_server.submissions.walk import patch_count
 

@@ -13,7 +13,7 @@ from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
 from anyio.lowlevel import RunVar
 
 from wqlab_contracts.api.series import SeriesInspection
-from wqlab_contracts.inspection import inspect
+from wqlab_contracts.mails.inspection import inspect
 
 TIMEOUT_S = 30.0
 MEMORY_BYTES = 2 << 30

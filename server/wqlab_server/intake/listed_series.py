@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from wqlab_contracts.api.touches import TouchedFile
-from wqlab_contracts.mail_threads import with_roles
-from wqlab_contracts.mbox import Mail
+from wqlab_contracts.mails.mail_threads import with_roles
+from wqlab_contracts.mails.mbox import Mail
+from wqlab_contracts.mails.subjects import format_subject, parse_subject
 from wqlab_contracts.messages.list_mails import ListMail
-from wqlab_contracts.subjects import format_subject, parse_subject
 
 
 @dataclass

@@ -9,22 +9,22 @@ from sqlalchemy import select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import mbox
 from wqlab_contracts.api.quotes import Quote
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import BETWEEN, PAIR, Arm, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.messages import Target
 from wqlab_contracts.specs import Backend, CpuArch, DeviceType, GeneratedTopology
 
 from ..estimates import canaries, lab_snapshot, timings
-from ..models import Apply, Boot, BootValue, Build, Run
+from ..models import Apply, Boot, BootValue, Build, Run, Submission, SubmissionBuild
 from ..settings import Settings
 from ..views.traced_boots import TRACED_BLOCKS, why_not_traced
 from . import detectable_effect
 from .device_access import access_mistakes
 from .plan_targets import kernel_recipe, plan_target
-from .quote_calculation import LINK_S, Request, RequestedKernel, RequestedTarget, quote
+from .quote_calculation import LINK_S, Request, RequestedKernel, RequestedTarget, SimilarBoots, quote
 from .validate import Mistake, mistakes
 from .walk import boots_per_block, patch_count
 
@@ -54,6 +54,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
             expected = detectable_effect.expected_blocks(
                 plan, metric, emulated=device_type.emulated, series=series, looks=profile.looks, past=past
             )
+        measured = boot_times.get((target.plan, target.device_type))
         traced_blocks = _traced_blocks(request, data, plan.name, device_type, planned.recipe.figures)
         targets.append(
             RequestedTarget(
@@ -64,7 +65,8 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
                 boots_per_block=boots_per_block(request),
                 patches_unknown=request.walk and patch_count(request.series) is None,
                 traced_boots=traced_blocks * (2 if series else 1),
-                measured=boot_times.get((target.plan, target.device_type)),
+                measured=measured,
+                similar=None if measured else _similar_boots(session, data, plan.name, device_type),
                 detectable=effect,
                 why_seeds=planned.why_seeds,
                 expected_blocks=expected,
@@ -105,9 +107,6 @@ def _is_valid(index: int, errors: Sequence[Mistake]) -> bool:
     return not any(error["pointer"] == own or error["pointer"].startswith(f"{own}/") for error in errors)
 
 
-_BuildTimes = dict[tuple[str, str, Arm], timings.MeanTime]
-
-
 def _traced_blocks(
     request: SubmissionRequest, data: DataFolder, plan: str, device_type: DeviceType, figures: bool
 ) -> int:
@@ -119,7 +118,7 @@ def _traced_blocks(
 
 
 def _kernels(
-    session: Session, data: DataFolder, request: SubmissionRequest, targets: Sequence[Target], times: _BuildTimes
+    session: Session, data: DataFolder, request: SubmissionRequest, targets: Sequence[Target], times: timings.BuildTimes
 ) -> list[RequestedKernel]:
     """Return the needed kernels: a baseline, with a series a candidate, and in a walk those between, per recipe,
     architecture and kind of device (emulated or not)."""
@@ -133,7 +132,7 @@ def _kernels(
     return [
         RequestedKernel(
             recipe,
-            _build_time(times, recipe, arch, arm),
+            _build_time(times, request.tree, recipe, arch, arm),
             arm is Arm.BASELINE and (recipe, arch, emulated) in existing,
             links=request.layouts - 1,
             link_s=link_s,
@@ -174,17 +173,39 @@ def _existing_baselines(session: Session, request: SubmissionRequest) -> set[tup
     return {(recipe.name, arch, emulated) for recipe, arch, emulated in found}
 
 
-def _build_time(times: _BuildTimes, recipe: str, arch: str, arm: Arm) -> timings.MeanTime | None:
+def _build_time(times: timings.BuildTimes, tree: str, recipe: str, arch: str, arm: Arm) -> timings.MeanTime | None:
     """Return the mean build time of an arm, else of the other arm, whose source is nearly the same; None if unknown."""
-    return next((times[recipe, arch, each] for each in (arm, *reversed(PAIR)) if (recipe, arch, each) in times), None)
+    known = (times.get((tree, recipe, arch, each)) for each in (arm, *reversed(PAIR)))
+    return next((time for time in known if time is not None), None)
 
 
-def _builds_ahead(session: Session, times: _BuildTimes) -> list[timings.MeanTime | None]:
+def _builds_ahead(session: Session, times: timings.BuildTimes) -> list[timings.MeanTime | None]:
     """Return the mean times of the builds that are queued or running."""
-    pending = session.execute(
-        select(Build.recipe, Build.arch).where(Build.state.in_([JobState.QUEUED, JobState.RUNNING]))
+    tree = (
+        select(Submission.tree)
+        .join(SubmissionBuild, SubmissionBuild.submission_id == Submission.id)
+        .where(SubmissionBuild.build_id == Build.id)
+        .limit(1)
+        .scalar_subquery()
     )
-    return [_build_time(times, recipe.name, arch, Arm.BASELINE) for recipe, arch in pending]
+    pending = session.execute(
+        select(tree, Build.recipe, Build.arch).where(Build.state.in_([JobState.QUEUED, JobState.RUNNING]))
+    )
+    return [_build_time(times, tree, recipe.name, arch, Arm.BASELINE) for tree, recipe, arch in pending]
+
+
+def _similar_boots(session: Session, data: DataFolder, plan: str, device_type: DeviceType) -> SimilarBoots | None:
+    """Return the boots of a plan on another device type of the same kind, of these the one with the nearest number of
+    CPUs; None if it was measured on none."""
+    cpus = device_type.topology.cpus
+    others = {
+        each.name: abs(each.topology.cpus - cpus)
+        for each in data.device_types.values()
+        if (each.emulated, each.instrumented) == (device_type.emulated, device_type.instrumented)
+    }
+    times = timings.boot_times(session, {(plan, name) for name in others})
+    nearest = min(times, key=lambda key: (others[key[1]], key), default=None)
+    return None if nearest is None else SimilarBoots(nearest[1], times[nearest])
 
 
 def _past_values(session: Session, plan: str, device_type: str, metric: str) -> list[detectable_effect.PastValue]:

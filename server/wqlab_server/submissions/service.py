@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
 from wqlab_contracts.enums import EventKind, OutboxEvent, Outcome, SubmissionState, Verdict
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mail import source_of
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.messages import ApplyJob, TakenThread, Target, ThreadSource, normalised_subject
 from wqlab_contracts.specs import Tree
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.inspection import inspect
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.mbox import header_problem
+from wqlab_contracts.mails.inspection import inspect
+from wqlab_contracts.mails.mbox import header_problem
 from wqlab_contracts.messages import CommitPair, GitSeries, MboxSeries, Series, Target
 from wqlab_contracts.specs import DeviceType, TestPlan, format_setting, parse_setting
 from wqlab_contracts.specs.plans import LOOKS_MISTAKE, are_looks

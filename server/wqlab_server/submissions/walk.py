@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.inspection import inspect
+from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.messages import Series
 from wqlab_contracts.messages.apply import WALK_LIMIT
 from wqlab_contracts.specs import Backend, DeviceType

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import Source
 from wqlab_contracts.specs import Tree
 
 from ..failures import InfrastructureError, UserError
-from ..linear_patterns import LinearPattern
 from ..workspace import Progress, Workspace, no_progress
 from .debian import import_package
 from .fetch import MIRROR_LIMITS, Limits, as_infrastructure, fetch

@@ -14,11 +14,11 @@ from pexpect import TIMEOUT  # type: ignore[import-untyped]
 from serial import SerialException  # type: ignore[import-untyped]
 
 from wqlab_contracts.consequences import cause_of
+from wqlab_contracts.consoles.detect import Detector, Ready, Report
 from wqlab_contracts.enums import FindingKind
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import BootKey, Finding
 
-from ..measure.detect import Detector, Ready, Report
 from .interface import EventSink
 
 log = structlog.get_logger()

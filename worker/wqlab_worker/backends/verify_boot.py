@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wqlab_contracts.consoles.detect import Report
 from wqlab_contracts.enums import DeviceStep, ErrorKind
 from wqlab_contracts.messages import DeviceFacts, Failure, Kernel
 
-from ..measure.detect import Report
 from ..measure.device_interface import DeviceFailure
 from . import condition_commands, probe
 from .condition_commands import ConditionResult

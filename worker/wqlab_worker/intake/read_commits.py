@@ -20,10 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from wqlab_contracts import mbox
 from wqlab_contracts.api.series import FileChange
 from wqlab_contracts.diffstat import changed_files
-from wqlab_contracts.mbox import Mail
+from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.mbox import Mail
+from wqlab_contracts.mails.revision_mails import date_of
 from wqlab_contracts.messages.list_mails import (
     PATH_LENGTH,
     PATH_LIMIT,
@@ -33,7 +34,6 @@ from wqlab_contracts.messages.list_mails import (
     ListMail,
     ListMails,
 )
-from wqlab_contracts.revision_mails import date_of
 from wqlab_contracts.text import control_character
 
 from .parse_thread import printable
