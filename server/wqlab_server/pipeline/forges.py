@@ -120,7 +120,7 @@ def _decide(
     try:
         with session.begin_nested():
             submission = submissions.create(
-                session, data, settings, request, forge.owner, idempotency_key=key, limited=True
+                session, data, settings, request, forge.owner, idempotency_key=key, limited=True, on_behalf=True
             )
     except Wait as wait:
         head.due_at, head.status, head.reason = now + QUOTA_RETRY, "pending", f"waits: {wait}"

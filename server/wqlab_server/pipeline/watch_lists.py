@@ -87,7 +87,9 @@ def steps_of(settings: Settings, data: DataFolder) -> take_series.Steps:
 
     def create(session: Session, request: SubmissionRequest, owner: str, key: str, rule: str) -> int:
         limited = quotas.is_limited(_principal(session, owner))
-        made = submissions.create(session, data, settings, request, owner, idempotency_key=key, limited=limited)
+        made = submissions.create(
+            session, data, settings, request, owner, idempotency_key=key, limited=limited, on_behalf=True
+        )
         targets = [f"{target.plan} on {target.device_type}" for target in made.request.targets]
         record(
             session, _actor(rule), AuditAction.CREATE_SUBMISSION, f"submission/{made.id}", targets=targets, owner=owner

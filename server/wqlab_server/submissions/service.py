@@ -47,6 +47,7 @@ def create(
     taken: TakenThread | None = None,
     limited: bool = False,
     repository: Tree | None = None,
+    on_behalf: bool = False,
 ) -> Submission:
     """Create a submission with its apply queued and its runs waiting.
 
@@ -54,7 +55,8 @@ def create(
     with every mistake of the request, or if the key was used for another request; with `limited`, QuotaUsedUp if a
     quota of the owner is used up. The submission keeps the request with a target for each point of its sweep. `taken`
     are the mails of a series that is given by a Message-ID, if an earlier submission has taken them. `repository`
-    replaces the tree of the data folder, for a pair of commits of another repository.
+    replaces the tree of the data folder, for a pair of commits of another repository. `on_behalf`: a rule or forge took
+    the series from somebody else, so that devices for the series of named people do not take it.
     """
     requested, request = request, request.expanded()
     if idempotency_key is not None:
@@ -67,7 +69,7 @@ def create(
             return known
     found = mistakes(requested, data, settings.local_git_path_list)
     if not is_noise_control(request, data):
-        found += access_mistakes(request, data, owner, repository)
+        found += access_mistakes(request, data, None if on_behalf else owner, repository)
     if found:
         raise invalid(found)
     if limited:
