@@ -33,6 +33,8 @@ HOST_MIB = 1536
 """Memory of one emulator beside the guest's: translated code and the model of cache lines."""
 MEMORY_FACTOR = 2
 """An emulator that occupies so many times its expected memory is killed: the guest decides how many lines it uses."""
+RESERVED_MIB = 1024
+"""Memory that QEMU reserves for translated code and counts as data, used or not."""
 
 NICENESS = 14
 """Added to the niceness of an emulator of the bench: devices whose clock is the host's come first."""
@@ -93,7 +95,7 @@ class Emulator:
             layout=layouts[seed % len(layouts)] if layouts else None,
         )  # fmt: skip
         command = [
-            "nice", "-n", str(NICENESS), "prlimit", f"--fsize={OUTPUT_BYTES}", "--core=0",
+            "nice", "-n", str(NICENESS), *bounds(self.guest.memory_mib),
             *qemu_arguments.command(self.guest, description, self.plugin, self.firmware),
         ]  # fmt: skip
         started = time.monotonic()
@@ -105,7 +107,7 @@ class Emulator:
         _yield_to_other_sessions(process)
         watch = HangWatch(process.pid, self.limit_s)
         timed_out = out_of_memory = False
-        most_bytes = MEMORY_FACTOR * (self.guest.memory_mib + HOST_MIB) << 20
+        most_bytes = _most_bytes(self.guest.memory_mib)
         try:
             while True:
                 try:
@@ -126,6 +128,19 @@ class Emulator:
             seconds=time.monotonic() - started, timed_out=timed_out,
             out_of_memory=out_of_memory,
         )  # fmt: skip
+
+
+def _most_bytes(memory_mib: int) -> int:
+    return MEMORY_FACTOR * (memory_mib + HOST_MIB) << 20
+
+
+def bounds(memory_mib: int) -> list[str]:
+    """Return the start of a command line whose rest the kernel gives no more memory and file size than a boot may use.
+
+    `run` measures the memory twice a second, and kills before this bound in all but the fastest growth.
+    """
+    data = _most_bytes(memory_mib) + (RESERVED_MIB << 20)
+    return ["prlimit", f"--fsize={OUTPUT_BYTES}", "--core=0", f"--data={data}"]
 
 
 def _yield_to_other_sessions(process: subprocess.Popen[bytes]) -> None:
