@@ -14,6 +14,8 @@ import httpx
 import typer
 from kombu.exceptions import OperationalError
 
+from wqlab_contracts.text import clean, escape_json
+
 from . import console_reading, protection, reaper, retention
 from .backends.lava.lava_client import Lava, LavaError
 from .claims import jobs
@@ -93,8 +95,8 @@ def findings(
     detector = Detector()
     reports = [item for item in (*detector.feed(data), *detector.flush()) if isinstance(item, Report)]
     for report in reports:
-        typer.echo(f"{report.kind.value}{' (fatal)' if report.fatal else ''} at byte {report.offset}: {report.title}")
-        typer.echo(report.excerpt + "\n")
+        place = f"{report.kind.value}{' (fatal)' if report.fatal else ''} at byte {report.offset}"
+        typer.echo(clean(f"{place}: {report.title}\n{report.excerpt}\n"))
     raise typer.Exit(1 if reports else 0)
 
 
@@ -108,7 +110,8 @@ def read_console(
     The exit status is 1 if something counts against the kernel.
     """
     read = console_reading.read_console(sys.stdin.buffer.read() if str(console) == "-" else console.read_bytes())
-    typer.echo(read.model_dump_json(indent=2) if as_json else console_reading.as_text(read))
+    as_text = console_reading.as_text(read)
+    typer.echo(escape_json(read.model_dump_json(indent=2)) if as_json else clean(as_text))
     raise typer.Exit(1 if any(report.charged for report in read.reports) else 0)
 
 
