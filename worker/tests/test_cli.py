@@ -61,7 +61,9 @@ def test_a_console_is_read_without_a_lab(tmp_path: Path) -> None:
 def test_a_console_log_does_not_control_the_terminal(command: str, tmp_path: Path) -> None:
     """People paste what a kernel printed that they do not know."""
     log = tmp_path / "dmesg"
-    log.write_text("[    1.0] BUG: kernel NULL pointer dereference, address: 0\x9b2J\u202e\x85\n---[ end trace 0 ]---\n")
+    log.write_text(
+        "[    1.0] BUG: kernel NULL pointer dereference, address: 0\x9b2J\u202e\x85\n---[ end trace 0 ]---\n"
+    )
     result = CliRunner().invoke(app, [*command.split(), str(log)])
     assert "kernel NULL pointer" in result.output
     assert not set(result.output) & set("\x9b\u202e\x85")

@@ -33,8 +33,6 @@ HOST_MIB = 1536
 """Memory of one emulator beside the guest's: translated code and the model of cache lines."""
 MEMORY_FACTOR = 2
 """An emulator that occupies so many times its expected memory is killed: the guest decides how many lines it uses."""
-RESERVED_MIB = 1024
-"""Memory that QEMU reserves for translated code and counts as data, used or not."""
 
 NICENESS = 14
 """Added to the niceness of an emulator of the bench: devices whose clock is the host's come first."""
@@ -137,9 +135,10 @@ def _most_bytes(memory_mib: int) -> int:
 def bounds(memory_mib: int) -> list[str]:
     """Return the start of a command line whose rest the kernel gives no more memory and file size than a boot may use.
 
-    `run` measures the memory twice a second, and kills before this bound in all but the fastest growth.
+    `run` measures the memory twice a second, and kills before this bound in all but the fastest growth. The buffer for
+    translated code counts as data, used or not.
     """
-    data = _most_bytes(memory_mib) + (RESERVED_MIB << 20)
+    data = _most_bytes(memory_mib) + (qemu_arguments.TRANSLATED_MIB << 20)
     return ["prlimit", f"--fsize={OUTPUT_BYTES}", "--core=0", f"--data={data}"]
 
 
