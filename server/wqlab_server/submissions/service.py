@@ -142,7 +142,7 @@ def is_noise_control(request: SubmissionRequest, data: DataFolder) -> bool:
 
 
 def _lines(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip().splitlines()]
+    return [line.rstrip() for line in text.strip().split("\n")]
 
 
 def lock(session: Session, submission_id: int) -> Submission:
