@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from wqlab_contracts.api.submissions import SubmissionRequest
@@ -24,6 +25,8 @@ Mistake = dict[str, str]
 
 _MAX_SETTINGS = 64
 _MAX_NUMBER = 2**31 - 1
+_TEXT_VALUE = re.compile(r"[A-Za-z0-9,.:/%+=@_-]{0,200}")
+"""Value of a text parameter. Scripts, which run as root on a device, calculate with it and pass it to programs."""
 
 
 def mistakes(
@@ -292,8 +295,9 @@ def _value_mistake(default: str | float, value: str | float) -> str:
     if isinstance(default, int | float) != isinstance(value, int | float):
         return f"takes {'text' if isinstance(default, str) else 'a number'}, such as {default!r}, not {value!r}"
     if isinstance(value, str):
-        printable = len(value) <= 200 and value.isprintable()
-        return "" if printable else "must be printable text of at most 200 characters"
+        return (
+            "" if _TEXT_VALUE.fullmatch(value) else "must be at most 200 letters, digits and characters of ,.:/%+=@_-"
+        )
     if not math.isfinite(value):
         return "must be a finite number"
     if isinstance(default, int) and isinstance(value, float):
