@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from rich.cells import cell_len
 from rich.text import Text
 
+from wqlab_contracts import text as submitted_text
 from wqlab_contracts.api.submissions import Eta, SubmissionSummary
 from wqlab_contracts.enums import BETWEEN, PAIR, VERDICT_ORDER, ErrorKind, Outcome, Verdict
 from wqlab_contracts.messages import Failure
@@ -29,28 +29,8 @@ STYLES = {
 ARM_LETTER = dict(zip((*PAIR, *BETWEEN), "ABCDEFGHIJKLMNOPQ", strict=True))
 """A is the baseline and B the candidate; in a walk C is the kernel after the first patch, and so on."""
 
-# C0 and C1 controls except tab and newline, and the characters that reorder text on a screen.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-def clean(text: str) -> str:
-    """Replace control characters by visible ones.
-
-    Titles, logs and consoles come from submitted code and must not control the reader's terminal.
-    """
-    return _CONTROL.sub(_escape, text.replace("\r\n", "\n"))
-
-
-def escape_json(text: str) -> str:
-    """Return a JSON document with control characters as `\\u009b`; its own line breaks stay."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    if code < 0x20:
-        return "^" + chr(code + 0x40)
-    return "^?" if code == 0x7F else f"<{code:04x}>"
+clean = submitted_text.clean
+escape_json = submitted_text.escape_json
 
 
 def one_line(text: str) -> str:

@@ -88,7 +88,9 @@ class _CrashKernel(enum.Enum):
 class Detector:
     """Detector for one boot's console: `feed` it all bytes in order; `flush` ends a report without an end marker."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_crash_kernel: bool = True) -> None:
+        """`has_crash_kernel`: a crash kernel may have been loaded. Without one the console's text can start none."""
+        self.has_crash_kernel = has_crash_kernel
         self._partial = b""
         self._offset = 0
         self._open: dict[str, OpenReport] = {}
@@ -246,6 +248,8 @@ class Detector:
         state = self._crash_kernel
         if state is not _CrashKernel.PRINTS_LOG and "Linux version " in text:
             self._close_all(events)  # a panic that starts a crash kernel has no end marker
+        if not self.has_crash_kernel:
+            return False
         if state is _CrashKernel.NOT_STARTED and CRASH_KERNEL in text and _COMMAND_LINE.search(text):
             self._close_all(events)
             self._crash_kernel = _CrashKernel.STARTS

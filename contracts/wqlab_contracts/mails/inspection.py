@@ -57,7 +57,12 @@ class InspectedSeries:
 
 def inspect(text: str) -> SeriesInspection:
     """Inspect an mbox. Raises no exception for any text: whatever cannot be read is reported as a problem."""
-    return choose_patches(text).inspection
+    found = choose_patches(text).inspection
+    problem = mbox.header_problem(text)
+    if problem is None or any(each.defect is SeriesDefect.TOO_LARGE for each in found.problems):
+        return found
+    refused = SeriesProblem(defect=SeriesDefect.UNREADABLE_MAIL, severity="error", detail=problem)
+    return found.model_copy(update={"problems": [refused, *found.problems], "usable": False})
 
 
 def choose_patches(text: str, *, escaped: bool = False, version: int | None = None) -> InspectedSeries:

@@ -226,3 +226,16 @@ def test_a_sender_that_nobody_has_checked_is_no_author() -> None:
     assert judge_all([listed], found, sender_checked=False) == [refused]
     by_path = rule(only_if_asked=False, subjects=["patch"])
     assert judge(by_path, found, sender_checked=False) == judge(by_path, found)
+
+
+def test_patches_of_somebody_else_below_a_cover_letter_are_not_its_authors() -> None:
+    """Anybody may reply to a cover letter, and the lab measures what it is told to of its author."""
+    cover, first, second = series()
+    forged = patch("f1", 1, 2, in_reply_to="c", author="Mallory <mallory@example.net>")
+    listed = rule(only_if_asked=False, authors=["ada@example.org"])
+    mixed = judge(listed, one([cover, forged, second]))
+    assert isinstance(mixed, Refused) and mixed.reason is DecisionReason.AUTHORS
+    for order in ([forged, cover, first, second], [cover, second, first, forged]):
+        found = one(order)
+        assert [mail.message_id for mail in found.mails] == ["c", "p1", "p2"]
+        assert isinstance(judge(listed, found), Taken)

@@ -76,8 +76,8 @@ def judge(
     if rule.authors and not sender_checked:
         detail = "anybody can write its sender: the archive has no `dkim_checked: true`"
         return Refused(rule, DecisionReason.AUTHORS, detail)
-    if not _any_author(rule.authors, series.author):
-        return Refused(rule, DecisionReason.AUTHORS, "its sender is not in `authors`")
+    if not all(_any_author(rule.authors, mail.author) for mail in series.mails):  # anybody may reply to a cover letter
+        return Refused(rule, DecisionReason.AUTHORS, "the sender of one of its mails is not in `authors`")
     if rule.only_if_asked and not series.asks:
         return Refused(rule, DecisionReason.NOT_ASKED, "its cover letter has no line `wqlab: test`")
     return _targets(rule, series, propose)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+import structlog
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
@@ -27,11 +28,14 @@ from ..storage.db import Message, clock, post
 from ..storage.owners import UnusableOwner, owner_of
 from . import head_lines
 
+log = structlog.get_logger(__name__)
+
 OPERATOR = "operator"
 """Author of the watched trees of the data folder."""
 FILE = "intake/watched-trees.yaml"
 SOURCE = "tree"
 """Name of the source of the heads' orders."""
+_TAKEN = "somebody watched another repository by this name; choose another one in the data folder"
 RETRY_AFTER = timedelta(minutes=5)
 """Time after a look that failed until the next one, unless `every_minutes` is shorter."""
 
@@ -70,25 +74,29 @@ def get(session: Session, name: str, *, lock: bool = False) -> WatchedTree:
 def add(session: Session, spec: Spec, data: DataFolder, settings: Settings, *, by: str) -> WatchedTree:
     """Add a watched tree, or one again that was removed: its heads are known then.
 
-    Raises ApiProblem 409 if there is one of this name, 422 with the mistakes of the spec.
+    Raises ApiProblem 409 if there is one of this name, or was one of another repository, 422 with the mistakes of the
+    spec.
     """
     check(session, spec, data, settings)
     known = session.scalar(select(WatchedTree).where(WatchedTree.name == spec.name).with_for_update())
     if known is not None and known.removed_at is None:
         raise ApiProblem(409, f"watched tree {spec.name} exists already; change it, or choose another name")
+    _refuse_other_repository(session, known, spec)
     return _write(session, known, spec, by, from_file=False)
 
 
 def change(session: Session, name: str, spec: Spec, data: DataFolder, settings: Settings, *, by: str) -> WatchedTree:
     """Replace the spec of a watched tree. Heads that wait are measured as the new one says.
 
-    Raises ApiProblem 404, 409 if the data folder defines it, 422 with the mistakes of the spec.
+    Raises ApiProblem 404, 409 if the data folder defines it or its heads are of another repository, 422 with the
+    mistakes of the spec.
     """
     row = get(session, name, lock=True)
     _refuse_file(row, "changed")
     if spec.name != name:
         raise invalid([{"pointer": "/name", "detail": f"is {spec.name!r}, but the watched tree is called {name!r}"}])
     check(session, spec, data, settings)
+    _refuse_other_repository(session, row, spec)
     return _write(session, row, spec, by, from_file=False)
 
 
@@ -167,7 +175,11 @@ def sync(session: Session, data: DataFolder) -> None:
     specs = {spec.name: spec for spec in data.watched_trees}
     for name, spec in specs.items():
         row = rows.get(name)
-        if row is None or row.removed_at is not None or not row.from_file or row.spec != spec:
+        if row is not None and not row.from_file and _has_heads_of_another(session, row, spec):
+            if row.problem != _TAKEN:
+                row.removed_at, row.problem = row.removed_at or clock(session), _TAKEN
+                log.error("watched_tree_not_taken", name=name, file=FILE, reason=_TAKEN)
+        elif row is None or row.removed_at is not None or not row.from_file or row.spec != spec:
             _write(session, row, spec, OPERATOR, from_file=True)
     for name, row in rows.items():
         if row.from_file and row.removed_at is None and name not in specs:
@@ -187,6 +199,19 @@ def _write(session: Session, row: WatchedTree | None, spec: Spec, by: str, *, fr
     session.flush()
     orders.try_again(session, budget_name(row.name))
     return row
+
+
+def _refuse_other_repository(session: Session, row: WatchedTree | None, spec: Spec) -> None:
+    """Raise ApiProblem 409 if heads of another repository are known by this name: the new one's would be compared with
+    them, and they would be fetched from it."""
+    if row is not None and _has_heads_of_another(session, row, spec):
+        raise ApiProblem(409, f"the heads of {row.name} are those of another repository; choose another name")
+
+
+def _has_heads_of_another(session: Session, row: WatchedTree, spec: Spec) -> bool:
+    if (row.spec.tree, row.spec.url) == (spec.tree, spec.url):
+        return False
+    return session.scalar(select(WatchedHead.id).where(WatchedHead.tree_name == row.name).limit(1)) is not None
 
 
 def _refuse_file(row: WatchedTree, what: str) -> None:

@@ -47,6 +47,8 @@ class Proposal:
     """Repository of a pair of commits, if it is not that of the lab's tree."""
     limited: bool | None = None
     """True if the owner's quotas limit it; None: as the role of the owner's account says."""
+    on_behalf: bool = False
+    """True if the series is not the owner's: devices for the series of named people do not take it then."""
     needs_account: bool = True
     """False if the owner may be a token without an account."""
 

@@ -58,6 +58,7 @@ def submit(context: Context, source: Source, order: Order) -> None:
                 idempotency_key=f"order:{order.id}:{order.tries + 1}",
                 limited=limited,
                 repository=proposal.repository,
+                on_behalf=proposal.on_behalf,
             )
     except ApiProblem as problem:
         raise Refused(problem.text) from None

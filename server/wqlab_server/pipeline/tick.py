@@ -36,7 +36,7 @@ from ..settings import Settings
 from ..storage import broker
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
-from . import assign_devices, canaries, device_check, health_checks, run_sources
+from . import assign_devices, canaries, device_check, device_rules, health_checks, run_sources
 from .advance import advance
 from .announcements import send_announcements
 from .clock_steps import shorten_claims
@@ -152,6 +152,11 @@ def _sync_devices_and_checks(factory: SessionFactory, settings: Settings, curren
     for change in changes:
         with isolate_errors(factory, "device", change.name), transaction(factory) as session:
             lab_service.change_pool(session, change)
+    with transaction(factory) as session:
+        queued = device_rules.runs_to_check(session, current)
+    for run_id in queued:
+        with isolate_errors(factory, "run", run_id), transaction(factory) as session:
+            device_rules.end_refused(session, run_id, current)
     with transaction(factory) as session:
         names = health_checks.devices_to_check(session, current, settings)
     for name in names:

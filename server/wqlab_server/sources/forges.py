@@ -75,7 +75,7 @@ class ForgeSource(Source):
         wanted = _request(context, head, change, forge)
         if isinstance(wanted, heads.NotMeasured):
             raise Stop(wanted.reason)
-        return Proposal(wanted, forge.owner, limited=True)
+        return Proposal(wanted, forge.owner, limited=True, on_behalf=True)
 
     def submitted(self, context: Context, order: Order, submission: Submission) -> None:
         head = heads.lock(context.session, int(order.key))

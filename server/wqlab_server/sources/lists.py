@@ -58,7 +58,7 @@ class ListSource(Source):
             request = request_of(stored.rule, row.message_id, row.revision, row.targets)
         except ValidationError as error:
             raise Refused(f"no submission can be made of it: {error.errors()[0]['msg']}") from None
-        return Proposal(request, stored.rule.owner, budget)
+        return Proposal(request, stored.rule.owner, budget, on_behalf=True)
 
     def submitted(self, context: Context, order: Order, submission: Submission) -> None:
         row = _lock(context.session, order)

@@ -13,11 +13,12 @@ from wqlab_contracts.api.quotes import Quote
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import BETWEEN, PAIR, Arm, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.messages import Target
 from wqlab_contracts.specs import Backend, CpuArch, DeviceType, GeneratedTopology
 
 from ..estimates import canaries, lab_snapshot, timings
+from ..http.inspection_process import Inspect
 from ..models import Apply, Boot, BootValue, Build, Run, Submission, SubmissionBuild
 from ..settings import Settings
 from ..views.traced_boots import TRACED_BLOCKS, why_not_traced
@@ -32,10 +33,18 @@ _RUNS = 20
 """Number of newest runs that the spread is calculated from."""
 
 
-def make_quote(session: Session, data: DataFolder, settings: Settings, request: SubmissionRequest, owner: str) -> Quote:
+def make_quote(
+    session: Session,
+    data: DataFolder,
+    settings: Settings,
+    request: SubmissionRequest,
+    owner: str,
+    *,
+    inspect: Inspect = inspect,
+) -> Quote:
     """Return the quote of a request of `owner`. The request's mistakes are listed in `errors`; targets with mistakes
-    are left out."""
-    errors = mistakes(request, data, settings.local_git_path_list)
+    are left out. `inspect` inspects its mbox; an endpoint gives `BoundedInspect`."""
+    errors = mistakes(request, data, settings.local_git_path_list, inspect)
     errors += access_mistakes(request.expanded(), data, owner)
     valid = [(index, target) for index, target in request.indexed_targets() if _is_valid(index, errors)]
     series = request.series is not None
@@ -62,8 +71,8 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
                 plan=plan,
                 device_type=device_type,
                 profile=profile,
-                boots_per_block=boots_per_block(request),
-                patches_unknown=request.walk and patch_count(request.series) is None,
+                boots_per_block=boots_per_block(request, inspect),
+                patches_unknown=request.walk and patch_count(request.series, inspect) is None,
                 traced_boots=traced_blocks * (2 if series else 1),
                 measured=measured,
                 similar=None if measured else _similar_boots(session, data, plan.name, device_type),
@@ -79,7 +88,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
             owner=owner,
             priority=request.priority,
             targets=targets,
-            kernels=_kernels(session, data, request, [target for _, target in valid], build_times),
+            kernels=_kernels(session, data, request, [target for _, target in valid], build_times, inspect=inspect),
             builds_ahead=_builds_ahead(session, build_times),
             errors=errors,
         ),
@@ -118,16 +127,22 @@ def _traced_blocks(
 
 
 def _kernels(
-    session: Session, data: DataFolder, request: SubmissionRequest, targets: Sequence[Target], times: timings.BuildTimes
+    session: Session,
+    data: DataFolder,
+    request: SubmissionRequest,
+    targets: Sequence[Target],
+    times: timings.BuildTimes,
+    *,
+    inspect: Inspect,
 ) -> list[RequestedKernel]:
     """Return the needed kernels: a baseline, with a series a candidate, and in a walk those between, per recipe,
     architecture and kind of device (emulated or not)."""
-    arms = [*PAIR, *BETWEEN[: boots_per_block(request) - 2]] if request.series is not None else [Arm.BASELINE]
+    arms = [*PAIR, *BETWEEN[: boots_per_block(request, inspect) - 2]] if request.series is not None else [Arm.BASELINE]
     kinds: dict[tuple[str, CpuArch, bool], None] = {}
     for target in targets:
         spec = data.device_type(target.device_type)
         kinds[kernel_recipe(data, request, target).name, spec.arch, spec.on_bench] = None
-    existing = _existing_baselines(session, request) if targets else set()
+    existing = _existing_baselines(session, request, inspect) if targets else set()
     link_s = timings.link_s(session) or LINK_S
     return [
         RequestedKernel(
@@ -142,7 +157,7 @@ def _kernels(
     ]
 
 
-def _existing_baselines(session: Session, request: SubmissionRequest) -> set[tuple[str, str, bool]]:
+def _existing_baselines(session: Session, request: SubmissionRequest, inspect: Inspect) -> set[tuple[str, str, bool]]:
     """Return (recipe, arch, emulated) of the kernels already built from the tree's last known commit.
 
     Empty if the request's mailbox names another base commit.
@@ -162,7 +177,7 @@ def _existing_baselines(session: Session, request: SubmissionRequest) -> set[tup
         return set()
     tree_oid, commit = head
     if request.series is not None and request.series.mbox is not None:
-        named = mbox.base_commit([request.series.mbox.text])
+        named = inspect(request.series.mbox.text).base_commit
         if named is not None and named != commit:
             return set()
     found = session.execute(

@@ -383,7 +383,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             return
         report = self._complete_report()
         if system == _VARIANT or report.of_hardware:
-            raise kernel_failure(report)
+            raise kernel_failure(report, of_variant=system == _VARIANT)
         raise infrastructure_failure(
             f"the golden system failed: {report.kind.value}: {report.title}", excerpt=report.excerpt, suspect=True
         )
