@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Self
 
@@ -38,6 +39,11 @@ class QuietHours(Strict):
         if self.begins < self.ends:
             return self.begins <= now < self.ends
         return now >= self.begins or now < self.ends
+
+
+def is_quiet(quiet_hours: Sequence[QuietHours], at: datetime) -> bool:
+    """Return True if a time, of any zone, is within quiet hours."""
+    return any(hours.contains(at) for hours in quiet_hours)
 
 
 class ListRule(Strict):
@@ -85,7 +91,3 @@ class ListRule(Strict):
                 "the rule would take every series of the list: name paths, subjects or authors, or set only_if_asked"
             )
         return self
-
-    def is_quiet(self, at: datetime) -> bool:
-        """Return True if the rule starts nothing at a time, of any zone."""
-        return any(hours.contains(at) for hours in self.quiet_hours)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Self
 
@@ -74,10 +73,6 @@ class WatchedTree(Strict):
             if _UNUSABLE.search(name):
                 raise ValueError(f"{name!r} is no name of a branch or tag")
         return self
-
-    def is_quiet(self, at: datetime) -> bool:
-        """Return True if no submission is made at a time, in UTC."""
-        return any(hours.contains(at) for hours in self.quiet_hours)
 
     @property
     def ref_patterns(self) -> list[str]:

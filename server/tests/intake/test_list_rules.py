@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from wqlab_contracts.api.touches import TouchedFile
 from wqlab_contracts.enums import DecisionReason
 from wqlab_contracts.messages.list_mails import ListMail
-from wqlab_contracts.specs.rules import ListRule, QuietHours
+from wqlab_contracts.specs.rules import ListRule, QuietHours, is_quiet
 from wqlab_server.intake.listed_series import ListedSeries, collect
 from wqlab_server.intake.match_rules import Refused, Taken, judge, judge_all, propose_nothing
 
@@ -196,9 +196,9 @@ def test_first_rule_that_takes_a_series_counts() -> None:
 
 def test_quiet_hours_reach_over_midnight() -> None:
     night = rule(quiet_hours=[QuietHours.model_validate({"begins": "22:00", "ends": "06:00Z"})])
-    quiet = [hour for hour in range(24) if night.is_quiet(NOON.replace(hour=hour))]
+    quiet = [hour for hour in range(24) if is_quiet(night.quiet_hours, NOON.replace(hour=hour))]
     assert quiet == [0, 1, 2, 3, 4, 5, 22, 23]
-    assert night.is_quiet(datetime(2026, 1, 5, 17, tzinfo=timezone(timedelta(hours=-6))))
+    assert is_quiet(night.quiet_hours, datetime(2026, 1, 5, 17, tzinfo=timezone(timedelta(hours=-6))))
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import time
 
 import pytest
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import ErrorKind, OrderState, Outcome, SubmissionState
 from wqlab_contracts.messages import Target
-from wqlab_contracts.specs import WatchedTree
+from wqlab_contracts.specs.rules import QuietHours
 from wqlab_server.models import Order, Submission
 from wqlab_server.orders import orders
 from wqlab_server.orders.source import Budget, Context, Proposal, Source, Stop, lab_failure
@@ -23,16 +23,19 @@ from ..support.lab import SERIES, LabUnderTest, failed
 
 pytestmark = pytest.mark.integration
 
-ALWAYS = [{"begins": "00:00", "ends": "12:00"}, {"begins": "12:00", "ends": "00:00"}]
+ALWAYS = [QuietHours(begins=time(0), ends=time(12)), QuietHours(begins=time(12), ends=time(0))]
 
 
-def proposal(target: str = "locks@single", tree: str = "lab-tree", owner: str = "dev", **limits: object) -> Proposal:
+def proposal(
+    target: str = "locks@single",
+    tree: str = "lab-tree",
+    owner: str = "dev",
+    minutes_a_day: int = 240,
+    quiet_hours: Sequence[QuietHours] = (),
+) -> Proposal:
     plan, _, device_type = target.partition("@")
-    watch = WatchedTree(
-        name="next", tree="lab-tree", branches=["next"], targets=["locks@single"], owner="dev", **limits
-    )
     wanted = SubmissionRequest(series=SERIES, tree=tree, targets=[Target(plan=plan, device_type=device_type)])
-    return Proposal(wanted, owner, Budget("toy budget", watch))
+    return Proposal(wanted, owner, Budget("toy budget", minutes_a_day, quiet_hours))
 
 
 @dataclass
@@ -45,7 +48,7 @@ class Toy(Source):
     name = "toy"
     tries = 2
 
-    def items(self, session: Session) -> Sequence[str]:
+    def items(self, context: Context) -> Sequence[str]:
         return self.wanted
 
     def find(self, context: Context, item: int | str) -> None:
@@ -114,6 +117,9 @@ def test_patient_source_waits_until_a_refused_order_is_possible(lab: LabUnderTes
     lab.tick()
     assert order(lab, "1").state is OrderState.WAITING
     toy.answer = proposal()
+    lab.tick()  # after a pause only
+    assert order(lab, "1").state is OrderState.WAITING
+    lab.sql("UPDATE orders SET due_at = now()")
     lab.tick()
     assert order(lab, "1").state is OrderState.SUBMITTED
 
@@ -151,7 +157,7 @@ def test_lab_failure_is_submitted_again_after_a_pause_and_then_given_up(lab: Lab
 
 
 def test_withdrawn_order_can_be_placed_again(lab: LabUnderTest, toy: Toy) -> None:
-    toy.wanted, toy.answer = ["1"], replace(proposal(quiet_hours=ALWAYS))
+    toy.wanted, toy.answer = ["1"], proposal(quiet_hours=ALWAYS)
     lab.tick()
     with lab.transaction() as session:
         orders.withdraw_others(session, "toy", "", [], "not wanted")

@@ -216,6 +216,7 @@ def test_what_a_shift_waits_for_is_said(watching: WatchingLab, upstream: Upstrea
     assert shift.submission_id is None
     assert shift.reason == "waits: the watched tree next is disabled or removed"
     watching.sql("UPDATE watched_trees SET enabled = true")
+    watching.sql("UPDATE orders SET due_at = now()")
     watching.tick()
     (shift,) = rows(watching, HistoryShift)
     assert shift.submission_id is not None and shift.reason == ""

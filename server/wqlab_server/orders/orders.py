@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import ColumnElement, String, cast, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from wqlab_contracts.enums import OrderState
+from wqlab_contracts.specs.rules import is_quiet
 
 from ..models import Order
 from ..storage.db import clock
@@ -29,7 +30,10 @@ class BudgetUsedUp(Wait):
 
 
 def place(session: Session, source: str, key: int | str, *, budget: str = "") -> None:
-    """Order something, unless it was ordered before and not withdrawn."""
+    """Order something, unless it was ordered before and not withdrawn.
+
+    `budget`: that of the proposal to come, if orders are to be withdrawn, tried again or shown by the budget's name.
+    """
     again = {"state": OrderState.WAITING, "reason": "", "due_at": clock(session), "ended_at": None}
     values = {"source": source, "key": str(key), "budget": budget, "tries": 0, "quoted_s": 0.0, **again}
     session.execute(
@@ -70,9 +74,18 @@ def try_again(session: Session, budget: str) -> None:
 
 
 def forget(session: Session, source: str, key: int | str) -> None:
-    """Delete an order that has ended, so that it can be placed again."""
+    """Let something that was ordered and has ended be ordered again. What it used of its budget stays used."""
     ended = (OrderState.FINISHED, OrderState.STOPPED, OrderState.WITHDRAWN)
-    session.execute(delete(Order).where(Order.source == source, Order.key == str(key), Order.state.in_(ended)))
+    session.execute(
+        update(Order)
+        .where(Order.source == source, Order.key == str(key), Order.state.in_(ended))
+        .values(key=Order.key + "#" + cast(Order.id, String))
+    )
+
+
+def not_ordered(source: str, key: InstrumentedAttribute[int]) -> ColumnElement[bool]:
+    """Return the condition for rows of a source, by their ids, that it has not ordered."""
+    return ~exists().where(Order.source == source, Order.key == cast(key, String))
 
 
 def minutes_used(session: Session, budget: str) -> float:
@@ -93,15 +106,15 @@ def why_orders_wait(session: Session, source: str, budget: str) -> str:
 
 
 def check_quiet_hours(session: Session, budget: Budget) -> None:
-    """Raise QuietHours if the watch submits nothing now. A source calls it before it does work for a proposal."""
-    if budget.watch.is_quiet(clock(session)):
+    """Raise QuietHours if nothing is submitted now. A source calls it before it does work for a proposal."""
+    if is_quiet(budget.quiet_hours, clock(session)):
         raise QuietHours("it waits for the end of the quiet hours")
 
 
 def check_budget(session: Session, budget: Budget, quoted_s: float, now: datetime) -> None:
     """Raise BudgetUsedUp if less is left than the quoted time, TooLarge if the budget of a day is less."""
     check_quiet_hours(session, budget)
-    allowed = budget.watch.minutes_a_day
+    allowed = budget.minutes_a_day
     if quoted_s > allowed * 60:
         raise TooLarge(
             f"it needs {quoted_s / 60:.0f} minutes of devices and {budget.name} has {allowed} a day; "

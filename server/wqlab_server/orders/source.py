@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.specs import Tree, WatchedTree
-from wqlab_contracts.specs.rules import ListRule
+from wqlab_contracts.specs import Tree
+from wqlab_contracts.specs.rules import QuietHours
 
 from ..models import Order, Submission
 from ..settings import Settings
@@ -33,7 +33,8 @@ class Budget:
     """Device time that a watch may start within 24 hours, and when it may."""
 
     name: str
-    watch: WatchedTree | ListRule
+    minutes_a_day: int
+    quiet_hours: Sequence[QuietHours] = ()
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,12 @@ class Source:
     longest_wait: ClassVar[timedelta | None] = None
     """How long an order waits for its first submission; None: as long as it takes."""
 
-    def items(self, session: Session) -> Sequence[int | str]:
+    def items(self, context: Context) -> Sequence[int | str]:
         """Return the ids or names of what may have something new to order."""
         return ()
 
     def find(self, context: Context, item: int | str) -> None:
-        """Place the orders of an item with `admission.place`, and withdraw those that are not wanted any more."""
+        """Place the orders of an item with `orders.place`, and withdraw those that are not wanted any more."""
 
     def propose(self, context: Context, order: Order) -> Proposal:
         """Return what to submit. Raises Wait if nothing can be submitted now, Stop if nothing is to be."""
@@ -100,12 +101,14 @@ class Source:
         """Act on what prevents the submission now: a Wait, or a Refused or TooLarge if the source is patient."""
 
     def stopped(self, context: Context, order: Order, stop: Stop) -> None:
-        """Act on an order that will not be submitted, or not again."""
+        """Act on an order that will not be submitted, or, if it has a `submission_id`, not again."""
 
     def conclude(self, context: Context, order: Order, submission: Submission) -> str:
         """Take the result of a finished submission.
 
-        Returns why it has to be submitted again, or an empty string. After `tries` submissions `stopped` is called.
+        Returns why it has to be submitted again, or an empty string. `waits` is called then, or after `tries`
+        submissions `stopped`. A transaction that is rolled back is repeated at the next tick, so an effect outside of
+        the database has to be repeatable.
         """
         return ""
 

@@ -24,8 +24,9 @@ from ..submissions import service as submissions
 from ..submissions.quote_service import make_quote
 from ..wait import Wait
 
+PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=1)
-"""Longest pause before the next attempt to submit an order that waits."""
+"""Pauses before the next attempt to submit an order that waits: of a Wait that says none, and the longest one."""
 
 log = structlog.get_logger(__name__)
 
@@ -100,7 +101,9 @@ def defer(context: Context, source: Source, order: Order, reason: Exception) -> 
     now = clock(context.session)
     if source.longest_wait is not None and now > order.created_at + source.longest_wait:
         raise Stop(f"it waited for {source.longest_wait.days} days: {reason}")
-    pause = getattr(reason, "pause", None) or timedelta(0)
+    pause = getattr(reason, "pause", None) or PAUSE
+    if order.reason != str(reason):
+        log.info("order_waits", source=source.name, order=order.key, reason=str(reason))
     order.reason, order.due_at = str(reason), now + min(pause, LONGEST_PAUSE)
     source.waits(context, order, reason)
 

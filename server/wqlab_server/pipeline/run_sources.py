@@ -38,7 +38,7 @@ def place_orders(factory: SessionFactory, settings: Settings, data: DataFolder) 
     for source in SOURCES.values():
         with isolate_errors(factory, "source", source.name):
             with transaction(factory) as session:
-                items = source.items(session)
+                items = source.items(Context(session, settings, data))
             for item in items:
                 with isolate_errors(factory, "source", f"{source.name} {item}"), transaction(factory) as session:
                     source.find(Context(session, settings, data), item)

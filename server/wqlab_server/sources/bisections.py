@@ -56,8 +56,8 @@ class BisectionSource(Source):
     name = "bisection"
     tries = 3
 
-    def items(self, session: Session) -> Sequence[int]:
-        return session.scalars(
+    def items(self, context: Context) -> Sequence[int]:
+        return context.session.scalars(
             select(Bisection.id).where(Bisection.state.in_(OPEN_STATES)).order_by(Bisection.id)
         ).all()
 

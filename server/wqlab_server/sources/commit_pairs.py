@@ -20,7 +20,7 @@ from ..wait import Wait
 
 def budget_of(tree: WatchedTree) -> Budget:
     """Return the budget of a watched tree, which its heads, shifts and bisections share."""
-    return Budget(watched_trees.budget_name(tree.name), tree.spec)
+    return Budget(watched_trees.budget_name(tree.name), tree.spec.minutes_a_day, tree.spec.quiet_hours)
 
 
 def lock_tree(session: Session, name: str) -> WatchedTree:

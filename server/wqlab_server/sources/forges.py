@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import String, cast, exists, select
-from sqlalchemy.orm import Session
+from sqlalchemy import select
 
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import ErrorKind, JobState, Outcome
@@ -29,8 +28,7 @@ class ForgeSource(Source):
 
     name = "forge"
 
-    def items(self, session: Session) -> Sequence[int]:
-        ordered = exists().where(Order.source == self.name, Order.key == cast(ForgeHead.id, String))
+    def items(self, context: Context) -> Sequence[int]:
         read = (
             select(ForgeHead.id)
             .join(HeadReading, HeadReading.id == ForgeHead.reading_id)
@@ -38,10 +36,10 @@ class ForgeSource(Source):
                 ForgeHead.decided_at.is_(None),
                 ForgeHead.withdrawn_at.is_(None),
                 HeadReading.state == JobState.FINISHED,
-                ~ordered,
+                orders.not_ordered(self.name, ForgeHead.id),
             )
         )
-        return session.scalars(read.order_by(ForgeHead.id)).all()
+        return context.session.scalars(read.order_by(ForgeHead.id)).all()
 
     def find(self, context: Context, item: int | str) -> None:
         """Order a head, or store the reason why it is not measured."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from pydantic import ValidationError
-from sqlalchemy import String, cast, exists, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, SubmissionState
@@ -33,10 +33,10 @@ class ListSource(Source):
     name = SOURCE
     longest_wait = timedelta(days=3)
 
-    def items(self, session: Session) -> Sequence[int]:
-        ordered = exists().where(Order.source == self.name, Order.key == cast(RuleDecisionRow.id, String))
-        waiting = select(RuleDecisionRow.id).where(RuleDecisionRow.state == DecisionState.WAITING, ~ordered)
-        return session.scalars(waiting.order_by(RuleDecisionRow.id)).all()
+    def items(self, context: Context) -> Sequence[int]:
+        unordered = orders.not_ordered(self.name, RuleDecisionRow.id)
+        waiting = select(RuleDecisionRow.id).where(RuleDecisionRow.state == DecisionState.WAITING, unordered)
+        return context.session.scalars(waiting.order_by(RuleDecisionRow.id)).all()
 
     def find(self, context: Context, item: int | str) -> None:
         row = context.session.get_one(RuleDecisionRow, item)
@@ -52,7 +52,7 @@ class ListSource(Source):
             raise _NotTaken(DecisionReason.SWITCHED_OFF, f"rule {row.rule} was switched off or removed")
         if mail is not None and mail.removed:
             raise _NotTaken(DecisionReason.REMOVED, "the archive has removed a mail of it")
-        budget = Budget(budget_name(row.rule), stored.rule)
+        budget = Budget(budget_name(row.rule), stored.rule.minutes_a_day, stored.rule.quiet_hours)
         orders.check_quiet_hours(session, budget)
         try:
             request = request_of(stored.rule, row.message_id, row.revision, row.targets)

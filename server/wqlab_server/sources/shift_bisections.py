@@ -31,14 +31,14 @@ class ShiftBisections(Source):
 
     name = "shift bisections"
 
-    def items(self, session: Session) -> Sequence[int]:
-        return session.scalars(
+    def items(self, context: Context) -> Sequence[int]:
+        return context.session.scalars(
             select(HistoryShift.id)
             .join(HistoryLine, HistoryLine.id == HistoryShift.line_id)
             .where(
                 HistoryShift.state == ShiftState.CONFIRMED,
                 HistoryShift.bisection_id.is_(None),
-                HistoryShift.decided_at > clock(session) - MOST_AGE,
+                HistoryShift.decided_at > clock(context.session) - MOST_AGE,
             )
             # The primary metric is what the others follow from.
             .order_by(case((HistoryLine.role == Role.PRIMARY, 0), else_=1), HistoryShift.id)

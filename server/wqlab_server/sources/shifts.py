@@ -31,9 +31,9 @@ class ShiftSource(Source):
     tries = 3
     patient = True
 
-    def items(self, session: Session) -> Sequence[int]:
+    def items(self, context: Context) -> Sequence[int]:
         new = select(HistoryShift.id).where(HistoryShift.state == ShiftState.NEW, HistoryShift.submission_id.is_(None))
-        return session.scalars(new.order_by(HistoryShift.id)).all()
+        return context.session.scalars(new.order_by(HistoryShift.id)).all()
 
     def find(self, context: Context, item: int | str) -> None:
         """Order a shift, or give it the submission that an equal shift of another line has."""

@@ -30,9 +30,9 @@ class TreeSource(Source):
     tries = 3
     patient = True
 
-    def items(self, session: Session) -> Sequence[str]:
+    def items(self, context: Context) -> Sequence[str]:
         watched = select(WatchedTree.name).where(WatchedTree.removed_at.is_(None)).order_by(WatchedTree.name)
-        return session.scalars(watched).all()
+        return context.session.scalars(watched).all()
 
     def find(self, context: Context, item: int | str) -> None:
         """Look for heads if that is due, skip those that the branch has left, and order the next one of each line."""
