@@ -111,6 +111,9 @@ def test_parameter_that_was_used_changes_the_code_that_used_it() -> None:
     [
         ("-int f(int a, int b)\n+int f(int a)", {"f"}),
         ("-int f(int a)\n+int f(void)", {"f"}),
+        (" static int\n f(\n \tstruct a\t*a,\n-\tstruct b\t*b,\n \tint\tc)", {"f"}),
+        ("-struct a *f(int a);\n+struct a *f(void);", {"f"}),
+        ("-static inline int f(int a) { return 0; }\n+static inline int f(void) { return 0; }", {"f"}),
         ("-int f(int (*g)(int, int), int b);\n+int f(int (*g)(int, int));", {"f"}),
         ("-int f(int a)\n+int f(int a, int b)", set()),
         ("-int f(int a, int b)\n+int f(long a)", set()),

@@ -24,7 +24,8 @@ _DOES_NOTHING = re.compile(
 )
 _WORD = re.compile(r"\"(?:\\.|[^\"\\])*\"?|'(?:\\.|[^'\\])*'?|\w+|\S", re.ASCII)
 _HEAD = re.compile(
-    r"^[A-Za-z_][^\n(=;{}]*?\b(\w+)[ \t]*\(([^(){};]{0,2000}(?:\([^()]{0,200}\)[^(){};]{0,2000}){0,20})\)",
+    r"^(?:[A-Za-z_][^\n(=;{}]*?[ \t*])?([A-Za-z_]\w*)[ \t]*"
+    r"\(([^(){};]{0,2000}(?:\([^()]{0,200}\)[^(){};]{0,2000}){0,20})\)",
     re.MULTILINE | re.ASCII,
 )
 """Head of a function, or its prototype: the name and the parameters."""
