@@ -19,14 +19,21 @@ from ..submissions.device_access import access_mistakes
 
 def refusal(session: Session, run: Run, data: DataFolder) -> str | None:
     """Return why the devices of a run's type do not take its series; None if they do, or it is a run of the lab."""
-    submission = None if run.submission_id is None else session.get(Submission, run.submission_id)
-    if submission is None or submission.noise_control:
+    if run.submission_id is None or run.device_type not in _strict_types(data):
+        return None
+    submission = session.get_one(Submission, run.submission_id)
+    if submission.noise_control:
         return None
     apply = session.scalars(select(Apply).where(Apply.submission_id == submission.id)).one()
     owner = None if _is_on_behalf(session, submission.id) else submission.owner
     found = access_mistakes(submission.request, data, owner, apply.payload.tree)
     own = f"/targets/{run.target}/"
     return next((mistake["detail"] for mistake in found if mistake["pointer"].startswith(own)), None)
+
+
+def _strict_types(data: DataFolder) -> list[str]:
+    """Return the device types with a device that does not take anyone's series."""
+    return [each.name for each in data.device_types.values() if not all(map(each.takes_anyone, each.units))]
 
 
 def _is_on_behalf(session: Session, submission_id: int) -> bool:
@@ -37,7 +44,7 @@ def _is_on_behalf(session: Session, submission_id: int) -> bool:
 
 def runs_to_check(session: Session, data: DataFolder) -> list[int]:
     """Return the queued runs of people's submissions on device types with a device that does not take anyone's."""
-    strict = [each.name for each in data.device_types.values() if not all(map(each.takes_anyone, each.units))]
+    strict = _strict_types(data)
     queued = select(Run.id).where(
         Run.state == JobState.QUEUED, Run.submission_id.is_not(None), Run.device_type.in_(strict)
     )
