@@ -8,18 +8,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wqlab_comparison import Samples, SamplesError, read_csv, words
 from wqlab_comparison.questions import facts_of
 from wqlab_comparison.runs import RecordedRun
-from wqlab_contracts.api.builds import BuildView
-from wqlab_contracts.api.report import Report, TargetReport
-from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.bundle import RUN_RECORD, SAMPLES, RunRecord, console_name
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind
 
 from .archive import MODEL_BYTES, SAMPLES_BYTES, Bundle, BundleError
 from .checks import Check, Result, from_problems
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.builds import BuildView
+    from wqlab_contracts.api.report import Report, TargetReport
+    from wqlab_contracts.api.runs import FindingView
 
 _RUN = re.compile(rf"runs/([1-9][0-9]{{0,17}})/{re.escape(RUN_RECORD)}")
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
