@@ -92,7 +92,10 @@ def format_plan(view: PlanView) -> list[Text]:
         primary = f", primary on {roles[Role.PRIMARY]}" if Role.PRIMARY in roles else ""
         if metric.role_hardware is metric.role_emulated is Role.PRIMARY:
             primary = ", primary"
-        delta = f", delta {metric.delta:g} {'%' if metric.scale == 'ratio' else metric.unit}" if metric.delta else ""
+        unit = "%" if metric.scale == "ratio" else metric.unit
+        delta = f", delta {metric.delta:g} {unit}" if metric.delta else ""
+        if metric.emulator_delta:
+            delta += f" (emulated {metric.least_effect(emulated=True):g})"
         direction = metric.direction.replace("_", " ")
         lines.append(
             Text(

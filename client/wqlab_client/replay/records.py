@@ -243,11 +243,14 @@ def _check_metrics(run: Run) -> Check:
     problems: list[str] = []
     if samples is not None:
         expected = {metric.name: facts_of(metric, record.emulated) for metric in record.plan.metrics}
-        columns = (samples.metric, samples.unit, samples.scale, samples.direction, samples.role, samples.evidence)
+        columns = (
+            *(samples.metric, samples.unit, samples.scale, samples.direction, samples.role, samples.evidence),
+            *(samples.delta, samples.emulator_delta),
+        )
         described = {
             tuple(words)
             for words in zip(
-                *([column.words[code] for code in column.codes.tolist()] for column in (*columns, samples.delta)),
+                *([column.words[code] for code in column.codes.tolist()] for column in columns),
                 *(
                     [column.words[code] for code in column.codes.tolist()]
                     for column in (samples.plan, samples.device_type)
@@ -255,13 +258,16 @@ def _check_metrics(run: Run) -> Check:
                 strict=True,
             )
         }
-        for metric, unit, scale, direction, role, evidence, delta, plan, device_type in sorted(described):
+        for metric, unit, scale, direction, role, evidence, *deltas, plan, device_type in sorted(described):
             if (plan, device_type) != (record.plan.name, record.device_type):
                 problems.append(f"samples of {plan} on {device_type}")
                 continue
             facts = expected.get(metric)
-            given = (unit, scale, direction, role, evidence, float(delta) if delta else None)
-            planned = facts and (facts.unit, facts.scale, facts.direction, facts.role, facts.evidence, facts.delta)
+            given = (unit, scale, direction, role, evidence, *(float(each) if each else None for each in deltas))
+            planned = facts and (
+                *(facts.unit, facts.scale, facts.direction, facts.role, facts.evidence),
+                *(facts.delta, facts.emulator_delta),
+            )
             if given != planned:
                 problems.append(f"{metric} is described as {given}, in the plan as {planned}")
     return from_problems(run.target, "metrics", problems, f"{len(record.plan.metrics)} as in the plan")
