@@ -1,12 +1,13 @@
 """Measure which counts and shares depend on how QEMU lets the CPUs of a device take turns.
 
-    python benchmarks/emulator_modes.py OUTPUT [PLAN...]       # as the lab's user, without a lab
+    python benchmarks/emulator_modes.py OUTPUT [PLAN:SCENARIO...]       # as the lab's user, without a lab
 
-Runs plans with one kernel on an emulated device with two sockets of two L3 domains, two cores each, with SMT: once with
-all CPUs on one host thread, as the lab runs them, and once with a host thread for each CPU. Whatever differs between
-the two is no property of the kernel. Writes a row for each mode, boot and cell to OUTPUT (CSV), and prints, for each
-metric that is judged on emulated devices, the largest difference of a scenario and setting between the modes, with the
-standard deviation of boots in one mode. `emulator_delta` of a metric in plan.yaml is that difference, rounded up.
+Runs plans with one kernel on an emulated device with four L3 domains of two CPUs: once with all CPUs on one host
+thread, as the lab runs them, and once with a host thread for each CPU. The parameters are those of the end-to-end
+tests. Whatever differs between the two is no property of the kernel. Writes a row for each mode, boot and cell to
+OUTPUT (CSV), and prints, for each metric that is judged on emulated devices, the largest difference of a scenario and
+setting between the modes, with the standard deviation of boots in one mode. `emulator_delta` of a metric in plan.yaml
+is that difference, rounded up.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from wqlab_contracts.loading import load_data
 from wqlab_contracts.specs import TestPlan
 
 ROOT = Path(__file__).resolve().parents[1]
-DEVICE = "sixteen"
-LAYOUT = (2, 2, 2, 2, 2, "smt_last")
-BLOCKS = 2
+DEVICE = "eight"
+LAYOUT = (2, 2, 2, 1, 2, "contiguous")
+BOOTS = 2
 PARALLEL = """#!{python}
 from wqlab_bench import cli, qemu
 
@@ -50,7 +51,7 @@ def is_judged(metric_class: MetricClass, role: Role) -> bool:
     return metric_class is MetricClass.MECHANISM and role is not Role.EXPLANATORY
 
 
-def run(plans: Sequence[TestPlan], mode: str) -> dict[Cell, list[float]]:
+def run(wanted: Sequence[tuple[TestPlan, str]], mode: str) -> dict[Cell, list[float]]:
     """Return the value of each boot, the median of its repetitions, in one mode."""
     values: dict[Cell, list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="wqlab-modes-", dir="/tmp") as folder:
@@ -66,19 +67,22 @@ def run(plans: Sequence[TestPlan], mode: str) -> dict[Cell, list[float]]:
         data = make_data(state)
         write_device_type(data, DEVICE, LAYOUT)
         with running_lab(state, data, settings) as lab:
-            submitted = {
-                plan.name: lab.submit(
-                    *("--mbox", str(NOOP), "--target", f"{plan.name}@{DEVICE}", "--blocks", str(BLOCKS))
-                )
-                for plan in plans
-            }
-            for plan in plans:
-                report = lab.finish(submitted[plan.name], codes=(0, 1, 3, 4))
+            submitted = [lab.submit(*_arguments(plan, scenario)) for plan, scenario in wanted]
+            for (plan, _), number in zip(wanted, submitted, strict=True):
+                report = lab.finish(number, codes=(0, 1, 3, 4))
                 runs = {target["run_id"] for target in report["targets"] if target["run_id"] is not None}
                 rows = [row for number in runs for row in lab.client().samples(number) if not row.warmup]
                 _add(values, plan.name, rows)
                 print(f"{mode}: {plan.name}: {len(rows)} samples", flush=True)
     return values
+
+
+def _arguments(plan: TestPlan, scenario: str) -> list[str]:
+    """Return the arguments that submit a study of the plan's settings or, of a plan without any, two equal kernels."""
+    target = ["--target", f"{plan.name}@{DEVICE}", *(["--scenario", scenario] if scenario else [])]
+    if plan.axes:
+        return ["--settings-only", "--blocks", str(BOOTS), *target]
+    return ["--mbox", str(NOOP), "--blocks", str(math.ceil(BOOTS / 2)), *target]
 
 
 def _add(values: dict[Cell, list[float]], plan: str, rows: Sequence[SampleRow]) -> None:
@@ -105,8 +109,9 @@ def main() -> None:
         for name, plan in known.items()
         if any(is_judged(metric.metric_class, metric.role_emulated) for metric in plan.metrics)
     }
-    plans = [known[name] for name in names or judged]
-    turns, parallel = run(plans, "turns"), run(plans, "parallel")
+    wanted = [(known[plan], scenario) for plan, _, scenario in (name.partition(":") for name in names or judged)]
+    plans = list({plan.name: plan for plan, _ in wanted}.values())
+    turns, parallel = run(wanted, "turns"), run(wanted, "parallel")
     with Path(output).open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(("mode", "plan", "scenario", "setting", "metric", "value"))

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from literal_samples import one, paired, with_moments
+from literal_samples import PLAN, one, paired, target, with_moments
 from pydantic import ValidationError
 
 from wqlab_comparison import compare, significance
+from wqlab_comparison.questions import facts_of
 from wqlab_contracts.api.report import Comparison
-from wqlab_contracts.enums import Verdict
+from wqlab_contracts.enums import Arm, Verdict
 
 EVEN = (-2, -1, 0, 1, 2)
 ODD = (2, -1, -2, -1, 2)  # uncorrelated with EVEN, so that a paired t is the published unpaired one
@@ -241,3 +242,26 @@ def test_guaranteed_share_keeps_its_own_threshold():
 
 def test_share_that_becomes_guaranteed_is_judged_beyond_turns():
     assert one([92.0 + value / 100 for value in LOCAL], [100.0] * 10, **SHARE).verdict is Verdict.BELOW_THRESHOLD
+
+
+def test_reason_of_a_count_says_what_it_depends_on():
+    share = next(metric for metric in PLAN.metrics if metric.name == "l3_share")
+    counted = share.model_copy(update={"depends_on": "the numbering of the CPUs"})
+    plan = PLAN.model_copy(update={"metrics": [counted if each is share else each for each in PLAN.metrics]})
+    facts = target(plan=plan, arms=[Arm.BASELINE, Arm.CANDIDATE], settings=["scope=cache"])
+    columns = {"plan": PLAN.name, "metric": "l3_share", "setting": "scope=cache", "unit": "%", "evidence": "mechanism"}
+
+    def reason(*values):
+        found = compare(paired(*values, scale="difference", **columns), [facts])
+        return next(each.reason for each in found if each.metric == "l3_share" and each.exact)
+
+    assert (
+        reason([34] * 2, [6] * 2) == "exactly 34 and 6 in every boot (2 of each); depends on the numbering of the CPUs"
+    )
+    assert "depends" not in reason([34] * 2, [34] * 2)
+
+
+def test_only_emulated_devices_have_the_threshold_of_turns():
+    share = PLAN.metrics[0].model_copy(update={"delta": 0.5, "emulator_delta": 11.0})
+    assert [facts_of(share, emulated).emulator_delta for emulated in (True, False)] == [11.0, None]
+    assert [share.least_effect(emulated) for emulated in (True, False)] == [11.0, 0.5]
