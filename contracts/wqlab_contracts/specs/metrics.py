@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, Field
+from typing import Self
+
+from pydantic import ConfigDict, Field, model_validator
 
 from ..enums import Direction, Evidence, MetricClass, Role, Scale, TraceMode
 from .base import Name, Strict
@@ -29,6 +31,14 @@ class Metric(Strict):
     """What the count depends on besides the kernel, as the end of a sentence: `the numbering of the CPUs`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @model_validator(mode="after")
+    def _check_emulator_delta(self) -> Self:
+        if self.emulator_delta is not None and self.metric_class is not MetricClass.MECHANISM:
+            raise ValueError(
+                f"metric {self.name} has an emulator_delta, but emulated devices judge only metrics of class mechanism"
+            )
+        return self
 
     def least_effect(self, emulated: bool) -> float | None:
         """Return the smallest effect that is judged relevant; None if the comparison chooses it."""
