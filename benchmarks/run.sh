@@ -10,4 +10,5 @@ python backends.py
 python boot_overhead.py
 python build_cold_warm.py
 python plugin_overhead.py
+python start.py
 python rack.py

@@ -6,13 +6,15 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from wqlab_comparison import CsvError, Samples, SamplesError, compare, read_csv
-from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import ExitCode, Question, Role, Verdict
 from wqlab_contracts.text import clean
 from wqlab_report.comparisons import comparisons_text
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.report import Comparison
 
 
 def compare_files(

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from literal_samples import one, paired, with_moments
+from literal_samples import PLAN, one, paired, target, with_moments
 from pydantic import ValidationError
 
 from wqlab_comparison import compare, significance
+from wqlab_comparison.questions import facts_of
 from wqlab_contracts.api.report import Comparison
-from wqlab_contracts.enums import Verdict
+from wqlab_contracts.enums import Arm, Verdict
 
 EVEN = (-2, -1, 0, 1, 2)
 ODD = (2, -1, -2, -1, 2)  # uncorrelated with EVEN, so that a paired t is the published unpaired one
@@ -204,3 +205,63 @@ class TestNoEvidence:
         honest = one([1, 2], [3, 4], **self.emulated).model_dump()
         with pytest.raises(ValidationError, match="is no evidence"):
             Comparison.model_validate({**honest, **figure})
+
+
+SHARE = {
+    "metric": "local_l3_share", "unit": "%", "scale": "difference", "evidence": "mechanism", "delta": 0.5,
+    "emulator_delta": 11.0,
+}  # fmt: skip
+LOCAL = [68.0, 70.0, 69.5, 67.5, 71.0, 69.0, 70.5, 68.5, 69.2, 70.1]
+
+
+@pytest.mark.parametrize(
+    ("points", "verdict", "reason"),
+    [
+        (8, Verdict.BELOW_THRESHOLD, "less than 11 points (what the emulator's turn-taking changes)"),
+        (-8, Verdict.BELOW_THRESHOLD, "less than 11 points (what the emulator's turn-taking changes)"),
+        (16, Verdict.IMPROVEMENT, "at least 11 points (what the emulator's turn-taking changes)"),
+        (-16, Verdict.REGRESSION, "at least 11 points (what the emulator's turn-taking changes)"),
+    ],
+)
+def test_share_that_depends_on_turns_is_judged_beyond_what_they_change(points, verdict, reason):
+    changed = [value + points + 0.1 * index for index, value in enumerate(LOCAL)]
+    found = one(LOCAL, changed, **SHARE)
+    assert (found.verdict, found.delta) == (verdict, 11.0)
+    assert reason in found.reason
+    assert one(LOCAL, changed, **{**SHARE, "emulator_delta": None}).delta == 0.5
+
+
+def test_guaranteed_share_keeps_its_own_threshold():
+    """Under strict, all works stay in their domain whatever turns the CPUs take: 100 % in every boot."""
+    leaking = [99.0, 98.4, 98.9, 97.9, 98.8, 98.2, 98.6, 98.1, 99.1, 98.5]
+    found = one([100.0] * 10, leaking, **SHARE)
+    assert (found.verdict, found.delta) == (Verdict.REGRESSION, 0.5)
+    exact = one([100.0] * 2, [97.0] * 2, **SHARE)
+    assert (exact.verdict, exact.exact, exact.delta) == (Verdict.REGRESSION, True, 0.5)
+
+
+def test_share_that_becomes_guaranteed_is_judged_beyond_turns():
+    assert one([92.0 + value / 100 for value in LOCAL], [100.0] * 10, **SHARE).verdict is Verdict.BELOW_THRESHOLD
+
+
+def test_reason_of_a_count_says_what_it_depends_on():
+    share = next(metric for metric in PLAN.metrics if metric.name == "l3_share")
+    counted = share.model_copy(update={"depends_on": "the numbering of the CPUs"})
+    plan = PLAN.model_copy(update={"metrics": [counted if each is share else each for each in PLAN.metrics]})
+    facts = target(plan=plan, arms=[Arm.BASELINE, Arm.CANDIDATE], settings=["scope=cache"])
+    columns = {"plan": PLAN.name, "metric": "l3_share", "setting": "scope=cache", "unit": "%", "evidence": "mechanism"}
+
+    def reason(*values):
+        found = compare(paired(*values, scale="difference", **columns), [facts])
+        return next(each.reason for each in found if each.metric == "l3_share" and each.exact)
+
+    assert (
+        reason([34] * 2, [6] * 2) == "exactly 34 and 6 in every boot (2 of each); depends on the numbering of the CPUs"
+    )
+    assert "depends" not in reason([34] * 2, [34] * 2)
+
+
+def test_only_emulated_devices_have_the_threshold_of_turns():
+    share = PLAN.metrics[0].model_copy(update={"delta": 0.5, "emulator_delta": 11.0})
+    assert [facts_of(share, emulated).emulator_delta for emulated in (True, False)] == [11.0, None]
+    assert [share.least_effect(emulated) for emulated in (True, False)] == [11.0, 0.5]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wqlab_contracts.api.report import Comparison, UnsupportedView
@@ -136,6 +136,10 @@ def _decision(asked: Asked, figures: Measured, adjusted: Adjusted, target: Targe
         return _unmeasured(asked, target)
     facts = asked.facts
     decision = decide(facts, figures, adjusted.p_adjusted, adjusted.family if facts.role is Role.PRIMARY else 1)
+    if figures.counts and figures.counts[0] != figures.counts[1] and target:
+        depends = next((metric.depends_on for metric in target.plan.metrics if metric.name == asked.cell.metric), "")
+        if depends:
+            decision = replace(decision, reason=f"{decision.reason}; depends on {depends}")
     return withhold_verdict(decision, _lost(asked, target), asked.question, asked.reference, asked.other)
 
 

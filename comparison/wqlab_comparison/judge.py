@@ -52,6 +52,8 @@ class Measured:
     p: float | None = None
     """Of the exact test, over all looks."""
     delta: float = 0.0
+    turns: bool = False
+    """True if `delta` is what the turn-taking of the emulator changes."""
     identical: bool = False
     """True if both arms counted the same in each block of an instrumented device."""
     undecidable: str = ""
@@ -109,6 +111,10 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs, cuts: Sequence[looks.
         return Measured(n, reference, candidate, counts=counts, effect=size, delta=0.0 if any_difference else delta)
     if facts.evidence is Evidence.INSTRUMENTED and (a == b).all():
         return Measured(n, reference, candidate, effect=0.0, delta=delta, identical=True)
+    # What is the same in every boot of the reference (a share of 100 % under strict) does not depend on turns.
+    turns = facts.emulator_delta is not None and facts.emulator_delta > delta and bool((a != a[0]).any())
+    if turns:
+        delta = facts.emulator_delta or delta
     reference, candidate = _with_modes(reference, candidate, pairs, _size(delta, facts.scale, reference.mean))
     d = effect.differences(a, b, facts.scale)
     if d is None:
@@ -140,6 +146,7 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs, cuts: Sequence[looks.
         ci95=ends and (effect.to_display(ends[0], facts.scale), effect.to_display(ends[1], facts.scale)),
         p=looks.smallest_p(parts, significance.sign_flip) if testable else None,
         delta=delta,
+        turns=turns,
         undecidable=f"{metric} differs by the same in every block, so there is no noise to test against; a count needs "
         "the same whole number in every boot of an arm"
         if flat and not testable and n >= power.LEAST_BLOCKS
@@ -195,9 +202,9 @@ def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, fam
     if adjusted > measured.p:
         tested += f", {p_value(adjusted)} adjusted"
     if adjusted <= significance.ALPHA:
-        return _decide_difference(facts, measured.effect, measured.delta, tested)
+        return _decide_difference(facts, measured.effect, measured, tested)
     bounds = effect.bounds(measured.delta, facts.scale)
-    limit = _format_amount(measured.delta, facts)
+    limit = _format_delta(measured, facts)
     if looks.is_within(measured.parts, measured.middle, *bounds):
         return Decision(Verdict.EQUIVALENT, f"90 % interval{over} within ±{limit}")
     total = power.blocks_that_decide(d, bounds, significance.ALPHA / family, looks.next_share(measured.parts))
@@ -251,10 +258,10 @@ def _decide_identical(measured: Measured) -> Decision:
     return Decision(Verdict.EQUIVALENT, f"exactly the same count with both kernels in each of {measured.n} seeds")
 
 
-def _decide_difference(facts: MetricFacts, size: float, delta: float, tested: str) -> Decision:
+def _decide_difference(facts: MetricFacts, size: float, measured: Measured, tested: str) -> Decision:
     """Return the verdict of a significant difference. `tested` lists the p values."""
-    limit = _format_amount(delta, facts)
-    if abs(size) < delta:
+    limit = _format_delta(measured, facts)
+    if abs(size) < measured.delta:
         return Decision(Verdict.BELOW_THRESHOLD, f"{tested}; significant, but less than {limit}")
     verdict = _verdict_of_change(facts.direction, size)
     if verdict is None:
@@ -285,6 +292,11 @@ def _verdict_of_change(direction: Direction, change: float) -> Verdict | None:
         return None
     rises = change > 0
     return Verdict.IMPROVEMENT if rises == (direction is Direction.HIGHER_IS_BETTER) else Verdict.REGRESSION
+
+
+def _format_delta(measured: Measured, facts: MetricFacts) -> str:
+    limit = _format_amount(measured.delta, facts)
+    return f"{limit} (what the emulator's turn-taking changes)" if measured.turns else limit
 
 
 def _format_amount(size: float, facts: MetricFacts) -> str:

@@ -142,9 +142,10 @@ def _planned(target: TargetFacts) -> Iterator[tuple[Cell, MetricFacts]]:
 
 
 def facts_of(metric: Metric, emulated: bool) -> MetricFacts:
-    """Return a plan metric's role, evidence and delta on real or emulated devices."""
+    """Return a plan metric's role, evidence and deltas on real or emulated devices."""
     return MetricFacts(
-        metric.unit, metric.scale, metric.direction, metric.role(emulated), metric.evidence(emulated), metric.delta
+        *(metric.unit, metric.scale, metric.direction, metric.role(emulated), metric.evidence(emulated)),
+        *(metric.delta, metric.emulator_delta if emulated else None),
     )
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.rules import PREVIEW_DAYS, RuleDecision, RulePreview, RuleView
 from wqlab_contracts.enums import DecisionReason, DecisionState, JobState
-from wqlab_contracts.specs.rules import ListRule
 
 from ..errors import LabUnavailable
 from ..transport import Params, decode
 from .connection import API, Connection
+
+if TYPE_CHECKING:
+    from wqlab_contracts.specs.rules import ListRule
 
 PREVIEW_WAIT_S = 1_800.0
 """Time for a preview: the first read of a list transfers all its mails of some days."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.watched_trees import WatchedHead, WatchedTreeView
 from wqlab_contracts.enums import WatchedHeadState
-from wqlab_contracts.specs import WatchedTree
 
 from ..transport import Params, decode
 from .connection import API, Connection
+
+if TYPE_CHECKING:
+    from wqlab_contracts.specs import WatchedTree
 
 
 class WatchedTreeCalls(Connection):

@@ -21,6 +21,7 @@ from wqlab_contracts.enums import DecisionReason, DecisionState, Outcome
 from wqlab_contracts.specs.rules import ListRule
 from wqlab_contracts.yamlfile import Document
 
+from ..calls.rules import RuleCalls
 from ..errors import LabUnavailable, UsageError
 from ..formatting import failure_line, one_line
 from .output import Output
@@ -37,7 +38,7 @@ _STYLE = {DecisionState.TAKEN: "green", DecisionState.WAITING: "yellow", Decisio
 def list_rules(context: typer.Context, as_json: JsonFlag = False) -> None:
     """List the rules, and whether their lists can be read."""
     session = session_of(context)
-    found = session.client.rules()
+    found = session.calls(RuleCalls).rules()
     if as_json:
         session.output.document(found)
         return
@@ -63,8 +64,8 @@ def show(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """Show a rule, how far its list has been read, and what it decided, newest first."""
     session = session_of(context)
-    found = session.client.rule(name)
-    page = session.client.rule_decisions(name, state=state, reason=reason, limit=limit, cursor=cursor)
+    found = session.calls(RuleCalls).rule(name)
+    page = session.calls(RuleCalls).rule_decisions(name, state=state, reason=reason, limit=limit, cursor=cursor)
     if as_json:
         session.output.document({"rule": found.model_dump(mode="json"), "decisions": page.model_dump(mode="json")})
         return
@@ -79,7 +80,7 @@ def show(  # noqa: PLR0917 - the options of a command
 def preview(context: typer.Context, name: RuleName, days: Days = PREVIEW_DAYS, as_json: JsonFlag = False) -> None:
     """Show what a rule would have taken in the last days. The first time this takes some minutes."""
     session = session_of(context)
-    found = session.client.preview_rule(name, days)
+    found = session.calls(RuleCalls).preview_rule(name, days)
     if as_json:
         session.output.document(found)
     else:
@@ -103,10 +104,10 @@ def add(
     if rule is None:
         raise UsageError("\n".join(str(problem) for problem in document.problems), f"correct {file} and try again")
     if replace:
-        enabled = session.client.rule(rule.name).enabled_at is not None
-        made = session.client.change_rule(rule.model_copy(update={"enabled": enabled}))
+        enabled = session.calls(RuleCalls).rule(rule.name).enabled_at is not None
+        made = session.calls(RuleCalls).change_rule(rule.model_copy(update={"enabled": enabled}))
     else:
-        made = session.client.add_rule(rule.model_copy(update={"enabled": False}))
+        made = session.calls(RuleCalls).add_rule(rule.model_copy(update={"enabled": False}))
     if as_json:
         session.output.document(made)
         return
@@ -128,13 +129,13 @@ def switch_on(
     """
     session = session_of(context)
     if not yes:
-        found = session.client.preview_rule(name, days)
+        found = session.calls(RuleCalls).preview_rule(name, days)
         _print_preview(session.output, found)
         _check_preview(found)
         if not session.output.interactive:
             raise UsageError(f"rule {name} is not switched on: there is no terminal to ask on", "pass --yes")
         typer.confirm(f"Switch rule {name} on?", abort=True, err=True)
-    session.client.switch_rule(name, on=True)
+    session.calls(RuleCalls).switch_rule(name, on=True)
     session.output.line(f"rule {name} is switched on")
 
 
@@ -142,7 +143,7 @@ def switch_on(
 def switch_off(context: typer.Context, name: RuleName) -> None:
     """Switch a rule off; submissions that it made go on. For maintainers."""
     session = session_of(context)
-    session.client.switch_rule(name, on=False)
+    session.calls(RuleCalls).switch_rule(name, on=False)
     session.output.line(f"rule {name} is switched off")
 
 
@@ -150,7 +151,7 @@ def switch_off(context: typer.Context, name: RuleName) -> None:
 def remove(context: typer.Context, name: RuleName) -> None:
     """Remove a rule; what it decided is kept. For administrators."""
     session = session_of(context)
-    session.client.remove_rule(name)
+    session.calls(RuleCalls).remove_rule(name)
     session.output.line(f"rule {name} is removed")
 
 
@@ -228,7 +229,7 @@ def _print_decisions(output: Output, decisions: list[RuleDecision]) -> None:
         ]
         for each in decisions
     ]
-    output.table(("ID", "SEEN (UTC)", "STATE", "SUBMISSION", "SERIES", "REASON OR TARGETS"), rows, flexible=4)
+    output.table(("ID", "SEEN (UTC)", "STATE", "SUBMISSION", "SERIES", "REASON OR TARGETS"), rows)
 
 
 def _print_preview(output: Output, preview: RulePreview) -> None:
@@ -242,7 +243,7 @@ def _print_preview(output: Output, preview: RulePreview) -> None:
     )
     if found.series:
         header = ("ARRIVED (UTC)", "TAKEN", "MINUTES", "SERIES", "TARGETS OR REASON")
-        output.table(header, [_previewed(each) for each in found.series], flexible=3)
+        output.table(header, [_previewed(each) for each in found.series])
     others = ", ".join(f"{reason.value.replace('_', ' ')} {count}" for reason, count in sorted(found.not_taken.items()))
     if others:
         output.note(f"not taken: {others}")

@@ -17,6 +17,8 @@ from wqlab_contracts.messages import Target
 from wqlab_contracts.messages.threads import REVISION_LIMIT
 from wqlab_contracts.specs import Backend, format_setting, parse_setting
 
+from ..calls.lab import LabCalls
+from ..calls.submissions import SubmissionCalls
 from ..errors import UsageError
 from . import watch
 from .looks_option import parse_looks
@@ -148,7 +150,7 @@ def choose_tree(session: Session, option: str | None) -> str:
         return option
     if session.config.tree:
         return session.config.tree.value
-    views = session.client.trees()
+    views = session.calls(LabCalls).trees()
     trees = [view.tree.name for view in views]
     chosen = [view.tree.name for view in views if view.default] or trees
     if len(chosen) == 1:
@@ -322,9 +324,9 @@ def submit(  # noqa: PLR0917 - the options of a command
     if dry_run:
         session.output.document(request)
         return
-    view = session.client.submit(request, idempotency_key)
+    view = session.calls(SubmissionCalls).submit(request, idempotency_key)
     if wait:
-        session.output.note(f"submission {view.id} at {session.client.url}")
+        session.output.note(f"submission {view.id} at {session.url}")
         watch.until_finished(session, view.id, list(fail_on or []), session.output.err, report=True, as_json=as_json)
     if as_json:
         session.output.document(view)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api.watched_trees import HeadRange, WatchedHead, WatchedTreeView
 from wqlab_contracts.enums import WatchedHeadState
 from wqlab_contracts.specs import WatchedTree
 from wqlab_contracts.yamlfile import Document
 
+from ..calls.watched_trees import WatchedTreeCalls
 from ..errors import UsageError
 from ..formatting import one_line
 from .output import Output
 from .session import JsonFlag, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.watched_trees import HeadRange, WatchedHead, WatchedTreeView
 
 watched_tree_app = typer.Typer(
     name="watched-tree", help="Measure new heads of kernel trees.", rich_markup_mode=None, no_args_is_help=True
@@ -40,7 +43,7 @@ _STYLE = {
 def list_watched_trees(context: typer.Context, as_json: JsonFlag = False) -> None:
     """List the watched trees, and what keeps each from being measured."""
     session = session_of(context)
-    found = session.client.watched_trees()
+    found = session.calls(WatchedTreeCalls).watched_trees()
     if as_json:
         session.output.document(found)
         return
@@ -69,11 +72,11 @@ def show(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """Show a watched tree and its heads, newest first: what each was compared with, or why it was not measured."""
     session = session_of(context)
-    heads = session.client.watched_heads(name, state=state, limit=limit, cursor=cursor)
+    heads = session.calls(WatchedTreeCalls).watched_heads(name, state=state, limit=limit, cursor=cursor)
     if as_json:
         session.output.document(heads)
         return
-    tree = session.client.watched_tree(name)
+    tree = session.calls(WatchedTreeCalls).watched_tree(name)
     output, spec = session.output, tree.spec
     output.line(f"{spec.name}: {_refs(tree)} of {one_line(tree.url)}, {_switch(tree)}; owner {one_line(spec.owner)}")
     origin = "defined in the data folder" if tree.from_file else f"added by {one_line(tree.created_by)}"
@@ -92,35 +95,41 @@ def show(  # noqa: PLR0917 - the options of a command
 def add(context: typer.Context, file: SpecFile, as_json: JsonFlag = False) -> None:
     """Watch a tree (maintainers). Its first head is the starting point; later ones are measured."""
     session = session_of(context)
-    _print_change(session.output, session.client.add_watched_tree(_read(file)), "is watched", as_json)
+    _print_change(session.output, session.calls(WatchedTreeCalls).add_watched_tree(_read(file)), "is watched", as_json)
 
 
 @watched_tree_app.command("change")
 def change(context: typer.Context, file: SpecFile, as_json: JsonFlag = False) -> None:
     """Replace what is watched and measured by the content of FILE (maintainers)."""
     session = session_of(context)
-    _print_change(session.output, session.client.change_watched_tree(_read(file)), "is changed", as_json)
+    _print_change(
+        session.output, session.calls(WatchedTreeCalls).change_watched_tree(_read(file)), "is changed", as_json
+    )
 
 
 @watched_tree_app.command("on")
 def switch_on(context: typer.Context, name: Name, as_json: JsonFlag = False) -> None:
     """Watch a tree again, and look now (maintainers)."""
     session = session_of(context)
-    _print_change(session.output, session.client.switch_watched_tree(name, enabled=True), "is on", as_json)
+    _print_change(
+        session.output, session.calls(WatchedTreeCalls).switch_watched_tree(name, enabled=True), "is on", as_json
+    )
 
 
 @watched_tree_app.command("off")
 def switch_off(context: typer.Context, name: Name, as_json: JsonFlag = False) -> None:
     """Look for no new heads and submit none (maintainers); what is being measured ends."""
     session = session_of(context)
-    _print_change(session.output, session.client.switch_watched_tree(name, enabled=False), "is off", as_json)
+    _print_change(
+        session.output, session.calls(WatchedTreeCalls).switch_watched_tree(name, enabled=False), "is off", as_json
+    )
 
 
 @watched_tree_app.command("remove")
 def remove(context: typer.Context, name: Name, as_json: JsonFlag = False) -> None:
     """Stop watching a tree (maintainers). Its heads are kept, so that none is measured twice."""
     session = session_of(context)
-    _print_change(session.output, session.client.remove_watched_tree(name), "is removed", as_json)
+    _print_change(session.output, session.calls(WatchedTreeCalls).remove_watched_tree(name), "is removed", as_json)
 
 
 @watched_tree_app.command("check")
@@ -128,7 +137,7 @@ def check(context: typer.Context, name: Name, as_json: JsonFlag = False) -> None
     """Look for new heads now (maintainers)."""
     session = session_of(context)
     what = f"is looked at now; see `wqlab watched-tree show {name}` in some seconds"
-    _print_change(session.output, session.client.check_watched_tree(name), what, as_json)
+    _print_change(session.output, session.calls(WatchedTreeCalls).check_watched_tree(name), what, as_json)
 
 
 def _read(file: Path) -> WatchedTree:

@@ -60,7 +60,7 @@ def estimate(
         scale=metric.scale,
         direction=metric.direction,
         evidence=evidence,
-        delta=metric.delta,
+        delta=metric.least_effect(emulated),
         effect=effect,
         blocks_measured=measured,
         exact=exact,
@@ -83,7 +83,8 @@ def expected_blocks(
     noise = _noise(_differences(past, metric.scale, plan.reference_setting, series))
     mean = sum(abs(each.value) for each in past) / len(past) if past else 0.0
     facts = facts_of(metric, emulated)
-    limits = bounds(default_delta(metric.name, facts, mean) if metric.delta is None else metric.delta, metric.scale)
+    delta = metric.least_effect(emulated)
+    limits = bounds(default_delta(metric.name, facts, mean) if delta is None else delta, metric.scale)
     return mean_blocks(max(noise, key=lambda each: float(np.std(each))), limits, looks) if noise else None
 
 
