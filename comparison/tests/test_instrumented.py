@@ -43,7 +43,7 @@ def test_headline_of_equal_counts_says_that_nothing_moved() -> None:
     assert found.verdict is Verdict.EQUIVALENT
     assert (
         found.headline == "kernel_instructions_per_op: exactly the same count with both kernels in each of 6 seeds; "
-        "this excludes a difference in 40 % of seeds or more"
+        "excludes a difference in 40 % of seeds or more"
     )
 
 

@@ -245,7 +245,7 @@ def _decide_later(facts: MetricFacts, measured: Measured, d: effect.Floats, test
 def _describe_more(more: int, noun: str, spread: float | None) -> str:
     if spread is not None:
         return f"{count(more, f'more {noun}')} would probably decide"
-    return f"at least {count(more, f'more {noun}')} to decide; the noise floor is not measured here"
+    return f"at least {count(more, f'more {noun}')} needed"
 
 
 def _is_constant_count(a: effect.Floats, b: effect.Floats, evidence: Evidence) -> bool:
@@ -293,7 +293,7 @@ def _excluded(n: int, noun: str) -> str:
     """Return which differences n boots or seeds without one exclude: the upper limit of a share of which none was seen
     (C. J. Clopper, E. S. Pearson 1934), at 95 %."""
     share = math.ceil(100 * (1 - (1 - _CONFIDENCE) ** (1 / n)))
-    return f"this excludes a difference in {share} % of {noun}s or more"
+    return f"excludes a difference in {share} % of {noun}s or more"
 
 
 def _decide_too_few_blocks(facts: MetricFacts, measured: Measured, d: effect.Floats, family: int) -> Decision:

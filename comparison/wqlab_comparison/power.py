@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
-from .significance import ALPHA, Floats, clip, mean_and_deviation
+from .significance import ALPHA, Floats, clip, is_fine, mean_and_deviation
 
 LEAST_BLOCKS = 6
 """Fewer blocks cannot reach p <= .05 in the exact two-sided sign-flip test: 2/2**5 = .0625."""
@@ -25,6 +25,14 @@ _SEARCH_LIMIT = 20.0
 """Largest effect that is tried, in standard deviations."""
 _MANY = 1000
 """Degrees of freedom of a spread that was measured before."""
+
+
+def blocks_of_family(tests: int) -> int:
+    """Return the smallest number of blocks with which the exact test decides in a family of so many tests.
+
+    With fewer its p has too few steps, and a t test with few degrees of freedom stands in (`looks.continuous_p`).
+    """
+    return next(blocks for blocks in range(LEAST_BLOCKS, MOST_BLOCKS) if tests < 2 or is_fine(blocks, tests))
 
 
 def blocks_that_decide(

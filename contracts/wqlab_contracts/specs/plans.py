@@ -98,6 +98,9 @@ class Profile(Strict):
     the run always has `blocks` blocks."""
     measure_timeout_s: int = Field(default=300, ge=1, le=7200)
     """Maximum time of one repetition."""
+    spreads: dict[Name, float] = Field(default_factory=dict, exclude_if=lambda known: not known)
+    """Metric -> standard deviation of a block's difference between equal kernels, as the lab had measured it when it
+    planned the run (logarithms for scale `ratio`). A plan states none."""
 
     def on_cpus(self, cpus: int) -> Profile:
         """Return the profile with the parameters of devices with this number of CPUs."""

@@ -89,7 +89,7 @@ def test_control_that_changes_nothing_gives_zero(control: str, scene: Scene) -> 
         assert {(each.floor, each.seeds_needed) for each in floors} == {(0.0, 6)}
         planned = planned_seeds(session, "flush", "tiny", profile_of(scene))
         assert planned.seeds == 6
-        assert "they find the threshold of each metric in 95 % of cases" in planned.why
+        assert "they show an effect of twice the threshold of each metric in 95 % of cases" in planned.why
 
 
 def test_seeds_are_planned_for_the_metric_that_needs_most(control: str, scene: Scene) -> None:

@@ -35,7 +35,7 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
         wanted_device=target.device,
         blocks=blocks,
         looks=profile.looks,
-        layouts=submission.request.layouts,
+        layouts=request.layouts_on(planned.device_type),
         profile=profile,
         **snapshot(data, planned.device_type, planned.plan, planned.recipe),
     )

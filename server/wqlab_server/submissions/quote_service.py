@@ -49,8 +49,9 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
         if metric is not None:
             past = _past_values(session, plan.name, device_type.name, metric.name)
             effect = detectable_effect.estimate(
-                plan, metric, emulated=device_type.emulated, series=series, blocks=profile.blocks, past=past
-            )
+                plan, metric, emulated=device_type.emulated, series=series, blocks=profile.blocks, past=past,
+                family=planned.family,
+            )  # fmt: skip
             expected = detectable_effect.expected_blocks(
                 plan, metric, emulated=device_type.emulated, series=series, looks=profile.looks, past=past
             )
@@ -66,7 +67,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
                 traced_boots=traced_blocks * (2 if series else 1),
                 measured=boot_times.get((target.plan, target.device_type)),
                 detectable=effect,
-                why_seeds=planned.why_seeds,
+                why_blocks=planned.why_blocks,
                 expected_blocks=expected,
                 canaries=canaries.records(session, device_type=device_type.name, plan=plan.name) if series else (),
             )
@@ -124,10 +125,12 @@ def _kernels(
     """Return the needed kernels: a baseline, with a series a candidate, and in a walk those between, per recipe,
     architecture and kind of device (emulated or not)."""
     arms = [*PAIR, *BETWEEN[: boots_per_block(request) - 2]] if request.series is not None else [Arm.BASELINE]
-    kinds: dict[tuple[str, CpuArch, bool], None] = {}
+    layouts: dict[tuple[str, CpuArch, bool], int] = {}
+    """Of each kind, the layouts of the target that boots the most."""
     for target in targets:
         spec = data.device_type(target.device_type)
-        kinds[kernel_recipe(data, request, target).name, spec.arch, spec.on_bench] = None
+        kind = kernel_recipe(data, request, target).name, spec.arch, spec.on_bench
+        layouts[kind] = max(layouts.get(kind, 1), request.layouts_on(spec))
     existing = _existing_baselines(session, request) if targets else set()
     link_s = timings.link_s(session) or LINK_S
     return [
@@ -135,10 +138,10 @@ def _kernels(
             recipe,
             _build_time(times, recipe, arch, arm),
             arm is Arm.BASELINE and (recipe, arch, emulated) in existing,
-            links=request.layouts - 1,
+            links=of_kind - 1,
             link_s=link_s,
         )
-        for recipe, arch, emulated in kinds
+        for (recipe, arch, emulated), of_kind in layouts.items()
         for arm in arms
     ]
 
