@@ -157,8 +157,7 @@ class TestExactCounts:
         assert (1 - share / 100) ** boots <= 0.05 < (1 - (share - 1) / 100) ** boots
         reason = one([33] * boots, [33] * boots, **self.counts).reason
         assert (
-            reason
-            == f"exactly 33 in every boot ({boots} of each); excludes a difference in {share} % of boots or more"
+            reason == f"exactly 33 in every boot ({boots} of each); excludes a difference in {share} % of boots or more"
         )
 
     def test_explicit_threshold_applies_to_exact_counts(self):

@@ -163,7 +163,7 @@ def test_aa_comparison_on_hardware_measures_how_far_the_monitor_disturbs() -> No
     device.on_script = slower_beside_the_monitor
     work = canary(False, {"monitor.sh": ""})
     assert runner(work, device, sink).run_boot(KEY) is None
-    assert device.monitored[:7] == [False, True, False, True, False, True, True], "boot's and cell's warm-up, two pairs, traced"
+    assert device.monitored[:7] == [False, True, False, True, False, True, True], "both warm-ups, two pairs, traced"
     effects = {name: text for each in sink.of(Samples) for name, text in each.facts.items() if "monitor's" in name}
     assert effects["monitor's effect low scope=cache"] == "speed -4.00 % (2 monitored, 2 plain repetitions)"
     assert len(effects) == 4
