@@ -30,12 +30,13 @@ def two_boots(of: np.ndarray) -> np.ndarray:
     """Return True for each line that the earlier rule ranked, shape (scenarios, lines)."""
     left, right = of[:, 0, :2], of[:, 1, :2]
     agree = (left.max(axis=1) < right.min(axis=1)) | (right.max(axis=1) < left.min(axis=1))
-    return agree & (np.abs(np.log(right.mean(axis=1) / left.mean(axis=1))) >= SMALLEST)
+    ranked: np.ndarray = agree & (np.abs(np.log(right.mean(axis=1) / left.mean(axis=1))) >= SMALLEST)
+    return ranked
 
 
 def six_blocks(of: np.ndarray) -> np.ndarray:
     """Return True for each line that the shipped rule shows, shape (scenarios, lines)."""
-    found = differences([Sides(*map(_boots, scenario)) for scenario in of], times=False)
+    found = differences([Sides(_boots(left), _boots(right)) for left, right in of], times=False)
     names = [{each.name for each in of_scenario} for of_scenario in found]
     return np.array([[f"f{line}" in shown for line in range(LINES)] for shown in names])
 
