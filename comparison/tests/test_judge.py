@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from wqlab_comparison import compare, significance
 from wqlab_comparison.questions import facts_of
 from wqlab_contracts.api.report import Comparison
-from wqlab_contracts.enums import Arm, Verdict
+from wqlab_contracts.enums import PAIR, Arm, Verdict
 
 EVEN = (-2, -1, 0, 1, 2)
 ODD = (2, -1, -2, -1, 2)  # uncorrelated with EVEN, so that a paired t is the published unpaired one
@@ -71,12 +71,55 @@ class TestPublishedFigures:
         assert small.verdict is Verdict.IMPROVEMENT
         assert small.effect == pytest.approx(1.39, abs=0.05)
         assert large.verdict is Verdict.INCONCLUSIVE
-        assert large.blocks_needed > 0
+        assert large.blocks_needed is None
+        assert "100 blocks would not decide" in large.reason
 
     def test_small_significant_gain_is_below_threshold(self):
         comparison = one(with_moments(1159.40, 1.34, EVEN8), with_moments(1166.40, 0.89, ODD8))
         assert comparison.verdict is Verdict.BELOW_THRESHOLD
         assert comparison.delta == 1.0
+
+
+class TestRelevance:
+    """A relevant effect has its whole interval beyond the threshold of 1 %."""
+
+    @pytest.mark.parametrize(
+        ("percent", "verdict", "text"),
+        [
+            ([1.3, 1.5, 1.2, 1.4, 1.6, 1.3], Verdict.IMPROVEMENT, "at least 1 %"),
+            ([-1.3, -1.5, -1.2, -1.4, -1.6, -1.3], Verdict.REGRESSION, "at least 1 %"),
+            ([0.7, 1.9, 1.1, 1.5, 0.8, 2.2], Verdict.INCONCLUSIVE, "it changed, but perhaps by less than 1 %"),
+            ([3.0, 9.0, 0.5, 6.0, 2.0, 8.0], Verdict.INCONCLUSIVE, "it changed, but perhaps by less than 1 %"),
+            ([0.4, 0.5, 0.6, 0.5, 0.4, 0.3], Verdict.BELOW_THRESHOLD, "significant, but less than 1 %"),
+        ],
+    )
+    def test_near_end_of_the_interval_decides(self, percent, verdict, text):
+        found = one([1000.0] * 6, [1000 * (1 + each / 100) for each in percent])
+        assert found.verdict is verdict
+        assert text in found.reason
+        near = min(abs(end) for end in found.ci95)
+        assert (near >= 1.0) == (verdict in {Verdict.IMPROVEMENT, Verdict.REGRESSION})
+
+    def test_further_blocks_are_promised_only_if_the_noise_floor_is_measured(self):
+        before, after = [1000.0] * 6, [1007.0, 1019.0, 1011.0, 1015.0, 1008.0, 1022.0]
+        samples = paired(before, after, setting="scope=cache", plan=PLAN.name, device_type="ryzen-3900x")
+        facts = {"emulated": False, "arms": list(PAIR), "settings": ["scope=cache"]}
+
+        def reason(**more):
+            found = compare(samples, [target(**facts, **more)])
+            return next(each.reason for each in found if each.metric == "bandwidth" and each.baseline)
+
+        assert " at least " in reason() and reason().endswith(" needed")
+        assert reason(spreads={"bandwidth": 0.004}).endswith("would probably decide")
+        assert "100 blocks would not decide" in reason(spreads={"bandwidth": 0.2})
+
+    def test_six_seeds_that_agree_by_chance_promise_nothing(self):
+        """As of the demo's series: six seeds looked as if two more would decide, and 24 seeds gave -0.02 %."""
+        changes = [-0.9, -0.7, -0.6, -0.8, 0.2, -0.5]
+        seeds = [1 + each / 100 for each in changes]
+        found = one([120903.0] * 6, [120903 * each for each in seeds], delta=0.2, evidence="instrumented")
+        assert found.verdict is Verdict.INCONCLUSIVE
+        assert found.reason.endswith(" needed") and "probably" not in found.reason
 
 
 class TestExactCounts:
@@ -108,6 +151,15 @@ class TestExactCounts:
     def test_one_different_boot_makes_counts_inexact(self):
         comparison = one([33, 33, 33], [3, 3, 4], **self.counts)
         assert (comparison.verdict, comparison.exact) == (Verdict.INCONCLUSIVE, False)
+
+    @pytest.mark.parametrize(("boots", "share"), [(2, 78), (6, 40), (10, 26)])
+    def test_equal_counts_say_what_so_many_boots_exclude(self, boots, share):
+        """A difference in 78 % of boots is missed by two boots in .22**2 = 5 % of the cases."""
+        assert (1 - share / 100) ** boots <= 0.05 < (1 - (share - 1) / 100) ** boots
+        reason = one([33] * boots, [33] * boots, **self.counts).reason
+        assert (
+            reason == f"exactly 33 in every boot ({boots} of each); excludes a difference in {share} % of boots or more"
+        )
 
     def test_explicit_threshold_applies_to_exact_counts(self):
         comparison = one([1000] * 3, [999] * 3, delta=1.0, **self.counts)

@@ -77,13 +77,23 @@ def answers(
     elif references is not None:
         chosen |= references
     found = sorted(questions(table, known, chosen, default_looks), key=lambda asked: sort_key(asked, known))
-    measured = [measure(asked.cell.metric, asked.facts, asked.pairs, asked.cuts) for asked in found]
     of_targets = [known.get((asked.cell.plan, asked.cell.device_type)) for asked in found]
+    measured = [
+        measure(asked.cell.metric, asked.facts, asked.pairs, asked.cuts, _spread(asked, target))
+        for asked, target in zip(found, of_targets, strict=True)
+    ]
     adjusted = _adjust(found, measured, of_targets)
     return [
         Answer(asked, figures, family, _decision(asked, figures, family, target), target)
         for asked, figures, family, target in zip(found, measured, adjusted, of_targets, strict=True)
     ]
+
+
+def _spread(asked: Asked, target: TargetFacts | None) -> float | None:
+    """Return the spread that the lab measured; that of settings, which share their boots, is not measured."""
+    if target is None or asked.question is Question.SETTING:
+        return None
+    return target.spreads.get(asked.cell.metric)
 
 
 # --- families ---------------------------------------------------------------------------------------------------

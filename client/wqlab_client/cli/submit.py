@@ -250,13 +250,14 @@ def submit(  # noqa: PLR0917 - the options of a command
         ),
     ] = None,
     layouts: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             max=MOST_LAYOUTS,
-            help="Link both kernels in so many layouts and boot another one in each block, which averages alignment",
+            help="Link both kernels in so many layouts and boot another one in each block, which averages alignment; "
+            "by default 4 on instrumented devices and 1 on others",
         ),
-    ] = 1,
+    ] = None,
     priority: Annotated[int, typer.Option(min=0, max=100, help="Higher priority runs first")] = 50,
     force: Annotated[bool, typer.Option("--force", help="Measure even if the two kernels are byte-identical")] = False,
     no_trace: Annotated[

@@ -63,6 +63,7 @@ class Run:
             settings=record.profile.settings,
             blocks=record.blocks,
             looks=record.looks,
+            spreads=record.profile.spreads,
             walk=record.walk,
             recipe=record.recipe,
             figures=record.figures,

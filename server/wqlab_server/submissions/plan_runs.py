@@ -38,7 +38,7 @@ def plan_run(
         wanted_device=target.device,
         blocks=blocks,
         looks=profile.looks,
-        layouts=submission.request.layouts,
+        layouts=request.layouts_on(planned.device_type),
         profile=profile,
         **snapshot(data, planned.device_type, planned.plan, planned.recipe),
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from wqlab_comparison import words
 from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.devices import DeviceCounts
 from wqlab_contracts.api.quotes import BuildQuote, DetectableEffect, Quote, QuoteBasis, QuoteMistake, TargetQuote
@@ -47,8 +48,8 @@ class RequestedTarget:
     boots_per_block: int
     measured: BootTime | None
     detectable: DetectableEffect | None
-    why_seeds: str = ""
-    """Why so many seeds are planned, if the lab chose their number."""
+    why_blocks: str = ""
+    """Why so many blocks are planned, or what so few cannot do."""
     expected_blocks: float | None = None
     """Mean number of blocks of a run with looks, if there is no difference."""
     canaries: Sequence[CanaryRecord] = ()
@@ -253,8 +254,9 @@ def _builds(kernels: Sequence[RequestedKernel]) -> list[BuildQuote]:
 
 
 def _target_notes(target: RequestedTarget) -> list[str]:
-    seeds = [f"{target.profile.blocks} seeds: {target.why_seeds}"] if target.why_seeds else []
-    return [*seeds, *([UNKNOWN_PATCHES] if target.patches_unknown else [])]
+    noun = "seed" if target.device_type.instrumented else "block"
+    blocks = [f"{words.count(target.profile.blocks, noun)}: {target.why_blocks}"] if target.why_blocks else []
+    return [*blocks, *([UNKNOWN_PATCHES] if target.patches_unknown else [])]
 
 
 def _trace_notes(target: RequestedTarget, boot_s: float) -> list[str]:

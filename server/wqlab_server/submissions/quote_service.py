@@ -49,17 +49,19 @@ def make_quote(
     valid = [(index, target) for index, target in request.indexed_targets() if _is_valid(index, errors)]
     series = request.series is not None
     boot_times = timings.boot_times(session, {(target.plan, target.device_type) for _, target in valid})
+    boots = boots_per_block(request, inspect)
     targets = []
     for index, target in valid:
-        planned = plan_target(session, data, request, target)
+        planned = plan_target(session, data, request, target, boots=boots)
         device_type, plan, profile = planned.device_type, planned.plan, planned.profile
         metric = detectable_effect.primary_metric(plan, device_type.emulated)
         effect = expected = None
         if metric is not None:
             past = _past_values(session, plan.name, device_type.name, metric.name)
             effect = detectable_effect.estimate(
-                plan, metric, emulated=device_type.emulated, series=series, blocks=profile.blocks, past=past
-            )
+                plan, metric, emulated=device_type.emulated, series=series, blocks=profile.blocks, past=past,
+                family=planned.family,
+            )  # fmt: skip
             expected = detectable_effect.expected_blocks(
                 plan, metric, emulated=device_type.emulated, series=series, looks=profile.looks, past=past
             )
@@ -71,13 +73,13 @@ def make_quote(
                 plan=plan,
                 device_type=device_type,
                 profile=profile,
-                boots_per_block=boots_per_block(request, inspect),
+                boots_per_block=boots,
                 patches_unknown=request.walk and patch_count(request.series, inspect) is None,
                 traced_boots=traced_blocks * (2 if series else 1),
                 measured=measured,
                 similar=None if measured else _similar_boots(session, data, plan.name, device_type),
                 detectable=effect,
-                why_seeds=planned.why_seeds,
+                why_blocks=planned.why_blocks,
                 expected_blocks=expected,
                 canaries=canaries.records(session, device_type=device_type.name, plan=plan.name) if series else (),
             )
@@ -138,10 +140,12 @@ def _kernels(
     """Return the needed kernels: a baseline, with a series a candidate, and in a walk those between, per recipe,
     architecture and kind of device (emulated or not)."""
     arms = [*PAIR, *BETWEEN[: boots_per_block(request, inspect) - 2]] if request.series is not None else [Arm.BASELINE]
-    kinds: dict[tuple[str, CpuArch, bool], None] = {}
+    layouts: dict[tuple[str, CpuArch, bool], int] = {}
+    """Of each kind, the layouts of the target that boots the most."""
     for target in targets:
         spec = data.device_type(target.device_type)
-        kinds[kernel_recipe(data, request, target).name, spec.arch, spec.on_bench] = None
+        kind = kernel_recipe(data, request, target).name, spec.arch, spec.on_bench
+        layouts[kind] = max(layouts.get(kind, 1), request.layouts_on(spec))
     existing = _existing_baselines(session, request, inspect) if targets else set()
     link_s = timings.link_s(session) or LINK_S
     return [
@@ -149,10 +153,10 @@ def _kernels(
             recipe,
             _build_time(times, request.tree, recipe, arch, arm),
             arm is Arm.BASELINE and (recipe, arch, emulated) in existing,
-            links=request.layouts - 1,
+            links=of_kind - 1,
             link_s=link_s,
         )
-        for recipe, arch, emulated in kinds
+        for (recipe, arch, emulated), of_kind in layouts.items()
         for arm in arms
     ]
 

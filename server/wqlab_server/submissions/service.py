@@ -119,7 +119,8 @@ def create(
     boots = boots_per_block(request, inspect)
     for index, target in enumerate(request.targets):
         _check_known(session, index, target)
-        session.add(plan_run(submission, index, target, data, plan_target(session, data, request, target), boots=boots))
+        planned = plan_target(session, data, request, target, boots=boots)
+        session.add(plan_run(submission, index, target, data, planned, boots=boots))
     emit(session, submission.id, EventKind.SUBMISSION_STATE, state=submission.state)
     announce(session, OutboxEvent.SUBMISSION_ACCEPTED, submission.id, submission_id=submission.id)
     return submission

@@ -77,7 +77,7 @@ def _check_backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake
     found = []
     for name in dict.fromkeys(target.device_type for target in request.targets):
         known = sorted({unit.backend for unit in data.device_type(name).units})
-        if request.layouts > 1 and (request.backend == "lava" or known == ["lava"]):
+        if (request.layouts or 1) > 1 and (request.backend == "lava" or known == ["lava"]):
             found.append(
                 _mistake(
                     "/layouts",
