@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Annotated
 
 import anyio
@@ -27,6 +28,8 @@ Inspect = Callable[[str], SeriesInspection]
 TIMEOUT_S = 30.0
 MEMORY_BYTES = 2 << 30
 """Address space: an mbox of 20 million characters needs 0.5 GB."""
+SHORT_LENGTH = 200_000
+"""Longest mbox, in characters, that is inspected in a fraction of a second."""
 _PROCESSES = 2
 _limiter: RunVar[CapacityLimiter] = RunVar("inspections")
 
@@ -60,9 +63,10 @@ class RequestInspection:
 
     def __call__(self, text: str) -> SeriesInspection:
         """Return the inspection. Raises ApiProblem 422 if it needs too much time or memory, 429 and 503 without a
-        slot."""
+        slot. A short mbox needs no slot: several submissions at once are usual, and it only waits for a process."""
         if self._found is None or self._found[0] != text:
-            with slow_responses(self._request).inspections.use(self._request):
+            slots = slow_responses(self._request).inspections
+            with slots.use(self._request) if len(text) > SHORT_LENGTH else nullcontext():
                 try:
                     self._found = text, from_thread.run(inspect_in_process, text)
                 except InspectionFailed as error:
