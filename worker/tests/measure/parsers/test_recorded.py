@@ -113,6 +113,22 @@ def test_migrations_of_the_writer_are_read() -> None:
     assert values["migrations_per_1000_ios"] == pytest.approx(4000 / 3072)
     assert values["stay_max_ms"] == pytest.approx(834.515)
     assert (values["completions_unbound"], values["completions_local"]) == (0, 100)
+    assert values["completions_by_work"] == pytest.approx(100 * 239 / 256)
+
+
+def test_overwrites_that_complete_without_a_work_have_no_migrations() -> None:
+    """As since Linux 6.19, where such a scenario cannot show the effect."""
+    counts = {"probed": 256, "queued": 0, "unbound_queued": 0, "started": 0, "started_locally": 0}
+    values = [f"value\tcompletions_{name}\t{number}" for name, number in counts.items()]
+    knobs = [
+        f"{when}\t{knob}\tdefault" for when in ("setting", "setting_after") for knob in ("granularity", "base_slice")
+    ]
+    text = "\n".join([*knobs, *values, "value\toverwrites_without_work\t1", ""])
+    found = collect(text, "aio_migration", plan("aio-migration"), device(2, 1), True, setting=DEFAULTS)
+    assert (found.failure, found.values) == (None, {"completions_by_work": 0})
+    reasons = {str(metric): str(reason) for metric, reason in found.unsupported}
+    assert "since 6.19, so no kworker moves the writer" in reasons["migrations_per_1000_ios"]
+    assert reasons["completions_local"] == "this kernel queues no completion work for such writes"
 
 
 @pytest.mark.parametrize(
