@@ -189,10 +189,13 @@ static void issue(struct latency_run *run, unsigned int number, unsigned int wor
 		run->due_jiffies = jiffies + delay;
 		queue_delayed_work_on(run->target, run->wq, &run->dwork, delay);
 	} else {
+		/* A worker that preempts the issuer would run between two works of a batch. */
+		preempt_disable();
 		for (i = 0; i < works; i++) {
 			run->works[i].due_ns = ktime_get_ns();
 			queue_work_on(run->target, run->wq, &run->works[i].item);
 		}
+		preempt_enable();
 	}
 	run->result->queued += works;
 }
