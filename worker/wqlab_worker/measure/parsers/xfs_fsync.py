@@ -76,16 +76,25 @@ def _traced(records: Records) -> dict[str, float | Unsupported]:
     locks = sum(value * times for value, times in whole.items())
     exact = locks_until_wait(waited, returned)
     at_that_value = 0 if isinstance(exact, Unsupported) else waited[exact] + returned[exact]
-    mutexes, contended = records.value("mutexes"), records.value("mutexes_contended")
-    no_mutex = Unsupported("flushes take no mutex", NotMeasuredCause.UNRELIABLE)
     return {
         "locks_per_flush": exact,
         "locks_per_flush_mean": locks / flushes,
         "locks_per_fsync": locks / fsyncs,
-        "mutex_per_flush": mutexes / flushes,
-        "mutex_contended_share": share(contended, mutexes, "contended mutexes") if mutexes else no_mutex,
+        **_mutexes(records, flushes),
         "flushes_per_fsync": flushes / fsyncs,
         "exact_share": 100.0 * at_that_value / flushes,
+    }
+
+
+def _mutexes(records: Records, flushes: int) -> dict[str, float | Unsupported]:
+    if "mutexes" not in records.values:
+        names = ("mutex_per_flush", "mutex_contended_share")
+        return dict.fromkeys(names, Unsupported("the plan's script was older and counted no mutexes"))
+    mutexes, contended = records.value("mutexes"), records.value("mutexes_contended")
+    none = Unsupported("flushes take no mutex", NotMeasuredCause.LACKING)
+    return {
+        "mutex_per_flush": mutexes / flushes,
+        "mutex_contended_share": share(contended, mutexes, "contended mutexes") if mutexes else none,
     }
 
 
