@@ -104,6 +104,14 @@ def test_xfs_lock_counts_of_32_cpus_are_read() -> None:
     assert better["locks_per_fsync"] < values["locks_per_fsync"] / 4
 
 
+def test_mutexes_of_flushes_are_read() -> None:
+    """Linux 7.3: one lock for each pool of neighbouring CPUs, one for the default one, one for the completion."""
+    values = measured("xfs-fsync", "xfs-32cpu-7.3.txt", XEON, traced=True).values
+    assert values["locks_per_flush"] == 4
+    assert values["mutex_per_flush"] == pytest.approx(1.296, abs=1e-3)
+    assert values["mutex_contended_share"] == pytest.approx(4.12, abs=0.01)
+
+
 def test_untraced_xfs_values_are_read() -> None:
     values = measured("xfs-fsync", "xfs-32cpu-untraced.txt", XEON, traced=False).values
     assert values["bandwidth"] == pytest.approx(1.7194, abs=1e-3)
