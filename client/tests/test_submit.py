@@ -123,12 +123,14 @@ def test_sweep_needs_no_device_type(wqlab: Wqlab, lab: FakeLab) -> None:
         wqlab, *GIT, "--target", "xfs-fsync", "--target", "fan-out", "--setting", "scope=cache,strict=0",
         "--sweep", "l3=4,1, 2", "--sweep-base=cpus=8,nodes=1",
     )  # fmt: skip
-    assert sent["sweep"] == {"vary": "l3", "values": [4, 1, 2], "base": {"cpus": 8, "l3": None, "nodes": 1}}
+    assert sent["sweep"] == {
+        "vary": "l3", "values": [4, 1, 2], "base": {"cpus": 8, "l3": None, "nodes": 1, "shard": None},
+    }  # fmt: skip
     assert [(each["plan"], each["device_type"], each["settings"]) for each in sent["targets"]] == [
         ("xfs-fsync", "", None), ("fan-out", "", ["scope=cache,strict=0"]),
     ]  # fmt: skip
     assert request(wqlab, *GIT, "--target", "xfs-fsync", "--sweep", "nodes=1,2")["sweep"] == {
-        "vary": "nodes", "values": [1, 2], "base": {"cpus": None, "l3": None, "nodes": None},
+        "vary": "nodes", "values": [1, 2], "base": {"cpus": None, "l3": None, "nodes": None, "shard": None},
     }  # fmt: skip
 
 

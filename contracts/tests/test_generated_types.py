@@ -35,9 +35,26 @@ def test_name_and_topology_describe_each_other() -> None:
     ]
 
 
+def test_size_of_cache_shards_is_a_kernel_argument() -> None:
+    topology = GeneratedTopology(cpus=32, l3=1, nodes=1, shard=4)
+    assert topology.name == "instrumented-32c-1l3-1n-4s"
+    assert GeneratedTopology.parse(topology.name) == topology
+    assert topology.describe() == "32 CPUs, 1 L3 domain, 1 NUMA node, 4 cores in a cache shard"
+    assert "workqueue.cache_shard_size=4" in topology.device_type("local").variant_arguments.split()
+    own = GeneratedTopology(cpus=32, l3=1, nodes=1)
+    assert "cache_shard" not in own.device_type("local").variant_arguments + own.describe() + own.name
+
+
 @pytest.mark.parametrize(
     "name",
-    ["tiny", "instrumented-4l3", "instrumented-016c-4l3-1n", "instrumented-0c-1l3-1n", "instrumented-8c-1l3-1n-1"],
+    [
+        "tiny",
+        "instrumented-4l3",
+        "instrumented-016c-4l3-1n",
+        "instrumented-0c-1l3-1n",
+        "instrumented-8c-1l3-1n-1",
+        "instrumented-8c-1l3-1n-0s",
+    ],
 )
 def test_other_names_are_no_generated_types(name: str) -> None:
     assert GeneratedTopology.parse(name) is None
@@ -85,6 +102,11 @@ def test_every_possible_topology_is_a_device_type_of_its_own() -> None:
             "nodes=32: a generated device type has at most 16, one for each socket",
         ),
         (GeneratedTopology(16, 0, 1), "l3=0: there must be at least one; use 1 or more"),
+        (GeneratedTopology(16, 4, 1, -1), "shard=-1: there must be at least one; use 1 or more"),
+        (
+            GeneratedTopology(16, 4, 1, 8),
+            "shard=8 is more than the 4 cores of an L3 domain; use fewer, or fewer domains",
+        ),
         (GeneratedTopology(16, -4, 1), "l3=-4: there must be at least one; use 1 or more"),
     ],
 )

@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).parents[2]
 def test_valid_folder_is_loaded(folder: Path) -> None:
     data = load_data(folder)
     assert isinstance(data, DataFolder)
-    assert data.default_tree == "mine"
+    assert data.default_tree == data.golden_tree == "mine"
     assert set(data.device_types) == {"tiny"}
     assert data.fragment("emulated") == "CONFIG_PARAVIRT=y\n"
     assert data.plan_files("health-check") == {"check.sh": "echo fine\n", "lib.sh": "shared() { :; }\n"}
@@ -164,6 +164,12 @@ def test_common_device_type_gives_the_defaults(folder: Path) -> None:
             "default: mine",
             "default: mien",
             "kernels/trees.yaml:1: default: no tree 'mien'; did you mean mine?",
+        ),
+        (
+            "kernels/trees.yaml",
+            "default: mine",
+            "default: mine\ngolden: mien",
+            "kernels/trees.yaml:2: golden: no tree 'mien'; did you mean mine?",
         ),
         (
             "kernels/trees.yaml",
@@ -339,7 +345,9 @@ def test_missing_folder_is_reported(tmp_path: Path) -> None:
 
 def test_data_folder_of_the_repository_is_valid() -> None:
     data = load_data(REPOSITORY)
-    assert data.trees[data.default_tree].debian_source == "linux-source-6.12"
+    assert data.trees[data.default_tree].debian_source == "linux-source-7.3"
+    assert data.trees[data.golden_tree].debian_source == "linux-source-6.12"
+    assert {"linux-6.1", "linux-6.12"} <= data.trees.keys()
     assert data.recipes["measure"].figures
     assert not data.recipes["debug"].figures
     names = fragment_names(data.recipes["measure"], "x86_64", True)

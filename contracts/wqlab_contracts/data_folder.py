@@ -32,6 +32,8 @@ class DataFolder:
     lava_templates: Mapping[str, str]
     """Boot method -> text of device-types/lava/<boot>.yaml.jinja2."""
     _files: Mapping[str, Mapping[str, str]]
+    golden_tree: str = ""
+    """Tree of the golden kernel; the default tree if trees.yaml names no other."""
     noise_control: str = ""
     """Mbox of the control series, which changes addresses only; empty if the folder has none."""
     generated_lab: str | None = None

@@ -70,7 +70,9 @@ M = TypeVar("M", bound=BaseModel)
 
 class _Trees(Strict):
     default: Name
-    """Tree of submissions that name none; the golden kernel is built from it."""
+    """Tree of submissions that name none."""
+    golden: Name | None = None
+    """Tree of the golden kernel; None: the default."""
     trees: list[Tree]
 
 
@@ -114,7 +116,7 @@ class _Reader:
         type_documents, device_types = self._load(
             "device-types", self._stems("device-types", but=COMMON), DeviceType, common, self._addresses()
         )
-        default_tree, trees = self._trees()
+        default_tree, golden_tree, trees = self._trees()
         files = self._plan_files(plan_documents.names, plans)
         modules = self._modules()
         lava_templates = self._lava_templates()
@@ -142,6 +144,7 @@ class _Reader:
             modules,
             lava_templates,
             files,
+            golden_tree,
             self._noise_control(),
             generated_lab,
             plain_common,
@@ -213,20 +216,22 @@ class _Reader:
         self.problems.extend(document.problems)
         return None if document.problems else document
 
-    def _trees(self) -> tuple[str, dict[str, Tree]]:
+    def _trees(self) -> tuple[str, str, dict[str, Tree]]:
         document = Document.read(self.root / "kernels" / "trees.yaml", "kernels/trees.yaml")
         value = document.validate_as(_Trees)
         self.problems.extend(document.problems)
         if value is None:
-            return "", {}
+            return "", "", {}
         trees: dict[str, Tree] = {}
         for index, tree in enumerate(value.trees):
             if tree.name in trees:
                 self._add(document, ("trees", index, "name"), f"{tree.name} is defined twice")
             trees[tree.name] = tree
-        if value.default not in trees:
-            self._add(document, ("default",), f"no tree {value.default!r}; {suggest_name(value.default, trees)}")
-        return value.default, trees
+        golden = value.golden or value.default
+        for key, name in (("default", value.default), ("golden", golden)):
+            if name not in trees and (key == "default" or value.golden):
+                self._add(document, (key,), f"no tree {name!r}; {suggest_name(name, trees)}")
+        return value.default, golden, trees
 
     def _archives(self) -> tuple[Archive, ...]:
         path = self.root / "intake" / "archives.yaml"

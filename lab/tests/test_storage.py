@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from wqlab_lab import storage
-from wqlab_lab.paths import ADMIN, DEFAULT_TREE, LabPaths
+from wqlab_lab.paths import ADMIN, LabPaths
 
 ANSWER = {
     "machines": [
@@ -91,7 +91,7 @@ def test_pins_name_golden_systems_and_pages(paths: LabPaths) -> None:
     [file] = (paths.cache / "pins").glob("*.json")
     pins = json.loads(file.read_text())
     assert pins["state"] == str(paths.state)
-    assert {golden["x86_64"]["kernel"], "/r.cpio", str(paths.cache / "mirrors" / f"{DEFAULT_TREE}.git")} <= set(
+    assert {golden["x86_64"]["kernel"], "/r.cpio", str(paths.cache / "mirrors" / f"{paths.golden_tree}.git")} <= set(
         pins["paths"]
     )
     paths.remove_pins()

@@ -7,7 +7,7 @@ import subprocess
 
 from .paths import LabPaths
 
-EXAMPLE = "kernels/examples/flush-lock-runs.mbox"
+EXAMPLE = "kernels/examples/pwqs-by-pool.mbox"
 SERIES_TARGET = "xfs-fsync@xeon-2s"
 SETTINGS_TARGET = "dm-crypt-affinity@ryzen-3900x"
 COUNTED_TARGET = "xfs-fsync@instrumented-4l3"

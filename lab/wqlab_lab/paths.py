@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import yaml
+
 from . import documentation, web
 
 LAB = "local"
@@ -18,7 +20,6 @@ LAVA_LAB = "lava"
 """Lab of the units in device-types/ that are devices of the LAVA server at WQLAB_LAVA_URL."""
 ADMIN = "admin"
 """Name of the administrator that a new lab has."""
-DEFAULT_TREE = "linux-6.12"
 PREFERRED_PORTS = {"api": 8750, "coordinator": 20408, "api-tls": 8443, "redis-tls": 6380}
 PASSED_VARIABLES = (
     *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS", "WQLAB_SANDBOX_WATCHED", "WQLAB_LEASE_S"),
@@ -150,6 +151,12 @@ class LabPaths:
         """File with kernel and root filesystem of each architecture's golden system, written by `prepare`."""
         return self.state / "golden.json"
 
+    @property
+    def golden_tree(self) -> str:
+        """Return the tree of the golden kernel, which kernels/trees.yaml names."""
+        trees = yaml.safe_load((self.data / "kernels" / "trees.yaml").read_text())
+        return str(trees.get("golden") or trees["default"])
+
     def architectures(self) -> list[str]:
         """Return the architectures of the emulated devices.
 
@@ -172,7 +179,7 @@ class LabPaths:
         golden = json.loads(self.golden.read_text()) if self.golden.exists() else {}
         files = [system[name] for system in golden.values() for name in ("kernel", "rootfs")]
         paths = [*files, web.pages(self.cache), documentation.site(self.cache)]
-        paths.append(self.cache / "mirrors" / f"{DEFAULT_TREE}.git")
+        paths.append(self.cache / "mirrors" / f"{self.golden_tree}.git")
         self._pins.parent.mkdir(parents=True, exist_ok=True)
         fresh = self._pins.with_suffix(f".{os.getpid()}")
         fresh.write_text(json.dumps({"state": str(self.state), "paths": [str(path) for path in paths]}))

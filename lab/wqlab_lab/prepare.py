@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 
 from . import documentation, web
-from .paths import DEFAULT_TREE, LabPaths
+from .paths import LabPaths
 
 
 class PrepareError(Exception):
@@ -64,8 +64,8 @@ class GoldenPreparation:
     # --- steps --------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        self._report(f"kernel tree {DEFAULT_TREE}")
-        self._output(self._start(["python", "-m", "wqlab_worker.build.prepare", "tree", DEFAULT_TREE]))
+        self._report("kernel tree of the golden kernel")
+        self._output(self._start(["python", "-m", "wqlab_worker.build.prepare", "tree"]))
         golden = {arch: self._golden(arch) for arch in self._paths.architectures()}
         self._paths.golden.write_text(json.dumps(golden))
 
@@ -77,7 +77,7 @@ class GoldenPreparation:
             self._output(
                 self._start(
                     [
-                        "python", "-m", "wqlab_worker.build.prepare", "kernel", "--tree", DEFAULT_TREE,
+                        "python", "-m", "wqlab_worker.build.prepare", "kernel",
                         "--recipe", "measure", "--arch", arch, "--emulated",
                     ]
                 )

@@ -13,7 +13,7 @@ from dataclasses import replace
 import httpx
 
 from .lifecycle import Lab, LabError
-from .paths import ADMIN, DEFAULT_TREE, LabPaths
+from .paths import ADMIN, LabPaths
 from .prepare import prepare_pages
 
 NAME = "rehearsal"
@@ -55,7 +55,7 @@ def start(lab: Lab, repository: LabPaths, machines: Sequence[str], *, pages: boo
             command, check=True, text=True, stdout=subprocess.PIPE, stderr=sys.stderr, env=environment
         ).stdout
 
-    prepare = ["python", "-m", "wqlab_worker.build.prepare", "kernel", "--tree", DEFAULT_TREE, "--recipe", RECIPE]
+    prepare = ["python", "-m", "wqlab_worker.build.prepare", "kernel", "--recipe", RECIPE]
     golden = {}
     for arch in architectures(machines):
         kernel = json.loads(output([*prepare, "--arch", arch]))

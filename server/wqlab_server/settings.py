@@ -65,8 +65,6 @@ class Settings(OidcSettings):
     """Time between two reads of a watched mailing list that has no more mails."""
     forge_poll_s: float = Field(default=900.0, ge=0)
     """Time between two polls of a forge's repository for changes whose event was lost; 0: no polls."""
-    default_tree: str = ""
-    """Tree whose base commit the golden kernel is built from; empty: the default of kernels/trees.yaml."""
     public_reading: bool = False
     """True if everything except users and tokens may be read without signing in."""
     notice: str = Field(default="", max_length=300)

@@ -183,17 +183,22 @@ writer_records() {
 
 # --- tracing ---
 
-probe_completions() { # find out on which CPUs completion work of AIO writes runs, and whether its workqueue is bound
+probe_completions() { # find out where the completion work of AIO writes runs, and whether its workqueue is bound; false if overwrites, which the scenario has, queue none
 	name="dio/$(basename "$(readlink -f "$(cat "$WORK/disk")")")"
 	trace_write trace_clock mono
 	trace_write events/workqueue/workqueue_queue_work/filter "workqueue == \"$name\"" ||
-		{ record unsupported completions_unbound "this kernel's workqueue_queue_work names no workqueue"
-		record unsupported completions_local "this kernel's workqueue_queue_work names no workqueue"; return 0; }
+		{ for metric in completions_by_work completions_unbound completions_local; do
+			record unsupported "$metric" "this kernel's workqueue_queue_work names no workqueue"
+		done
+		return 0; }
 	trace_write options/hash-ptr 0
 	for event in queue_work execute_start; do trace_write "events/workqueue/workqueue_$event/enable" 1; done
+	# An overwrite changes no metadata, and since Linux 6.19 completes without a work (fs/iomap/direct-io.c).
+	probe=$MOUNT/probe
+	! overwrites || probe=$MOUNT/file
 	trace_write tracing_on 1
-	fio --name=probe --filename="$MOUNT/probe" --rw=write --bs=4k --size=1m --direct=1 --ioengine=libaio --iodepth=16 ||
-		fail infrastructure "fio cannot write to $MOUNT"
+	fio --name=probe --filename="$probe" --rw=write --bs=4k --size=1m --direct=1 --ioengine=libaio --iodepth=16 --fallocate=none \
+		--output="$WORK/probe.out" || fail infrastructure "fio cannot write to $MOUNT"
 	trace_write tracing_on 0
 	trace_write events/enable 0
 	trace_losses
@@ -203,10 +208,16 @@ probe_completions() { # find out on which CPUs completion work of AIO writes run
 	/ workqueue_queue_work: / { queued++; if (/ cpu=-1$/) unbound++; queue(item()); next }
 	/ workqueue_execute_start: / { w = item(); if (w in from) { started++; if (from[w] == cpu()) home++; end_wait(w) } }
 	END {
-		printf "value\tcompletions_queued\t%d\nvalue\tcompletions_unbound_queued\t%d\n", queued, unbound
+		printf "value\tcompletions_probed\t256\nvalue\tcompletions_queued\t%d\nvalue\tcompletions_unbound_queued\t%d\n", queued, unbound
 		printf "value\tcompletions_started\t%d\nvalue\tcompletions_started_locally\t%d\n", started, home
-	}' "$TRACING/trace" >&3
+		exit queued == 0
+	}' "$TRACING/trace" >&3 && works=yes || works=no
 	trace_write trace ''
+	[ "$works" = yes ] || ! overwrites
+}
+
+overwrites() { # true if the scenario overwrites a file
+	[ "$FRESH" = 0 ] && case $RW in *write) true ;; *) false ;; esac
 }
 
 reduce_trace() { # count the writer's migrations and the time between them
@@ -229,15 +240,18 @@ measure() {
 		if trace_reset && [ -d "$TRACING/events/sched/sched_migrate_task" ]; then
 			# Up to 6.6, if another instance (the monitor's) sized its buffer first, this one stays at two pages.
 			trace_write buffer_size_kb "$TRACE_KIB"
-			probe_completions
-			trace_write events/sched/sched_migrate_task/enable 1
-			workload
-			trace_write events/enable 0
-			trace_losses
-			reduce_trace
+			if probe_completions; then
+				trace_write events/sched/sched_migrate_task/enable 1
+				workload
+				trace_write events/enable 0
+				trace_losses
+				reduce_trace
+				writer_records
+			else
+				record value overwrites_without_work 1
+			fi
 			trace_reset
 			trace_write buffer_size_kb 1
-			writer_records
 		else
 			record unsupported traced "this kernel has no event sched_migrate_task"
 		fi

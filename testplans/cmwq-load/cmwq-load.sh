@@ -83,16 +83,20 @@ setup() {
 	[ -w "$LOAD/start" ] || lack "this kernel has no debugfs (CONFIG_DEBUG_FS)"
 	# Check that the module refuses invalid requests and still accepts a valid one afterwards.
 	for bad in "" workload=2 "workload=6 burn=S duration_ms=9" "workload=0 burn=M duration_ms=9" \
-		"workload=0 burn=S duration_ms=0" "workload=0 burn=S duration_ms=9 cpu=100000" "pace=1"; do
+		"workload=0 burn=S duration_ms=0" "workload=0 burn=S duration_ms=9 cpu=100000" "workload=0 burn=S duration_ms=9 sleeps=3" "pace=1"; do
 		refuses "$bad"
 	done
 	start_load "workload=5 burn=S duration_ms=1" || fail infrastructure "module cmwq_load refuses a good request after bad ones"
 }
 
+sleeps_of() { # once|twice: print how often a work sleeps
+	case $1 in twice) echo 2 ;; *) echo 1 ;; esac
+}
+
 measure() {
 	load_module cmwq_load || return 0
 	cpu=$(last_cpu)
-	request="workload=$WORKLOAD burn=$BURN duration_ms=$DURATION_MS cpu=$cpu seed=$SEED"
+	request="workload=$WORKLOAD burn=$BURN duration_ms=$DURATION_MS cpu=$cpu seed=$SEED sleeps=$(sleeps_of "$SETTING_SLEEPS")"
 	record command "echo '$request' >$LOAD/start & taskset -c $cpu mpeg2enc -v 0 -M 0 -f 3 -b 4000 -o encoded <clip"
 	settle
 	before=$(cpu_times)
@@ -106,6 +110,10 @@ measure() {
 	window end
 	cpu_records "$before" "$(cpu_times)"
 	frame load <"$LOAD/result"
+	# The module's result says what its works did.
+	case $(sed -n 's/^sleeps //p' "$LOAD/result") in 1) slept=once ;; 2) slept=twice ;; *) slept=unknown ;; esac
+	record setting sleeps "$slept"
+	record setting_after sleeps "$slept"
 	echo "$began $ended" | $AWK '{ printf "value\tencode_seconds\t%.2f\n", $2 - $1 }' >&3
 	check_encoded
 	record value kworkers "$(cat /proc/[0-9]*/comm 2>/dev/null | grep '^kworker/' | grep -vc '^kworker/R-')"

@@ -80,6 +80,8 @@ describe() { # record facts about the environment
 		$1 == "priority" && n == "xts(aes)" && $3 >= best { best = $3; found = d } END { print found }' /proc/crypto)"
 	record fact workqueue "$(basename "$1")"
 	for file in max_active cpumask; do [ -r "$1/$file" ] && record fact "workqueue_$file" "$(cat "$1/$file")"; done
+	shard=$(cat "${SYS:-/sys}/module/workqueue/parameters/cache_shard_size" 2>/dev/null) || return 0
+	record fact cache_shard_size "$shard cores" # of a shard, chosen at boot by workqueue.cache_shard_size (Linux 7.1)
 }
 
 # The CPUs of each pod, as its workers are allowed them while the scope is strict: "0-3 4-7". Pools that are shared with

@@ -65,7 +65,7 @@ available() { # false, with a record, if this kernel or boot does not have the s
 		;;
 	cpuset)
 		[ -e "$MASK"_isolated ] ||
-			{ record unsupported '*' "kernel $(uname -r) does not take isolated partitions from its workqueues (Linux 6.7 does)"; return 1; }
+			{ record unsupported '*' "kernel $(uname -r) does not take isolated partitions from its workqueues (Linux 6.8 does)"; return 1; }
 		make_group || return 1
 		chosen_cpus >"$WORK/isolated"
 		cat "$WORK/isolated" >"$GROUP/cpuset.cpus" || fail infrastructure "the kernel refuses CPUs $(cat "$WORK/isolated") for a cpuset"

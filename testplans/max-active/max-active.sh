@@ -47,6 +47,8 @@ setup() {
 	notices deficit "shape=fan kind=percpu max_active=2 limit=16 works=16 steps=0 cpus=1 stall_ms=300"
 	send_request "shape=nested kind=percpu max_active=1 rounds=1 fillers=0" ||
 		fail infrastructure "module max_active refuses a good request after bad ones"
+	send_request "shape=fan kind=percpu works=1 steps=0" || fail infrastructure "module max_active refuses the default limit"
+	cat "$QUEUES/max_active-0/max_active" >"$WORK/default-limit"
 }
 
 # --- what the limit applies to ----------------------------------------------------------------------------------------
@@ -85,10 +87,16 @@ limit_setting() { # setting|setting_after: record max_active as the kernel repor
 	esac
 }
 
+fan_works() { # print how many works fan queues on each CPU: a sixth more than the limit, if that is more than WORKS
+	[ "$limit" != 0 ] || limit=$(cat "$WORK/default-limit")
+	works=$((limit * 7 / 6))
+	if [ "$works" -gt "$WORKS" ]; then echo "$works"; else echo "$WORKS"; fi
+}
+
 request() { # SHAPE: print the module's request for a shape
 	case ${SETTING_MAX_ACTIVE:-default} in default) limit=0 ;; *) limit=$SETTING_MAX_ACTIVE ;; esac
 	case $1 in
-	fan) arguments="works=$WORKS steps=$STEPS hold_us=$HOLD_US" ;;
+	fan) arguments="works=$(fan_works) steps=$STEPS hold_us=$HOLD_US" ;;
 	nested | crossed) arguments="rounds=$ROUNDS fillers=$FILLERS hold_us=$HOLD_US" ;;
 	fair) arguments="queues=$POOL_QUEUES works=$GREEDY_WORKS polite=$POLITE_WORKS burn_us=$BURN_US" ;;
 	shares) arguments="queues=$POOL_QUEUES works=$SHARED_WORKS burn_us=$BURN_US" ;;

@@ -40,10 +40,7 @@ join_namespace() { # make the namespace and a veth link to it; report what the k
 setup() {
 	need netperf netserver nsenter unshare ip killall
 	record fact netperf "$(netperf -V 2>&1 | head -n 1)"
-	find_endpoints
 	serve env
-	check_endpoints
-	record fact endpoints "$where${client:+: netperf on CPU $client, netserver on CPU $server, read back from both}"
 	rm -f "$LACKING"
 	join_namespace >"$LACKING" || return 0
 	rm -f "$LACKING"
@@ -67,19 +64,19 @@ other_cores() { # CPU_LIST: print its CPUs that are online and not on the client
 	done
 }
 
-find_endpoints() { # set client and server to the CPUs that ENDPOINTS declares, and where to what was found; the client's is in the last domain, far from CPU 0, which takes most interrupts
-	client='' server='' where=${ENDPOINTS:-unbound}
+find_endpoints() { # set client and server to the CPUs of setting `endpoints`, and where to what was found; the client's is in the last domain, far from CPU 0, which takes most interrupts
+	client='' server='' where=${SETTING_ENDPOINTS:-unbound}
 	case $where in
 	unbound) return 0 ;;
 	same_l3 | other_l3 | other_node) ;;
-	*) fail infrastructure "endpoints=$ENDPOINTS is not unbound, same_l3, other_l3 or other_node" ;;
+	*) fail infrastructure "endpoints=$where is not unbound, same_l3, other_l3 or other_node" ;;
 	esac
 	online=$(cat "$SYS/devices/system/cpu/online")
 	for cpu in $(listed "$online"); do last=$cpu; done
 	domain=$(last_level "$last")
 	client=$(listed "$domain" | head -n 1)
 	siblings=$(cat "$SYS/devices/system/cpu/cpu$client/topology/thread_siblings_list" 2>/dev/null || echo "$client")
-	if [ "$ENDPOINTS" = same_l3 ]; then find_near_server; else find_far_server; fi
+	if [ "$where" = same_l3 ]; then find_near_server; else find_far_server; fi
 }
 
 find_near_server() { # on another core of the domain; where each core has its own, of the package, or of the device
@@ -89,9 +86,9 @@ find_near_server() { # on another core of the domain; where each core has its ow
 	package=$(cat "$SYS/devices/system/cpu/cpu$client/topology/package_cpus_list" 2>/dev/null)
 	server=$(other_cores "$package" | tail -n 1)
 	[ -z "$server" ] || return 0
-	where='any core (the package has no second one)'
 	server=$(other_cores "$online" | tail -n 1)
-	[ -n "$server" ] || client='' where='unbound (no second core)'
+	[ -n "$server" ] || { where=same_l3 && no_endpoints; return 1; }
+	where='any core (the package has no second one)'
 }
 
 find_far_server() { # outside the domain, on the same node for other_l3
@@ -99,11 +96,24 @@ find_far_server() { # outside the domain, on the same node for other_l3
 		! is_in "$cpu" "$domain" || continue
 		place=other_l3
 		[ "$(node_of "$cpu")" = "$(node_of "$client")" ] || place=other_node
-		[ "$place" = "$ENDPOINTS" ] || continue
+		[ "$place" = "$where" ] || continue
 		server=$cpu
 		return 0
 	done
-	lack "endpoints=$ENDPOINTS: this device has no second CPU there"
+	no_endpoints
+}
+
+no_endpoints() { # report that this device has no such CPUs
+	record unsupported '*' "endpoints=$where: this device has no second CPU there"
+	return 1
+}
+
+choose_endpoints() { # apply setting `endpoints`; false, with a record, if this device has no such CPUs
+	find_endpoints || return 1
+	[ -z "$client" ] || [ -e "$WORK/checked.$client.$server" ] || { check_endpoints && : >"$WORK/checked.$client.$server"; }
+	[ -z "$client" ] || record fact endpoints "$where: netperf on CPU $client, netserver on CPU $server, read back from both"
+	record setting endpoints "$SETTING_ENDPOINTS"
+	record setting_after endpoints "$SETTING_ENDPOINTS"
 }
 
 check_endpoints() { # start a stream, and fail unless both programs may soon use exactly the CPUs of find_endpoints
@@ -138,7 +148,6 @@ may_use() { # PID LIST: print the CPUs that a process may use, or LIST if it has
 workload() { # SECONDS: by time, since a UDP stream ended by a count hangs if its final empty datagrams are dropped
 	host=127.0.0.1
 	[ "$NETWORK" = lo ] || host=$SERVER
-	find_endpoints
 	set -- -4 -H "$host" -t "$TEST" -l "$1" -f m ${client:+-T "$client,$server"} -- -m "$SIZE" -M "$SIZE" -k "$KEYS"
 	record command "netperf $*"
 	window begin
@@ -242,6 +251,7 @@ measure() {
 		record unsupported '*' "$(cat "$LACKING")"
 		return 0
 	fi
+	choose_endpoints || return 0
 	settle
 	if [ "${TRACE:-0}" = 1 ]; then
 		traced

@@ -33,7 +33,7 @@ setup() {
 	[ ! -d "$WORKQUEUE" ] || keep_initial "$WORKQUEUE"
 	# Check that the module refuses invalid requests and still accepts a valid one afterwards.
 	for bad in "" kind=percpu works=9 "kind=slow works=9" "kind=percpu works=0" "kind=percpu works=9 cpu=100000" \
-		"kind=percpu works=9 pace=1" "kind=unbound works=9 target=0"; do
+		"kind=percpu works=9 pace=1" "kind=unbound works=9 target=0" "kind=unbound works=9 batch=2" "kind=percpu works=9 burn_us=9"; do
 		refuses "$bad"
 	done
 	send_request "kind=percpu works=9" || fail infrastructure "module work_latency refuses a good request after bad ones"
@@ -173,7 +173,20 @@ affinity_after() {
 }
 
 works() { # print the number of works of the scenario
-	if [ "$KIND" = rescuer ]; then echo "$RESCUER_WORKS"; elif [ "${LOAD:-idle}" = loaded ]; then echo "$LOADED_WORKS"; else echo "$WORKS"; fi
+	if [ "${LONG:-0}" = 1 ]; then echo "$LONG_WORKS"; elif [ "$KIND" = rescuer ]; then echo "$RESCUER_WORKS"; elif [ "${LOAD:-idle}" = loaded ]; then echo "$LOADED_WORKS"; else echo "$WORKS"; fi
+}
+
+batch() { # print the module's arguments for works that are queued at once
+	if [ "${LONG:-0}" = 1 ]; then
+		echo " batch=2 burn_us=$((LONG_TIMES * $(threshold_us)))"
+	elif [ "$KIND" = rescuer ]; then
+		echo " batch=$RESCUER_BATCH"
+	fi
+}
+
+threshold_us() { # print after how many us of CPU time a work gives its CPU to others; 10000, the usual value, without such a limit
+	found=$(cat "$SYS/module/workqueue/parameters/cpu_intensive_thresh_us" 2>/dev/null)
+	if [ "${found:-0}" -gt 0 ]; then echo "$found"; else echo 10000; fi
 }
 
 measure() {
@@ -187,7 +200,9 @@ measure() {
 	settle
 	limit_idle || return 0
 	idle_setting setting
-	request="kind=$KIND works=$(works) $place gap_us=$GAP_US bytes=$BYTES delay_ms=$DELAY_MS late_ms=$LATE_MS"
+	request="kind=$KIND works=$(works) $place gap_us=$GAP_US bytes=$BYTES delay_ms=$DELAY_MS late_ms=$LATE_MS$(batch)"
+	[ "${LONG:-0}" = 0 ] || record fact cpu_intensive_thresh_us "$(cat "$SYS/module/workqueue/parameters/cpu_intensive_thresh_us" 2>/dev/null ||
+		echo "none: this kernel is older than Linux 6.5")"
 	record command "echo '$request' >$LATENCY/start"
 	start_load
 	window track

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# JOBS writers over MOUNTS fresh XFS file systems on memory disks, 4 KiB writes, an fsync for each, every file written
-# once. A traced repetition counts the locks that the flushing task takes under __flush_workqueue.
+# JOBS writers over MOUNTS fresh XFS file systems on ramdisks, 4 KiB writes, an fsync for each, every file written once. A
+# traced repetition counts the locks and mutexes that the flushing task takes under __flush_workqueue.
 # usage: xfs-fsync.sh setup|measure|teardown
 set -u
 # shellcheck source=../common/device.sh
@@ -10,11 +10,11 @@ set -u
 LOG_MIB=64 # the smallest log mkfs.xfs makes; its blocks are written, so they take memory
 BLOCK_KIB=4
 LOCK_ENTRIES='^(_raw|rt)_(spin|read|write)_(lock|trylock)'
-MARKERS='^(__flush_workqueue|schedule|schedule_rtlock|mutex_lock|mutex_unlock|handle_softirqs|__do_softirq)$'
+MARKERS='^(__flush_workqueue|schedule|schedule_rtlock|mutex_lock|__mutex_lock_slowpath|mutex_unlock|handle_softirqs|__do_softirq)$'
 
 scale() { # FILE_KIB: set jobs, mounts and file_kib to fit this device's memory, and report if they are less
 	mounts=$MOUNTS jobs=$JOBS file_kib=$1
-	# Each block takes memory twice, in the page cache and on the memory disk; half of the memory stays free.
+	# Each block takes memory twice, in the page cache and on the ramdisk; half of the memory stays free.
 	budget_kib=$(($(cat "$WORK/memory_mib") * 1024 / 2))
 	while [ "$mounts" -gt 1 ] && [ $((mounts * LOG_MIB * 1024)) -gt $((budget_kib / 2)) ]; do mounts=$((mounts - 1)); done
 	data_kib=$((budget_kib - mounts * LOG_MIB * 1024))
@@ -36,16 +36,12 @@ setup() {
 	scale "$FILE_KIB"
 	# shellcheck disable=SC2017  # jobs is a multiple of mounts
 	disk_mib=$((jobs / mounts * file_kib / 1024 * 5 / 4 + 512)) # mkfs.xfs wants at least 300 MiB
-	queues=$(nproc)
-	[ "$queues" -le 8 ] || queues=8
-	: >"$WORK/disks"
+	ram_disks "$mounts" "$disk_mib" || return 0
 	i=0
 	placed='' enough=no
 	if has_memory_for $((mounts * disk_mib)); then enough=yes; fi
-	while [ "$i" -lt "$mounts" ]; do
+	while read -r disk; do
 		node=$(disk_node "$i") || exit 1
-		disk=$(memory_disk "wqlab-xfs$i" "$disk_mib" "$queues" 0 "$node") || exit 1
-		echo "$disk" >>"$WORK/disks"
 		if [ -n "$node" ] && [ "$enough" = yes ]; then
 			fill_on_node "$disk" "$node" "$disk_mib"
 			placed="${placed:-, prewritten on nodes} $node"
@@ -54,8 +50,24 @@ setup() {
 		fi
 		mkdir -p "/mnt/wqlab$i"
 		i=$((i + 1))
+	done <"$WORK/disks"
+	record fact disk "ramdisks (brd), $mounts x $disk_mib MiB$placed"
+}
+
+# Ramdisks, as the published study had. A memory disk of null_blk copies each block under one lock of the disk, with
+# interrupts off, and so would have a lock of its own that many writers contend for.
+ram_disks() { # NUMBER MIB: make them and list their devices in $WORK/disks; false, with a record, if the kernel cannot
+	kib=$(($2 * 1024))
+	load_module brd "rd_nr=$1" "rd_size=$kib" max_part=1 || return 1
+	i=0
+	: >"$WORK/disks"
+	while [ "$i" -lt "$1" ]; do
+		[ -b "/dev/ram$i" ] && [ "$(blockdev --getsize64 "/dev/ram$i")" -ge $((kib * 1024)) ] ||
+			lack "this kernel has brd built in, with other disks than $1 of $kib KiB: build it as a module, or boot with ramdisk_size=$kib brd.rd_nr=$1"
+		! grep -q "^/dev/ram$i " /proc/mounts || fail infrastructure "ramdisk /dev/ram$i is in use"
+		echo "/dev/ram$i" >>"$WORK/disks"
+		i=$((i + 1))
 	done
-	record fact disk "null_blk memory_backed, $mounts x $disk_mib MiB, $queues queues$placed"
 }
 
 unmount_all() {
@@ -113,6 +125,10 @@ trace_start() { # a function graph of each __flush_workqueue() with every lock e
 	cut -d: -f1 "$functions" | tr '\n' ' ' >"$TRACING/set_ftrace_filter"
 	[ "$(sed 's/[^A-Za-z_0-9].*//' "$TRACING/set_ftrace_filter")" = "$(cut -d: -f2 "$functions")" ] ||
 		{ record unsupported traced "this kernel takes other functions by their numbers than it lists (5.1 takes those)"; return 1; }
+	case $names in *' mutex_lock '*) ;; *)
+		for metric in mutex_per_flush mutex_contended_share; do record unsupported "$metric" "mutex_lock is not traceable in this kernel"; done
+		;;
+	esac
 	record fact lock_entries "$(cut -d: -f2 "$functions" | grep -E "$LOCK_ENTRIES" | tr '\n' ' ')"
 	trace_write set_graph_function __flush_workqueue
 	# Nothing in a hard interrupt is recorded; what runs in softirq context shows as nested and is left out below.
@@ -126,8 +142,9 @@ trace_start() { # a function graph of each __flush_workqueue() with every lock e
 }
 
 # Each CPU's trace is read for itself and sorted by time, far cheaper than the kernel's merge; a flush that waits may go
-# on on another CPU. A flush goes through a mutex first: what a contended mutex locks depends on timing, so it counts for the whole flush
-# but not for the part until it waits, which ends at the first schedule() outside of the mutex.
+# on on another CPU. A flush goes through wq->mutex first: what a contended mutex locks depends on timing, so it counts for the whole
+# flush but not for the part until it waits, which ends at the first schedule() outside of the mutex. An uncontended
+# mutex_lock() calls none of the functions of this trace.
 reduce_trace() {
 	cat "$TRACING"/per_cpu/cpu*/trace | sort -n -s -k1,1 | $AWK -v lock="$LOCK_ENTRIES" '
 	function frame(name, counts,  value) {
@@ -144,20 +161,24 @@ reduce_trace() {
 		if (closing) { sub(/^} +\/\* /, "", name); sub(/[ \[].*/, "", name) } else sub(/\(.*/, "", name)
 	}
 	name == "__flush_workqueue" {
-		if (!closing) { open[p] = 1; whole[p] = 0; until[p] = 0; waited[p] = 0; softirq[p] = 0; mutex[p] = 0; next }
+		if (!closing) { open[p] = 1; whole[p] = 0; until[p] = 0; waited[p] = 0; softirq[p] = 0; mutex[p] = 0; taken[p] = 0; held[p] = 0; locking[p] = 0; next }
 		if (!open[p]) next
-		open[p] = 0; flushes[whole[p]]++
+		open[p] = 0; flushes[whole[p]]++; mutexes += taken[p]; contended += held[p]
 		if (waited[p]) w[until[p]]++; else r[until[p]]++
 		next
 	}
 	!open[p] { next }
 	name ~ /softirq/ { if (nested) softirq[p]++; else if (closing) softirq[p]--; next }
+	name == "mutex_lock" && !closing { taken[p]++; locking[p] = nested; slow[p] = 0 }
+	name == "mutex_lock" && closing { held[p] += slow[p]; locking[p] = 0 }
 	name ~ /^mutex_/ { if (nested) mutex[p]++; else if (closing) mutex[p]--; next }
+	locking[p] && !softirq[p] { slow[p] = 1 }
 	name ~ /^schedule/ { if (!closing && !mutex[p] && !softirq[p]) waited[p] = 1; next }
 	closing || softirq[p] || name !~ lock { next }
 	{ whole[p]++; if (!waited[p] && !mutex[p]) until[p]++; kind[name]++ }
 	END {
 		frame("locks_until_wait_waited", w); frame("locks_until_wait_returned", r); frame("locks_whole_flush", flushes)
+		printf "value\tmutexes\t%d\nvalue\tmutexes_contended\t%d\n", mutexes, contended
 		printf "fact\tlocks_by_entry\t"; for (k in kind) printf "%s:%d ", k, kind[k]; print ""
 	}' >&3
 }
@@ -179,9 +200,7 @@ measure() {
 
 teardown() {
 	unmount_all
-	for folder in "$NULLB"/wqlab-xfs*; do
-		[ ! -d "$folder" ] || drop_memory_disk "$(basename "$folder")"
-	done
+	[ -f brd.builtin ] || [ ! -d /sys/module/brd ] || rmmod brd || fail infrastructure "cannot remove module brd"
 }
 
 case ${1:-} in

@@ -88,7 +88,11 @@ class ContainerLab:
 
     def submit(self, device_type: str = "tiny") -> int:
         series, target = str(ROOT / "tests/series/noop.mbox"), f"xfs-fsync@{device_type}"
-        return int(json.loads(self.wqlab("submit", "--json", "--mbox", series, "--target", target))["id"])
+        return int(
+            json.loads(self.wqlab("submit", "--json", "--tree", "linux-6.12", "--mbox", series, "--target", target))[
+                "id"
+            ]
+        )
 
     def verdicts(self, submission: int) -> dict[tuple[str, str], str]:
         """Wait for a submission; return scenario and metric -> verdict of what is judged on an emulated device."""

@@ -158,15 +158,26 @@ def one_start_at_a_time() -> Iterator[None]:
 
 
 def make_data(state: Path, *device_types: str) -> Path:
-    """Copy the data folders with only these device types, because each device is checked before its first run."""
+    """Copy the data folders with only these device types, because each device is checked before its first run.
+
+    The default tree is that of the golden kernel, which is then the baseline: no test has to build another one, unless
+    it is about other trees.
+    """
     data = state / "data"
     for folder in ("device-types", "kernels", "testplans"):
         shutil.copytree(ROOT / folder, data / folder)
+    make_golden_tree_default(data)
     for path in (data / "device-types").glob("*.yaml"):
         if path.stem not in {"common", *device_types}:
             path.unlink()
     reduce_work(data)
     return data
+
+
+def make_golden_tree_default(data: Path) -> None:
+    path = data / "kernels/trees.yaml"
+    trees = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**trees, "default": trees["golden"]}, sort_keys=False))
 
 
 def write_fragile_devices(data: Path) -> None:
@@ -323,7 +334,7 @@ def bound(lab: Lab) -> tuple[int, int]:
     )
     streams = lab.submit(
         *("--mbox", str(NOOP), "--target", f"netperf-stream@{device_type}", "--scenario", "udp-lo-64"),
-        *("--param", "endpoints=other_node", "--blocks", "1"),
+        *("--setting", "endpoints=other_node", "--blocks", "1"),
     )
     return placed, streams
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from wqlab_contracts.loading import load_data
+
 from .conftest import NOOP, ROOT, Lab, comparisons
 
 pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(7200)]
@@ -45,6 +47,31 @@ def submissions(lab: Lab, study: int) -> dict[str, int]:
         "lock order": lab.submit("--mbox", str(ROOT / "tests/series/wrong-lock-order-at-hotplug.mbox"), *HOTPLUG),
         "past": lab.submit("--mbox", str(ROOT / "tests/series/reads-past-its-end.mbox"), *DEBUG),
     }
+
+
+def test_every_plan_measures_the_newest_tree(lab: Lab) -> None:
+    """One block of each plan's first scenario on the default tree of trees.yaml."""
+    newest = load_data(ROOT).default_tree
+    plans = [plan for plan in load_data(lab.data).plans.values() if not plan.checks_health]
+    words = [
+        word
+        for plan in plans
+        for word in (
+            "--target",
+            f"{plan.name}@tiny",
+            "--scenario",
+            plan.measured(None, emulated=True).scenarios[0].name,
+        )
+    ]
+    report = lab.finish(lab.submit("--mbox", str(ANYWHERE), "--tree", newest, "--blocks", "1", *words))
+    for plan in plans:
+        found = target(report, plan.name)
+        assert found["environment"]["release"]["baseline"].startswith(newest.removeprefix("linux-"))
+        assert not [item for item in found["unsupported"] if item["metric"] is None and item["setting"] == ""], (
+            plan.name
+        )
+        measured = {each["metric"] for each in found["comparisons"] if each["baseline"] and each["candidate"]}
+        assert measured, f"{plan.name} measured nothing"
 
 
 def target(report: dict[str, Any], plan: str) -> dict[str, Any]:

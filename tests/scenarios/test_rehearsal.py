@@ -53,6 +53,7 @@ def machine(request: pytest.FixtureRequest) -> Iterator[tuple[str, Lab]]:
         # The stand-in for dut-control, as for the lab's programs.
         environment = os.environ | {"PATH": f"{own.data.parent / 'bin'}:{os.environ['PATH']}", "NO_COLOR": "1"}
         environment |= {"WQLAB_URL": own.url, "WQLAB_TOKEN": own.token("admin")}
+        environment["WQLAB_TREE"] = paths.golden_tree  # whose kernel `start` has built
         yield request.param, Lab(environment, own.data, "")
     finally:
         patch.undo()

@@ -17,11 +17,13 @@ MOST_POINTS = 8
 
 
 class SweepBase(Message):
-    """Dimensions of the topology that stay; null: the default, 16 CPUs, 4 L3 domains, 1 NUMA node."""
+    """Dimensions of the topology that stay; null: the default, 16 CPUs, 4 L3 domains, 1 NUMA node, and shards as large
+    as the kernel makes them."""
 
     cpus: JsonInt | None = None
     l3: JsonInt | None = None
     nodes: JsonInt | None = None
+    shard: JsonInt | None = None
 
 
 class SweepRequest(Message):
@@ -47,6 +49,8 @@ class SweepRequest(Message):
         for index, value in enumerate(self.values):
             if self.values.index(value) != index:
                 yield f"/values/{index}", f"{self.vary}={value} is listed twice"
+            if value == 0 and self.vary == "shard":
+                yield f"/values/{index}", "shard=0: a shard has at least one core; use 1 or more"
         if getattr(self.base, self.vary) is not None:
             yield f"/base/{self.vary}", f"{self.vary} varies, so it cannot stay; leave it out of the base"
             return

@@ -1,6 +1,7 @@
 """Generated device types: instrumented devices of a topology that is read from the type's name.
 
-`instrumented-16c-4l3-1n` has 16 CPUs, four L3 domains and one NUMA node. The name describes the whole type, so the same
+`instrumented-16c-4l3-1n` has 16 CPUs, four L3 domains and one NUMA node; `instrumented-32c-1l3-1n-4s` has one L3 domain
+that the affinity scope cache_shard divides into shards of four cores. The name describes the whole type, so the same
 topology is always the same type, and nothing has to be stored to know it again.
 """
 
@@ -13,20 +14,22 @@ from typing import Any, Literal, Self
 
 from .devices import INSTRUMENTED_CPUS, DeviceType
 
-Dimension = Literal["cpus", "l3", "nodes"]
-"""Dimension of a generated topology: CPUs, last-level cache domains, NUMA nodes."""
+Dimension = Literal["cpus", "l3", "nodes", "shard"]
+"""Dimension of a generated topology: CPUs, last-level cache domains, NUMA nodes, cores of a cache shard."""
 
-DIMENSIONS: tuple[Dimension, ...] = ("cpus", "l3", "nodes")
+DIMENSIONS: tuple[Dimension, ...] = ("cpus", "l3", "nodes", "shard")
 
 NOUNS: Mapping[Dimension, tuple[str, str]] = {
     "cpus": ("CPU", "CPUs"),
     "l3": ("L3 domain", "L3 domains"),
     "nodes": ("NUMA node", "NUMA nodes"),
+    "shard": ("core in a cache shard", "cores in a cache shard"),
 }
 """Singular and plural of each dimension, for texts."""
 
-_NAME = re.compile(r"instrumented-([1-9][0-9]{0,2})c-([1-9][0-9]{0,2})l3-([1-9][0-9]{0,2})n")
+_NAME = re.compile(r"instrumented-([1-9][0-9]{0,2})c-([1-9][0-9]{0,2})l3-([1-9][0-9]{0,2})n(?:-([1-9][0-9]{0,2})s)?")
 _MOST_NODES = 16
+_SHARD_ARGUMENT = "workqueue.cache_shard_size"
 _MIB_PER_CPU = 128
 _LEAST_MIB = 2048
 _SLOW_CLOCK_CPUS = 32
@@ -41,6 +44,8 @@ class GeneratedTopology:
     cpus: int = 16
     l3: int = 4
     nodes: int = 1
+    shard: int = 0
+    """Kernel argument workqueue.cache_shard_size of Linux 7.1 and later; 0: the kernel's own choice, 8."""
 
     @classmethod
     def parse(cls, name: str) -> Self | None:
@@ -49,15 +54,17 @@ class GeneratedTopology:
         The topology may be impossible: see `problem`.
         """
         match = _NAME.fullmatch(name)
-        return cls(*map(int, match.groups())) if match else None
+        if match is None:
+            return None
+        return cls(*(int(group or 0) for group in match.groups()))
 
     @property
     def name(self) -> str:
         """Return the name of the device type."""
-        return f"instrumented-{self.cpus}c-{self.l3}l3-{self.nodes}n"
+        return f"instrumented-{self.cpus}c-{self.l3}l3-{self.nodes}n" + (f"-{self.shard}s" if self.shard else "")
 
     def value(self, dimension: Dimension) -> int:
-        return {"cpus": self.cpus, "l3": self.l3, "nodes": self.nodes}[dimension]
+        return {"cpus": self.cpus, "l3": self.l3, "nodes": self.nodes, "shard": self.shard}[dimension]
 
     def replaced(self, dimension: Dimension, value: int) -> Self:
         """Return the topology with another value of one dimension."""
@@ -66,7 +73,8 @@ class GeneratedTopology:
     def problem(self) -> str:
         """Return why no instrumented device has this topology, with the fix; empty if one can."""
         for dimension in DIMENSIONS:
-            if self.value(dimension) < 1:
+            least = 0 if dimension == "shard" else 1
+            if self.value(dimension) < least:
                 return f"{dimension}={self.value(dimension)}: there must be at least one; use 1 or more"
         if self.cpus > INSTRUMENTED_CPUS:
             return f"cpus={self.cpus}: an instrumented device has at most {INSTRUMENTED_CPUS} CPUs"
@@ -87,11 +95,17 @@ class GeneratedTopology:
                 f"l3={self.l3} do not divide into nodes={self.nodes}: every NUMA node has equally many L3 domains; use "
                 f"a multiple of {self.nodes} as l3, or one of {_divisors(self.l3)} as nodes"
             )
+        if self.shard > self.cpus // self.l3:
+            return (
+                f"shard={self.shard} is more than the {self.cpus // self.l3} cores of an L3 domain; use fewer, or "
+                "fewer domains"
+            )
         return ""
 
     def describe(self, omit: Dimension | None = None) -> str:
         """Return the topology as text, `16 CPUs, 4 L3 domains, 1 NUMA node`, without one dimension if given."""
-        return ", ".join(counted(each, self.value(each)) for each in DIMENSIONS if each != omit)
+        values = {each: self.value(each) for each in DIMENSIONS if each != omit}
+        return ", ".join(counted(each, value) for each, value in values.items() if value)
 
     def device_type(self, lab: str, common: Mapping[str, Any] | None = None) -> DeviceType:
         """Return the device type, with one device in `lab`.
@@ -119,6 +133,8 @@ class GeneratedTopology:
             },
             "units": [{"name": f"{self.name}-1", "lab": lab}],
         }
+        if self.shard:
+            own["boot"] = {**(common or {}).get("boot", {}), "kernel_arguments": f"{_SHARD_ARGUMENT}={self.shard}"}
         return DeviceType.model_validate({**(common or {}), **own})
 
 

@@ -36,6 +36,7 @@ struct request {
 	unsigned int duration_ms;
 	unsigned int cpu;
 	unsigned int seed;
+	unsigned int sleeps;
 };
 
 /* Counts over all works of one CPU. */

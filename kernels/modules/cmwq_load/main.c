@@ -7,9 +7,11 @@
  * again after a delay, for a number of cycles. There are short, medium and long
  * works; a workload is a number of workqueues with some works of each shape.
  * The shapes and workloads 0 to 5 are those described in "Overview of
- * concurrency managed workqueue" (Tejun Heo, LKML, 2010-06-15). With cpu=all,
- * works take the online CPUs in turn; if there are more CPUs than works, each
- * workqueue has each of its works several times.
+ * concurrency managed workqueue" (Tejun Heo, LKML, 2010-06-15). With sleeps=2 a
+ * work does as the code attached to that mail: it sleeps a part of its sleep,
+ * burns all of its CPU time and sleeps the rest. With cpu=all, works take the
+ * online CPUs in turn; if there are more CPUs than works, each workqueue has
+ * each of its works several times.
  *
  *	echo "workload=2 burn=S duration_ms=2000 cpu=3" > start
  *	cat result
@@ -70,6 +72,9 @@ static const char *read_word(struct request *request, const char *key,
 	if (!strcmp(key, "seed"))
 		return read_number(value, 0, UINT_MAX, &request->seed) ?
 		       NULL : "a 32-bit number";
+	if (!strcmp(key, "sleeps"))
+		return read_number(value, 1, 2, &request->sleeps) ?
+		       NULL : "1 or 2";
 	if (!strcmp(key, "cpu")) {
 		if (!strcmp(value, "all"))
 			request->cpu = CPU_ALL;
@@ -86,7 +91,7 @@ static const char *read_word(struct request *request, const char *key,
 			return "L or S";
 		return NULL;
 	}
-	return "one of workload, burn, duration_ms, cpu, seed";
+	return "one of workload, burn, duration_ms, cpu, seed, sleeps";
 }
 
 static int read_request(char *text, struct request *request)
@@ -95,6 +100,7 @@ static int read_request(char *text, struct request *request)
 
 	*request = (struct request) {
 		.workload = UINT_MAX, .burn = UINT_MAX, .cpu = CPU_ALL, .seed = 1,
+		.sleeps = 1,
 	};
 	while ((word = strsep(&text, "\n "))) {
 		char *value = strchr(word, '=');
@@ -174,9 +180,9 @@ static int result_show(struct seq_file *out, void *unused)
 	mutex_unlock(&result_lock);
 	if (!have)
 		return 0;
-	seq_printf(out, "workload %u\nburn %c\nduration_ms %u\nseed %u\n",
+	seq_printf(out, "workload %u\nburn %c\nduration_ms %u\nseed %u\nsleeps %u\n",
 		   r.request.workload, r.request.burn == BURN_L ? 'L' : 'S',
-		   r.request.duration_ms, r.request.seed);
+		   r.request.duration_ms, r.request.seed, r.request.sleeps);
 	seq_printf(out, "queues %u\nworks %u\nplanned %u\nqueued %u\nexecuted %u\n",
 		   r.queues, r.works, r.planned, r.queued, r.executed);
 	seq_printf(out, "lost %d\nrefused %u\nreentered %u\nmisplaced %u\n",

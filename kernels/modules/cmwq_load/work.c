@@ -121,10 +121,19 @@ void load_work_fn(struct work_struct *item)
 	enter(work);
 	count_worker(run);
 
-	udelay(first_us);
-	msleep(sleep_ms);
-	note_progress(work, false);
-	udelay(burn_us - first_us);
+	if (run->request.sleeps == 1) {
+		udelay(first_us);
+		msleep(sleep_ms);
+		note_progress(work, false);
+		udelay(burn_us - first_us);
+	} else {
+		unsigned int first_ms = random_up_to(work, sleep_ms);
+
+		msleep(first_ms);
+		note_progress(work, false);
+		udelay(burn_us);
+		msleep(sleep_ms - first_ms);
+	}
 
 	note_progress(work, true);
 	atomic_dec(&work->queue->inside[work->cpu]);

@@ -25,6 +25,10 @@
  * delay_ms	of kind=delayed, default 20
  * late_ms	after which a work that has not ended is late, and is checked for a
  *		lost wakeup; default 40
+ * batch	of kind=percpu or rescuer: works that are queued at once, default 1
+ * burn_us	for which the first work of a batch keeps its CPU busy, offering it
+ *		to others by cond_resched(); default 0. The others are counted
+ *		alone then, and in beside_long if they start before it has ended
  *
  * The unbound workqueue is /sys/devices/virtual/workqueue/work_latency.
  */
@@ -47,6 +51,7 @@
 #include "work_latency.h"
 
 #define REQUEST_MAX	192
+#define MOST_BATCH	1000
 
 static DEFINE_MUTEX(start_lock);
 static DEFINE_MUTEX(result_lock);	/* protects last */
@@ -66,6 +71,8 @@ static const struct number_key {
 	{ "bytes", offsetof(struct request, bytes), 0, 1 << 20 },
 	{ "delay_ms", offsetof(struct request, delay_ms), 0, 10000 },
 	{ "late_ms", offsetof(struct request, late_ms), 1, 10000 },
+	{ "batch", offsetof(struct request, batch), 1, MOST_BATCH },
+	{ "burn_us", offsetof(struct request, burn_us), 0, 10000000 },
 };
 
 static bool read_kind(const char *value, struct request *request)
@@ -111,7 +118,7 @@ static bool read_word(const char *name, const char *value, struct request *reque
 	for (i = 0; i < ARRAY_SIZE(number_keys); i++)
 		if (!strcmp(name, number_keys[i].name))
 			return read_number(&number_keys[i], value, request);
-	pr_warn("invalid '%s': must be one of kind, works, cpu, target, gap_us, bytes, delay_ms, late_ms\n",
+	pr_warn("invalid '%s': must be one of kind, works, cpu, target, gap_us, bytes, delay_ms, late_ms, batch, burn_us\n",
 		name);
 	return false;
 }
@@ -123,6 +130,7 @@ static int read_request(char *text, struct request *request)
 	*request = (struct request) {
 		.kind = NR_KINDS, .cpu = CPU_ALL, .target = TARGET_LOCAL,
 		.gap_us = 1000, .bytes = 4096, .delay_ms = 20, .late_ms = 40,
+		.batch = 1,
 	};
 	while ((word = strsep(&text, "\n "))) {
 		char *value = strchr(word, '=');
@@ -144,6 +152,17 @@ static int read_request(char *text, struct request *request)
 	if (request->target != TARGET_LOCAL && !kind_is_bound(request->kind)) {
 		pr_warn("target=%u is for per-CPU workqueues only\n",
 			request->target);
+		return -EINVAL;
+	}
+	if (request->batch > 1 && request->kind != KIND_PERCPU &&
+	    request->kind != KIND_RESCUER) {
+		pr_warn("batch=%u is for kind=percpu and kind=rescuer only\n",
+			request->batch);
+		return -EINVAL;
+	}
+	if (request->burn_us && request->batch == 1) {
+		pr_warn("burn_us=%u needs a batch of 2 or more\n",
+			request->burn_us);
 		return -EINVAL;
 	}
 	if (!queue_of(request->kind)) {
@@ -221,7 +240,9 @@ static void show_result(struct seq_file *out, const struct latency_result *r)
 		   r->misplaced, r->early, r->wrong_context);
 	seq_printf(out, "wakeups %lu\nworkers %u\nrescued %u\nin_ksoftirqd %u\n",
 		   r->wakeups, r->workers, r->rescued, r->in_ksoftirqd);
-	seq_printf(out, "blocked %u\n", r->blocked);
+	seq_printf(out, "blocked %u\nbatch %u\nburn_us %u\nbeside_long %u\n",
+		   r->blocked, r->request.batch, r->request.burn_us,
+		   r->beside_long);
 	seq_printf(out, "queue_to_start_max_ns %llu\nstart_to_end_max_ns %llu\n",
 		   r->queue_to_start.max_ns, r->start_to_end.max_ns);
 	seq_printf(out, "elapsed_us %llu\n",

@@ -61,7 +61,6 @@ static void count_wakeups(struct latency_run *run)
 
 	if (is_rescuer(current))
 		run->result->rescued++;
-	spin_lock(&run->seen_lock);
 	seen = find_worker(run);
 	if (seen && seen->pid) {
 		run->result->wakeups += current->nvcsw - seen->switches;
@@ -69,23 +68,20 @@ static void count_wakeups(struct latency_run *run)
 		run->result->wakeups++;
 		run->result->workers++;
 	}
-	spin_unlock(&run->seen_lock);
 }
 
 static void note_switches(struct latency_run *run)
 {
 	struct seen_worker *seen;
 
-	spin_lock(&run->seen_lock);
 	seen = find_worker(run);
 	if (seen) {
 		seen->pid = current->pid;
 		seen->switches = current->nvcsw;
 	}
-	spin_unlock(&run->seen_lock);
 }
 
-static void check_context(struct latency_run *run)
+static void check_context(struct latency_run *run, const struct latency_work *work)
 {
 	struct latency_result *result = run->result;
 	enum kind kind = run->request.kind;
@@ -99,69 +95,127 @@ static void check_context(struct latency_run *run)
 		   (kind == KIND_HIGHPRI && task_nice(current) != MIN_NICE)) {
 		result->wrong_context++;
 	}
-	if (run->target != WORK_CPU_UNBOUND && run->ran_on != run->target)
+	if (run->target != WORK_CPU_UNBOUND && work->ran_on != run->target)
 		result->misplaced++;
 	if (kind == KIND_DELAYED && time_before(jiffies, run->due_jiffies))
 		result->early++;
 }
 
-/* Only one work is in execution at a time, so it may write to the result. */
-static void execute(struct latency_run *run)
+/* Without cond_resched(), a kernel that preempts nothing could run no other worker. */
+static void burn(unsigned int us)
 {
+	u64 end = ktime_get_ns() + us * NSEC_PER_USEC;
+
+	while (ktime_get_ns() < end) {
+		cpu_relax();
+		cond_resched();
+	}
+}
+
+/*
+ * A rescuer and a worker can execute works of a batch at the same time, BH works
+ * only one at a time.
+ */
+static void execute(struct latency_work *work)
+{
+	struct latency_run *run = work->run;
+	bool bh = run->request.kind == KIND_BH;
+	unsigned long sum = 0;
 	unsigned int i;
 
-	run->started_ns = ktime_get_ns();
-	run->ran_on = raw_smp_processor_id();
-	WRITE_ONCE(run->started, true);
-	if (run->request.kind != KIND_BH)
+	work->started_ns = ktime_get_ns();
+	work->ran_on = raw_smp_processor_id();
+	WRITE_ONCE(work->started, true);
+	if (bh) {
+		check_context(run, work);
+	} else {
+		spin_lock(&run->lock);
 		count_wakeups(run);
-	check_context(run);
+		check_context(run, work);
+		spin_unlock(&run->lock);
+	}
 	/* Read what the issuer wrote: the cache lines come from its CPU. */
 	for (i = 0; i < run->request.bytes; i++)
-		run->sum += READ_ONCE(run->data[i]);
-	if (run->request.kind != KIND_BH)
+		sum += READ_ONCE(run->data[i]);
+	if (work == run->works && run->request.burn_us)
+		burn(run->request.burn_us);
+	WRITE_ONCE(run->sum, sum);
+	if (!bh) {
+		spin_lock(&run->lock);
 		note_switches(run);
-	run->ended_ns = ktime_get_ns();
-	complete(&run->ended);
+		spin_unlock(&run->lock);
+	}
+	WRITE_ONCE(work->ended_ns, ktime_get_ns());
+	if (atomic_dec_and_test(&run->unfinished))
+		complete(&run->ended);
 }
 
 static void execute_work(struct work_struct *item)
 {
-	execute(container_of(item, struct latency_run, work));
+	execute(container_of(item, struct latency_work, item));
 }
 
 static void execute_delayed(struct work_struct *item)
 {
-	execute(container_of(to_delayed_work(item), struct latency_run, dwork));
+	execute(container_of(to_delayed_work(item), struct latency_run, dwork)->works);
 }
 
 static void do_nothing(struct work_struct *item)
 {
 }
 
-static void issue(struct latency_run *run, unsigned int number)
+/* Queue works at once, `number` being that of the first. */
+static void issue(struct latency_run *run, unsigned int number, unsigned int works)
 {
 	const struct request *request = &run->request;
+	unsigned int i;
 
 	reinit_completion(&run->ended);
-	WRITE_ONCE(run->started, false);
+	atomic_set(&run->unfinished, works);
+	for (i = 0; i < works; i++) {
+		WRITE_ONCE(run->works[i].started, false);
+		WRITE_ONCE(run->works[i].ended_ns, 0);
+	}
 	run->target = WORK_CPU_UNBOUND;
 	if (kind_is_bound(request->kind))
 		run->target = request->target == TARGET_LOCAL ? run->cpu :
 							       request->target;
 	memset(run->data, number, request->bytes);
-	run->due_ns = ktime_get_ns();
 	if (request->kind == KIND_DELAYED) {
 		unsigned long delay = max(1UL, msecs_to_jiffies(request->delay_ms));
 
 		/* The current tick counts as one of the delay. */
-		run->due_ns += jiffies_to_nsecs(delay - 1);
+		run->works->due_ns = ktime_get_ns() + jiffies_to_nsecs(delay - 1);
 		run->due_jiffies = jiffies + delay;
 		queue_delayed_work_on(run->target, run->wq, &run->dwork, delay);
 	} else {
-		queue_work_on(run->target, run->wq, &run->work);
+		/* A worker that preempts the issuer would run between two works of a batch. */
+		preempt_disable();
+		for (i = 0; i < works; i++) {
+			run->works[i].due_ns = ktime_get_ns();
+			queue_work_on(run->target, run->wq, &run->works[i].item);
+		}
+		preempt_enable();
 	}
-	run->result->queued++;
+	run->result->queued += works;
+}
+
+static unsigned int count_unstarted(const struct latency_run *run, unsigned int works)
+{
+	unsigned int i, unstarted = 0;
+
+	for (i = 0; i < works; i++)
+		unstarted += !READ_ONCE(run->works[i].started);
+	return unstarted;
+}
+
+static unsigned int count_unended(const struct latency_run *run, unsigned int works)
+{
+	unsigned int i, unended = 0;
+
+	for (i = 0; i < works; i++)
+		unended += !READ_ONCE(run->works[i].ended_ns);
+	return unended;
 }
 
 static bool turn_on(unsigned int cpu)
@@ -170,12 +224,13 @@ static bool turn_on(unsigned int cpu)
 }
 
 /*
- * True if the work has not started although each CPU that may execute it has
+ * True if no further work has started although each CPU that may execute it has
  * run this thread, at the lowest priority, in several turns: a worker that had
  * been woken would have run before. This does not depend on how fast the CPUs are.
  */
-static bool had_spare_time(struct latency_run *run)
+static bool had_spare_time(struct latency_run *run, unsigned int works)
 {
+	unsigned int unstarted = count_unstarted(run, works);
 	const struct cpumask *cpus = run->target == WORK_CPU_UNBOUND ?
 				     cpu_online_mask : cpumask_of(run->target);
 	unsigned int cpu, turns;
@@ -184,60 +239,76 @@ static bool had_spare_time(struct latency_run *run)
 	for_each_cpu(cpu, cpus) {
 		if (!turn_on(cpu))
 			continue;
-		for (turns = 0; turns < SPARE_TURNS && !READ_ONCE(run->started); turns++)
+		for (turns = 0; turns < SPARE_TURNS &&
+				count_unstarted(run, works) == unstarted; turns++)
 			schedule_timeout_uninterruptible(1);
 	}
 	sched_set_normal(current, 0);
 	turn_on(run->cpu);
-	return !READ_ONCE(run->started);
+	return unstarted && count_unstarted(run, works) == unstarted;
 }
 
-/* Wait for the end of the work. False: it was lost. */
-static bool await_end(struct latency_run *run)
+/* Wait for the end of a batch. Works that have not ended then are lost. */
+static void await_end(struct latency_run *run, unsigned int works)
 {
 	struct latency_result *result = run->result;
 	unsigned int late_ms = run->request.late_ms;
-	bool stuck = false;
+	unsigned int i, unstarted, stuck = 0;
 
 	if (run->request.kind == KIND_DELAYED)
 		late_ms += run->request.delay_ms;
 	if (run->request.kind == KIND_RESCUER)
 		late_ms = max(late_ms, RESCUER_LATE_MS);
+	late_ms += DIV_ROUND_UP(run->request.burn_us, USEC_PER_MSEC);
 	if (wait_for_completion_timeout(&run->ended, msecs_to_jiffies(late_ms)))
-		return true;
-	result->late++;
-	if (!READ_ONCE(run->started) && had_spare_time(run)) {
-		stuck = true;
-		result->lost_wakeups++;
-		/* Another work wakes a worker of the pool, which finds this one first. */
+		return;
+	result->late += count_unended(run, works);
+	unstarted = count_unstarted(run, works);
+	if (unstarted && had_spare_time(run, works)) {
+		stuck = unstarted;
+		result->lost_wakeups += unstarted;
+		/* Another work wakes a worker of the pool, which finds these first. */
 		queue_work_on(run->target, run->wq, &run->nudge);
 	}
 	if (!wait_for_completion_timeout(&run->ended, msecs_to_jiffies(LOST_MS))) {
-		cancel_work_sync(&run->work);
+		for (i = 0; i < works; i++)
+			cancel_work_sync(&run->works[i].item);
 		cancel_delayed_work_sync(&run->dwork);
-		/* It may have ended just before. */
-		if (!completion_done(&run->ended)) {
-			result->lost++;
-			return false;
-		}
+		/* Some may have ended just before. */
+		result->lost += count_unended(run, works);
 	}
 	if (stuck)
-		result->revived++;
-	return true;
+		result->revived += stuck - min(stuck, count_unended(run, works));
 }
 
-static void record(struct latency_run *run)
+static void record_work(struct latency_run *run, const struct latency_work *work)
 {
 	struct latency_result *result = run->result;
-	u64 executed_ns = run->ended_ns - run->started_ns;
-	struct pair *pair = &result->pairs[run->cpu * result->nr_cpus + run->ran_on];
+	u64 executed_ns = work->ended_ns - work->started_ns;
+	struct pair *pair = &result->pairs[run->cpu * result->nr_cpus + work->ran_on];
 
 	result->executed++;
 	pair->works++;
 	pair->exec_ns += executed_ns;
-	histogram_add(&result->queue_to_start, run->started_ns > run->due_ns ?
-					       run->started_ns - run->due_ns : 0);
+	if (run->request.burn_us && work->started_ns < run->works->ended_ns)
+		result->beside_long++;
+	histogram_add(&result->queue_to_start, work->started_ns > work->due_ns ?
+					       work->started_ns - work->due_ns : 0);
 	histogram_add(&result->start_to_end, executed_ns);
+}
+
+/* Count the works of a batch that have ended; the long one only holds up the others. */
+static void record(struct latency_run *run, unsigned int works)
+{
+	unsigned int i = 0;
+
+	if (run->request.burn_us && run->works->ended_ns) {
+		run->result->queued--;
+		i = 1;
+	}
+	for (; i < works; i++)
+		if (run->works[i].ended_ns)
+			record_work(run, &run->works[i]);
 }
 
 /* Return the CPU that issues a work: each online CPU issues as many, one CPU after the other. */
@@ -260,7 +331,7 @@ static int issue_all(void *argument)
 	const struct request *request = &run->request;
 	struct latency_result *result = run->result;
 	u64 began;
-	unsigned int i;
+	unsigned int i, works;
 
 	run->cpu = issuer_of(request, 0);
 	turn_on(run->cpu);
@@ -274,17 +345,18 @@ static int issue_all(void *argument)
 			result->blocked = blocked;
 	}
 	began = ktime_get_ns();
-	for (i = 0; i < request->works; i++) {
+	for (i = 0; i < request->works; i += works) {
 		unsigned int cpu = issuer_of(request, i);
 
 		if (run->error || READ_ONCE(run->stopping) ||
-		    result->lost == MOST_LOST)
+		    result->lost >= MOST_LOST)
 			break;
 		if (cpu != run->cpu && turn_on(cpu))
 			run->cpu = cpu;
-		issue(run, i);
-		if (await_end(run))
-			record(run);
+		works = min(request->batch, request->works - i);
+		issue(run, i, works);
+		await_end(run, works);
+		record(run, works);
 		if (request->gap_us)
 			usleep_range(request->gap_us,
 				     request->gap_us + request->gap_us / 8 + 1);
@@ -299,6 +371,7 @@ static int issue_all(void *argument)
 static void free_run(struct latency_run *run)
 {
 	kvfree(run->data);
+	kvfree(run->works);
 	kvfree(run);
 }
 
@@ -306,11 +379,13 @@ static struct latency_run *make_run(const struct request *request,
 				    struct latency_result *result)
 {
 	struct latency_run *run = kvzalloc(sizeof(*run), GFP_KERNEL);
+	unsigned int i;
 
 	if (!run)
 		return NULL;
 	run->data = kvzalloc(max(1U, request->bytes), GFP_KERNEL);
-	if (!run->data) {
+	run->works = kvcalloc(request->batch, sizeof(*run->works), GFP_KERNEL);
+	if (!run->data || !run->works) {
 		free_run(run);
 		return NULL;
 	}
@@ -320,12 +395,15 @@ static struct latency_run *make_run(const struct request *request,
 		run->request.cpu = cpumask_first(cpu_online_mask);
 	run->result = result;
 	run->wq = queue_of(request->kind);
-	INIT_WORK(&run->work, execute_work);
+	for (i = 0; i < request->batch; i++) {
+		run->works[i].run = run;
+		INIT_WORK(&run->works[i].item, execute_work);
+	}
 	INIT_DELAYED_WORK(&run->dwork, execute_delayed);
 	INIT_WORK(&run->nudge, do_nothing);
 	init_completion(&run->ended);
 	init_completion(&run->done);
-	spin_lock_init(&run->seen_lock);
+	spin_lock_init(&run->lock);
 	return run;
 }
 

@@ -2,6 +2,7 @@
 #ifndef WORK_LATENCY_H
 #define WORK_LATENCY_H
 
+#include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/seq_file.h>
 #include <linux/spinlock.h>
@@ -34,6 +35,8 @@ struct request {
 	unsigned int bytes;
 	unsigned int delay_ms;
 	unsigned int late_ms;
+	unsigned int batch;
+	unsigned int burn_us;
 };
 
 /*
@@ -66,6 +69,7 @@ struct latency_result {
 	unsigned int queued, executed, lost, late, lost_wakeups, revived;
 	unsigned int misplaced, early, wrong_context;
 	unsigned int workers, rescued, in_ksoftirqd, blocked;
+	unsigned int beside_long;
 	unsigned long wakeups;
 	u64 elapsed_ns;
 	struct histogram queue_to_start;
@@ -74,26 +78,33 @@ struct latency_result {
 	struct pair pairs[];	/* nr_cpus x nr_cpus: issued on, executed on */
 };
 
+/* A work of the current batch, and when and where it was executed. */
+struct latency_work {
+	struct work_struct item;
+	struct latency_run *run;
+	u64 due_ns;
+	u64 started_ns;
+	u64 ended_ns;		/* 0 until then */
+	unsigned int ran_on;
+	bool started;
+};
+
 struct latency_run {
 	struct request request;
 	struct latency_result *result;
 	struct workqueue_struct *wq;
-	struct work_struct work;
-	struct delayed_work dwork;
+	struct latency_work *works;	/* request.batch of them */
+	struct delayed_work dwork;	/* in place of the first one's */
 	struct work_struct nudge;
-	struct completion ended;	/* of the current work */
+	struct completion ended;	/* of the current batch */
 	struct completion done;		/* of all */
+	atomic_t unfinished;		/* works of the current batch */
 	bool stopping;
 	int error;
 	unsigned int cpu;	/* that issues the current work */
 	unsigned int target;	/* to which it is bound, or WORK_CPU_UNBOUND */
-	u64 due_ns;
 	unsigned long due_jiffies;	/* of a delayed work */
-	bool started;
-	u64 started_ns;
-	u64 ended_ns;
-	unsigned int ran_on;
-	spinlock_t seen_lock;	/* protects seen */
+	spinlock_t lock;		/* protects seen, and result while works run */
 	struct seen_worker seen[NR_SEEN];
 	unsigned char *data;
 	unsigned long sum;

@@ -60,7 +60,7 @@ def test_each_point_is_a_target_with_a_run_of_its_own(counting: LabUnderTest) ->
     assert response.status_code == 201, response.text
     view = response.json()
     assert [each["device_type"] for each in view["request"]["targets"]] == NAMES
-    assert view["request"]["sweep"] == SWEEP | {"base": {"cpus": 8, "l3": None, "nodes": None}}
+    assert view["request"]["sweep"] == SWEEP | {"base": {"cpus": 8, "l3": None, "nodes": None, "shard": None}}
     runs = counting.runs(view["id"])
     assert [(run.target, run.device_type, run.plan.is_instrumented) for run in runs] == [
         (index, name, True) for index, name in enumerate(NAMES)

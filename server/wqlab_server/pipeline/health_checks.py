@@ -239,14 +239,14 @@ def unschedulable_reason(session: Session, run: Run, settings: Settings) -> str 
 def golden_kernel_build(
     session: Session, data: DataFolder, device_type: DeviceType, settings: Settings, layouts: int = 1
 ) -> Build | Failure | None:
-    """Return the build of the golden kernel: the device type's recipe at the base commit of the default tree, linked in
+    """Return the build of the golden kernel: the device type's recipe at the base commit of the golden tree, linked in
     so many `layouts`.
 
     An apply job without a submission finds that commit. A baseline with the same content has the same key, so both are
     one build. Returns None until the apply job has passed, and a Failure if the recipe no longer exists or the apply
     job failed less than `settings.health_retry_s` ago. A build that failed so recently is returned as it is.
     """
-    tree = data.trees[settings.default_tree or data.default_tree]
+    tree = data.trees[data.golden_tree]
     recipe = data.recipes.get(device_type.recipe)
     if recipe is None:  # an operator removed the recipe after the check was ordered
         return infrastructure_failure(f"recipe {device_type.recipe} no longer exists")

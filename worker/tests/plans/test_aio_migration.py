@@ -161,3 +161,19 @@ def test_published_counts_and_times_are_consistent() -> None:
     assert found["slow", "migrations"] / found["fast", "migrations"] == 10
     assert (found["slow", "stay_min_ms"], found["slow", "stay_max_ms"]) == (0.331, 330.772)
     assert found["slow", "stay_mean_ms"] == pytest.approx(13.5, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "rw", "overwrites"),
+    [
+        ("0", "write", True),
+        ("0", "randwrite", True),
+        ("1", "write", False),
+        ("0", "read", False),
+        ("0", "randread", False),
+    ],
+)
+def test_only_overwrites_can_complete_without_a_work(tmp_path: Path, fresh: str, rw: str, overwrites: bool) -> None:
+    command = "if overwrites; then record fact overwrites yes; else record fact overwrites no; fi"
+    found = call("aio-migration", command, tmp_path, FRESH=fresh, RW=rw)
+    assert found.facts["overwrites"] == ("yes" if overwrites else "no")

@@ -26,11 +26,12 @@ def test_dm_crypt_can_select_every_scope_with_and_without_strictness() -> None:
     assert plan("dm-crypt-affinity").knobs("scope=cache,strict=1") == {"scope": "cache", "strict": "1", "local": "0"}
 
 
-def test_hardware_has_the_five_published_configurations() -> None:
+def test_hardware_has_the_five_published_configurations_and_shards() -> None:
     chosen = plan("dm-crypt-affinity")
     published = {reference.setting for reference in chosen.references}
     assert chosen.hardware.settings == ["scope=default,strict=default", *chosen.hardware.settings[1:]]
-    assert set(chosen.hardware.settings[1:]) == published
+    shards = {"scope=cache_shard,strict=0", "scope=cache_shard,strict=1"}
+    assert set(chosen.hardware.settings[1:]) == published | shards
     assert len(published) == 5
     assert (chosen.hardware.parameters["runtime_s"], chosen.hardware.repetitions.untraced) == (60, 5)
     assert {chosen.knobs(setting)["local"] for setting in chosen.emulated.settings} == {"0"}

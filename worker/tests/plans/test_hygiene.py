@@ -8,7 +8,7 @@ import pytest
 
 from wqlab_worker.measure.collect import Records
 
-from .scripts import AWKS, NAMES, call, script
+from .scripts import AWKS, NAMES, call, plan, script
 
 XEON = {
     "devices/system/node/node0/cpulist": "0-1,4-5",
@@ -115,21 +115,36 @@ def test_fio_does_not_run_on_other_cpus_than_declared(tmp_path: Path, name: str,
         (RYZEN, "other_l3", "other_l3 2,0"),
         (ONE_PACKAGE, "same_l3", "same package (no second core shares the last-level cache) 3,6"),
         (FOUR_PACKAGES, "same_l3", "any core (the package has no second one) 3,6"),
-        (TWO_THREADS, "same_l3", "unbound (no second core) ,"),
-        (SINGLE, "same_l3", "unbound (no second core) ,"),
     ],
 )
 def test_endpoints_of_netperf_are_bound(tmp_path: Path, files: dict[str, str], declared: str, endpoints: str) -> None:
     command = 'find_endpoints\nrecord fact endpoints "$where $client,$server"'
-    found = call("netperf-stream", command, tmp_path, SYS=sysfs(tmp_path, files), ENDPOINTS=declared)
+    found = call("netperf-stream", command, tmp_path, SYS=sysfs(tmp_path, files), SETTING_ENDPOINTS=declared)
     assert found.facts["endpoints"] == endpoints
 
 
-@pytest.mark.parametrize(("files", "declared"), [(XEON, "other_l3"), (RYZEN, "other_node"), (SINGLE, "other_l3")])
+@pytest.mark.parametrize(
+    ("files", "declared"),
+    [
+        *((XEON, "other_l3"), (RYZEN, "other_node"), (SINGLE, "other_l3")),
+        *((SINGLE, "same_l3"), (TWO_THREADS, "same_l3")),
+    ],
+)
 def test_endpoints_that_a_device_lacks_are_unsupported(tmp_path: Path, files: dict[str, str], declared: str) -> None:
-    command = "(find_endpoints) || record fact status $?"
-    found = call("netperf-stream", command, tmp_path, SYS=sysfs(tmp_path, files), ENDPOINTS=declared)
+    command = "choose_endpoints || record fact status $?"
+    found = call("netperf-stream", command, tmp_path, SYS=sysfs(tmp_path, files), SETTING_ENDPOINTS=declared)
     assert dict(found.unsupported)["*"] == f"endpoints={declared}: this device has no second CPU there"
+    assert (found.facts, found.settings) == ({"status": "1"}, {})
+
+
+def test_netperf_runs_unbound_as_published_and_bound(tmp_path: Path) -> None:
+    assert plan("netperf-stream").hardware.settings == ["", "endpoints=same_l3"]
+    found = call("netperf-stream", "choose_endpoints", tmp_path, SYS=sysfs(tmp_path, XEON), SETTING_ENDPOINTS="unbound")
+    assert (found.settings, found.settings_after, found.facts) == ({"endpoints": "unbound"},) * 2 + ({},)
+    command = "check_endpoints() { :; }\nchoose_endpoints"
+    found = call("netperf-stream", command, tmp_path, SYS=sysfs(tmp_path, XEON), SETTING_ENDPOINTS="same_l3")
+    assert found.settings == found.settings_after == {"endpoints": "same_l3"}
+    assert found.facts["endpoints"] == "same_l3: netperf on CPU 2, netserver on CPU 3, read back from both"
 
 
 def test_page_cache_is_written_back_and_dropped(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_masks_with_a_cpu_in_common_overlap(tmp_path: Path, awk: str, one: str, 
     ("means", "files", "reason"),
     [
         ("cpumask", {}, "has no cpumask of all unbound workqueues in sysfs"),
-        ("cpuset", {}, "does not take isolated partitions from its workqueues (Linux 6.7 does)"),
+        ("cpuset", {}, "does not take isolated partitions from its workqueues (Linux 6.8 does)"),
         (
             "cpuset",
             {"devices/virtual/workqueue/cpumask_isolated": "0", "fs/cgroup/cgroup.controllers": "cpu memory"},

@@ -57,9 +57,20 @@ def test_every_limit_is_measured_on_hardware() -> None:
     assert {chosen.knobs(setting)["max_active"] for setting in chosen.hardware.settings} == set(axis.values)
 
 
-def test_default_limit_of_linux_6_12_is_reached() -> None:
-    chosen = plan(NAME)
-    assert all(int(profile.parameters["works"]) > 256 for profile in (chosen.hardware, chosen.emulated))
+@pytest.mark.parametrize(
+    ("setting", "default", "works"),
+    [
+        ("default", "256", "300"),  # until Linux 6.12
+        ("default", "1024", "1194"),  # since 6.13
+        ("4", "1024", "300"),
+        ("default", "4096", "4778"),
+    ],
+)
+def test_more_works_are_queued_than_the_limit(tmp_path: Path, setting: str, default: str, works: str) -> None:
+    assert plan(NAME).emulated.parameters["works"] == 300
+    command = f'echo {default} >$WORK/default-limit; spans=0; record fact request "$(request fan)"'
+    numbers = {**NUMBERS, "WORKS": "300", "KIND": "percpu", "SETTING_MAX_ACTIVE": setting}
+    assert f" works={works} steps=7 " in call(NAME, command, tmp_path, **numbers).facts["request"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +146,10 @@ def test_requests_follow_the_scenario_and_the_setting(tmp_path: Path, shape: str
 
 def test_refused_request_is_a_failure_with_the_kernels_words(tmp_path: Path) -> None:
     environment = {**NUMBERS, "ACTIVE": str(tmp_path / "none"), "KIND": "percpu"}
-    command = "dmesg() { echo '[ 1.0] max_active: a request is already running'; }\nspans=0\n(perform fan) || :"
+    command = (
+        "dmesg() { echo '[ 1.0] max_active: a request is already running'; }\n"
+        "echo 256 >$WORK/default-limit\nspans=0\n(perform fan) || :"
+    )
     found = call(NAME, command, tmp_path, **environment)
     assert found.failure and "a request is already running" in found.failure.summary
     assert found.failure.summary.startswith("module max_active refused 'shape=fan kind=percpu max_active=0 cpus=7")

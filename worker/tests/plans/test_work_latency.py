@@ -113,8 +113,29 @@ def test_device_without_l3_has_its_l2_as_last_level(tmp_path: Path, target: str,
     ("kind", "load", "works"), [("percpu", "idle", "30"), ("bh", "loaded", "20"), ("rescuer", "idle", "10")]
 )
 def test_works_follow_kind_and_load(tmp_path: Path, kind: str, load: str, works: str) -> None:
-    numbers = {"WORKS": "30", "LOADED_WORKS": "20", "RESCUER_WORKS": "10"}
+    numbers = {"WORKS": "30", "LOADED_WORKS": "20", "RESCUER_WORKS": "10", "LONG_WORKS": "40"}
     assert call(NAME, "record fact works $(works)", tmp_path, KIND=kind, LOAD=load, **numbers).facts["works"] == works
+
+
+@pytest.mark.parametrize(
+    ("threshold", "scenario", "batch"),
+    [
+        ("10000", {"KIND": "percpu"}, ""),
+        ("10000", {"KIND": "rescuer"}, " batch=24"),
+        ("10000", {"KIND": "percpu", "LONG": "1"}, " batch=2 burn_us=40000"),
+        ("25000", {"KIND": "percpu", "LONG": "1"}, " batch=2 burn_us=100000"),
+        ("0", {"KIND": "percpu", "LONG": "1"}, " batch=2 burn_us=40000"),  # switched off
+        (None, {"KIND": "percpu", "LONG": "1"}, " batch=2 burn_us=40000"),  # before Linux 6.5
+    ],
+)
+def test_batches_follow_the_scenario_and_the_threshold(
+    tmp_path: Path, threshold: str | None, scenario: dict[str, str], batch: str
+) -> None:
+    system = tmp_path / "sys"
+    if threshold is not None:
+        write(system, {"module/workqueue/parameters/cpu_intensive_thresh_us": threshold})
+    numbers = {"RESCUER_BATCH": "24", "LONG_TIMES": "4", "SYS": str(system), **scenario}
+    assert call(NAME, 'record fact batch "|$(batch)"', tmp_path, **numbers).facts["batch"] == f"|{batch}"
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,29 @@ def test_locks_of_softirqs_and_contended_mutexes_are_not_counted(tmp_path: Path)
     assert counts(tmp_path, graph(7, 0, 10.0, body)) == ({3: 1}, {}, {5: 1})
 
 
+@pytest.mark.parametrize(
+    ("mutex", "mutexes", "contended"),
+    [
+        ("mutex_lock();", 1, 0),
+        ("mutex_lock() {\n __mutex_lock_slowpath();\n } /* mutex_lock */", 1, 1),
+        ("mutex_lock() {\n __mutex_lock_slowpath() {\n _raw_spin_lock();\n }\n } /* mutex_lock */", 1, 1),
+        (
+            "mutex_lock() {\n handle_softirqs() {\n _raw_spin_lock();\n } /* handle_softirqs */\n } /* mutex_lock */",
+            1,
+            0,
+        ),
+        ("mutex_lock();\n mutex_unlock() {\n _raw_spin_lock();\n } /* mutex_unlock */\n mutex_lock();", 2, 0),
+        ("", 0, 0),
+    ],
+)
+def test_mutexes_of_a_flush_are_counted(tmp_path: Path, mutex: str, mutexes: int, contended: int) -> None:
+    unfinished = "__flush_workqueue() {\n mutex_lock();"
+    trace(tmp_path, "", {0: graph(7, 0, 10.0, RETURNS.replace("mutex_lock();", mutex)) + graph(8, 0, 12.0, unfinished)})
+    for awk in AWKS:
+        records = call("xfs-fsync", f"AWK='{awk}'\nreduce_trace", tmp_path)
+        assert records.values == {"mutexes": mutexes, "mutexes_contended": contended}
+
+
 def test_other_tasks_and_flushes_seen_in_part_are_left_out(tmp_path: Path) -> None:
     cut = f"{LOCK}\n{LOCK}\n}} /* __flush_workqueue */"
     unfinished = f"__flush_workqueue() {{\n {LOCK}"

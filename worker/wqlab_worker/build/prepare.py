@@ -132,9 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     tree = commands.add_parser("tree", help="update the mirror of a tree and print its commit")
-    tree.add_argument("name", nargs="?", help="default: the default tree in trees.yaml")
+    tree.add_argument("name", nargs="?", help="default: the tree of the golden kernel in trees.yaml")
     kernel = commands.add_parser("kernel", help="build the kernel of a tree's branch and print its description as JSON")
-    kernel.add_argument("--tree", help="default: the default tree in trees.yaml")
+    kernel.add_argument("--tree", help="default: the tree of the golden kernel in trees.yaml")
     kernel.add_argument("--recipe", default="measure")
     kernel.add_argument("--arch", choices=["x86_64", "arm64"], default="x86_64")
     kernel.add_argument("--emulated", action="store_true", help="build for emulated devices")
@@ -148,9 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         data = load_data(chosen.data_dir)
         with Workspace.from_environment().session() as workspace:
             if chosen.command == "tree":
-                print(prepare_tree(data, chosen.name or data.default_tree, workspace, progress).commit)
+                print(prepare_tree(data, chosen.name or data.golden_tree, workspace, progress).commit)
             else:
-                source = prepare_tree(data, chosen.tree or data.default_tree, workspace, progress)
+                source = prepare_tree(data, chosen.tree or data.golden_tree, workspace, progress)
                 job = kernel_job(data, source, chosen.recipe, chosen.arch, chosen.emulated, chosen.layouts)
                 print(json.dumps(_describe(job, prepare_kernel(job, workspace, progress), workspace)))
     except DataError as error:

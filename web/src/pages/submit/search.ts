@@ -17,12 +17,13 @@ export const submitSearch = searchParams({
   plan: texts(64),
   type: texts(64),
   /** Dimension over which a sweep measures, instead of on the device types. */
-  vary: oneOf(["l3", "nodes", "cpus"] as const),
+  vary: oneOf(["l3", "nodes", "cpus", "shard"] as const),
   /** Values of that dimension: `1, 2, 4, 8`. */
   values: text(100),
   /** Dimensions that stay; empty: the default. */
   l3: text(10),
   nodes: text(10),
+  shard: text(10),
   cpus: text(10),
   /** Excluded combinations of plan and device type: `plan@type`. */
   without: texts(),

@@ -86,15 +86,30 @@ def test_untraced_dm_crypt_values_are_read() -> None:
     assert found.facts["fio"] == "fio-3.33"
 
 
+def counted_locks(file: str) -> dict[str, float]:
+    """Values of a record that is older than the counts of mutexes."""
+    found = collect((RECORDED / file).read_text(), "xfs_fsync", plan("xfs-fsync"), XEON, True)
+    assert {str(metric) for metric, _ in found.unsupported} == {"mutex_per_flush", "mutex_contended_share"}
+    return found.values
+
+
 def test_xfs_lock_counts_of_32_cpus_are_read() -> None:
     """Linux 6.12: one lock for each CPU, one for the default pool_workqueue, one for the completion."""
-    values = measured("xfs-fsync", "xfs-32cpu.txt", XEON, traced=True).values
+    values = counted_locks("xfs-32cpu.txt")
     assert values["locks_per_flush"] == 34
     assert values["exact_share"] > 95
     assert values["locks_per_fsync"] == pytest.approx(values["locks_per_flush_mean"] * values["flushes_per_fsync"])
-    better = measured("xfs-fsync", "xfs-32cpu-locked-once-per-pool.txt", XEON, traced=True).values
+    better = counted_locks("xfs-32cpu-locked-once-per-pool.txt")
     assert better["locks_per_flush"] == 4
     assert better["locks_per_fsync"] < values["locks_per_fsync"] / 4
+
+
+def test_mutexes_of_flushes_are_read() -> None:
+    """Linux 7.3: one lock for each pool of neighbouring CPUs, one for the default one, one for the completion."""
+    values = measured("xfs-fsync", "xfs-32cpu-7.3.txt", XEON, traced=True).values
+    assert values["locks_per_flush"] == 4
+    assert values["mutex_per_flush"] == pytest.approx(1.296, abs=1e-3)
+    assert values["mutex_contended_share"] == pytest.approx(4.12, abs=0.01)
 
 
 def test_untraced_xfs_values_are_read() -> None:
@@ -113,6 +128,22 @@ def test_migrations_of_the_writer_are_read() -> None:
     assert values["migrations_per_1000_ios"] == pytest.approx(4000 / 3072)
     assert values["stay_max_ms"] == pytest.approx(834.515)
     assert (values["completions_unbound"], values["completions_local"]) == (0, 100)
+    assert values["completions_by_work"] == pytest.approx(100 * 239 / 256)
+
+
+def test_overwrites_that_complete_without_a_work_have_no_migrations() -> None:
+    """As since Linux 6.19, where such a scenario cannot show the effect."""
+    counts = {"probed": 256, "queued": 0, "unbound_queued": 0, "started": 0, "started_locally": 0}
+    values = [f"value\tcompletions_{name}\t{number}" for name, number in counts.items()]
+    knobs = [
+        f"{when}\t{knob}\tdefault" for when in ("setting", "setting_after") for knob in ("granularity", "base_slice")
+    ]
+    text = "\n".join([*knobs, *values, "value\toverwrites_without_work\t1", ""])
+    found = collect(text, "aio_migration", plan("aio-migration"), device(2, 1), True, setting=DEFAULTS)
+    assert (found.failure, found.values) == (None, {"completions_by_work": 0})
+    reasons = {str(metric): str(reason) for metric, reason in found.unsupported}
+    assert "since 6.19, so no kworker moves the writer" in reasons["migrations_per_1000_ios"]
+    assert reasons["completions_local"] == "this kernel queues no completion work for such writes"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def with_counts(text: str, **counts: int) -> str:
 
 def lacking(found: Measurement) -> dict[str, str]:
     assert {reason.cause for _, reason in found.unsupported} == {NotMeasuredCause.LACKING}
-    return {str(metric): str(reason) for metric, reason in found.unsupported}
+    return {str(metric): str(reason) for metric, reason in found.unsupported if metric != "beside_long_share"}
 
 
 def test_works_of_a_good_kernel_are_read() -> None:
@@ -72,6 +72,15 @@ def test_longest_wait_may_be_anywhere_in_the_last_bucket(longest: int, tail: flo
     found = measure(with_counts(text, queue_to_start_max_ns=longest)).values
     assert found["queue_to_start_max_us"] == longest / 1000
     assert found["queue_to_start_p50_us"] == found["queue_to_start_p99_us"] == tail
+
+
+def test_works_that_start_beside_a_long_one_are_counted_where_there_is_one() -> None:
+    reason = ("beside_long_share", "counted in scenario behind-long only")
+    assert reason in [(metric, str(text)) for metric, text in measure(PERCPU).unsupported]
+    found = measure(with_counts(PERCPU, burn_us=40000, beside_long=75))
+    assert found.values["beside_long_share"] == 75
+    more = measure(with_counts(PERCPU, burn_us=40000, beside_long=101))
+    assert more.failure is not None and more.failure.summary == "not measured: works beside a long one: 101 of 100"
 
 
 def test_rescuer_executes_works_under_memory_pressure() -> None:

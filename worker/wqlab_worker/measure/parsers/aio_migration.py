@@ -23,8 +23,13 @@ TRACED = (
     "stay_sd_ms",
     "stay_min_ms",
     "stay_max_ms",
+    "completions_by_work",
     "completions_unbound",
     "completions_local",
+)
+WITHOUT_WORK = (
+    "this kernel completes overwrites without a work, as Linux does since 6.19, so no kworker moves the writer: see "
+    "scenarios seq-initial and rand-initial"
 )
 UNTRACED = (
     "bandwidth",
@@ -51,6 +56,8 @@ def operations(records: Records) -> dict[str, Operations]:
 
 
 def _traced(records: Records) -> dict[str, float | Unsupported]:
+    if "overwrites_without_work" in records.values:
+        return dict.fromkeys(TRACED, Unsupported(WITHOUT_WORK, NotMeasuredCause.LACKING)) | _completions(records)
     fio = read_fio(records)
     check_work(records, fio)
     stream = _stream(fio)
@@ -86,15 +93,18 @@ def stay_metrics(stay_us: Mapping[int, int]) -> dict[str, float | Unsupported]:
 
 
 def _completions(records: Records) -> dict[str, float | Unsupported]:
-    names = ("completions_unbound", "completions_local")
+    names = ("completions_by_work", "completions_unbound", "completions_local")
     if "completions_queued" not in records.values:
         return {}
     queued, started = records.value("completions_queued"), records.value("completions_started")
+    by_work = share(queued, records.value("completions_probed"), "completions by a work")
     if not queued or not started:
-        return dict.fromkeys(names, Unsupported("this kernel queues no completion work for AIO writes"))
+        none = Unsupported("this kernel queues no completion work for such writes")
+        return dict.fromkeys(names, none) | {names[0]: by_work}
     if started > queued:
         raise NotMeasured(f"{queued:.0f} completion works were queued, and {started:.0f} of them started")
     shares = (
+        by_work,
         share(records.value("completions_unbound_queued"), queued, "completion works queued to no CPU"),
         share(records.value("completions_started_locally"), started, "completion works started locally"),
     )

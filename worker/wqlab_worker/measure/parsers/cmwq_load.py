@@ -39,7 +39,7 @@ UNTRACED = (
 
 MAX_ACTIVE = 1
 """`max_active` of the module's workqueues, for each CPU."""
-_REQUEST = LinearPattern(r"\b(workload|burn|duration_ms|seed)=(\w+)")
+_REQUEST = LinearPattern(r"\b(workload|burn|duration_ms|seed|sleeps)=(\w+)")
 
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:

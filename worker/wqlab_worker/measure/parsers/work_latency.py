@@ -33,6 +33,7 @@ UNTRACED = (
     *SHARES,
     "works_executed",
     "rescued_share",
+    "beside_long_share",
     "workers",
     "queue_to_start_p50_us",
     "queue_to_start_p99_us",
@@ -59,7 +60,7 @@ COUNTS = (
         "wrong_context",
         "wakeups",
     ),
-    *("workers", "rescued", "queue_to_start_max_ns", "start_to_end_max_ns"),
+    *("workers", "rescued", "burn_us", "beside_long", "queue_to_start_max_ns", "start_to_end_max_ns"),
 )
 
 
@@ -129,6 +130,11 @@ def _untraced(records: Records, topology: MeasuredTopology) -> dict[str, float |
         return {**dict.fromkeys(UNTRACED, none), **found}
     found["wakeups_per_work"] = result["wakeups"] / result["executed"]
     found["rescued_share"] = share(result["rescued"], result["executed"], "works of a rescuer")
+    found["beside_long_share"] = (
+        share(result["beside_long"], result["executed"], "works beside a long one")
+        if result["burn_us"]
+        else Unsupported("counted in scenario behind-long only", NotMeasuredCause.LACKING)
+    )
     shares = locality(records, topology, works=result["executed"])
     found |= {name: shares[name] for name in SHARES}
     waits = times(records, "queue_to_start", result["queue_to_start_max_ns"], result["executed"])

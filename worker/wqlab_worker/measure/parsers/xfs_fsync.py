@@ -1,4 +1,4 @@
-"""Parser of plan xfs-fsync: locks taken by the flushing task (traced), throughput and fsync latency (untraced).
+"""Parser of plan xfs-fsync: locks and mutexes of the flushing task (traced), throughput and fsync latency (untraced).
 
 A flush takes locks in two parts. In the first, until the task waits for the flushed work or returns because there is
 nothing to wait for, it marks every pool_workqueue: this count follows from the algorithm and is the same in nearly
@@ -17,9 +17,12 @@ from ..collect import Measurement, NoSamples, NotMeasured, Operations, Records, 
 from .fio import GIB, apply_fio_result, read_fio
 from .fio_command import check_work
 from .histogram import majority_value, mean, read_histogram, total
-from .shares import cpu_utilisation
+from .shares import cpu_utilisation, share
 
-TRACED = ("locks_per_flush", "locks_per_flush_mean", "locks_per_fsync", "flushes_per_fsync", "exact_share")
+TRACED = (
+    *("locks_per_flush", "locks_per_flush_mean", "locks_per_fsync", "mutex_per_flush", "mutex_contended_share"),
+    *("flushes_per_fsync", "exact_share"),
+)
 UNTRACED = (
     "bandwidth",
     "iops",
@@ -77,8 +80,21 @@ def _traced(records: Records) -> dict[str, float | Unsupported]:
         "locks_per_flush": exact,
         "locks_per_flush_mean": locks / flushes,
         "locks_per_fsync": locks / fsyncs,
+        **_mutexes(records, flushes),
         "flushes_per_fsync": flushes / fsyncs,
         "exact_share": 100.0 * at_that_value / flushes,
+    }
+
+
+def _mutexes(records: Records, flushes: int) -> dict[str, float | Unsupported]:
+    if "mutexes" not in records.values:
+        names = ("mutex_per_flush", "mutex_contended_share")
+        return dict.fromkeys(names, Unsupported("the plan's script was older and counted no mutexes"))
+    mutexes, contended = records.value("mutexes"), records.value("mutexes_contended")
+    none = Unsupported("flushes take no mutex", NotMeasuredCause.LACKING)
+    return {
+        "mutex_per_flush": mutexes / flushes,
+        "mutex_contended_share": share(contended, mutexes, "contended mutexes") if mutexes else none,
     }
 
 

@@ -17,7 +17,7 @@ export type Options = "scenario" | "setting" | "param";
 export const DEFAULT_PRIORITY = 50;
 
 /** Dimensions of a sweep's topologies. */
-export const DIMENSIONS = ["l3", "nodes", "cpus"] as const;
+export const DIMENSIONS = ["l3", "nodes", "cpus", "shard"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
 export interface Pair {
