@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import ErrorKind, OrderState, Outcome, SubmissionState
 from wqlab_contracts.messages import Target
-from wqlab_contracts.specs import WatchedTree
+from wqlab_contracts.specs import TreeWatch
 from wqlab_server.models import Order, Submission
 from wqlab_server.orders import orders
 from wqlab_server.orders.source import Budget, Context, Proposal, Source, Stop, lab_failure
@@ -28,8 +28,8 @@ ALWAYS = [{"begins": "00:00", "ends": "12:00"}, {"begins": "12:00", "ends": "00:
 
 def proposal(target: str = "locks@single", tree: str = "lab-tree", owner: str = "dev", **limits: object) -> Proposal:
     plan, _, device_type = target.partition("@")
-    watch = WatchedTree(
-        name="next", tree="lab-tree", branches=["next"], targets=["locks@single"], owner="dev", **limits
+    watch = TreeWatch(
+        kind="tree", name="next", tree="lab-tree", branches=["next"], targets=["locks@single"], owner="dev", **limits
     )
     wanted = SubmissionRequest(series=SERIES, tree=tree, targets=[Target(plan=plan, device_type=device_type)])
     return Proposal(wanted, owner, Budget("toy budget", watch))

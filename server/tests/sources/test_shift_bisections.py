@@ -100,8 +100,8 @@ def test_budget_of_the_tree_bounds_its_bisections(watching: WatchingLab, upstrea
 def test_disabled_tree_is_not_bisected(watching: WatchingLab, upstream: Upstream) -> None:
     with_shift(watching, upstream, set())
     (shift,) = shifts(watching)
-    watching.sql("UPDATE watched_trees SET enabled = false")
+    watching.sql("UPDATE watches SET enabled_at = NULL")
     watching.until_idle()
     watching.tick()
     assert shift.bisection_id is not None
-    assert bisection(watching, shift.bisection_id).reason == "waits: the watched tree next is disabled or removed"
+    assert bisection(watching, shift.bisection_id).reason == "waits: the watch next is disabled or removed"

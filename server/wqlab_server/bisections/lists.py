@@ -14,7 +14,7 @@ from wqlab_contracts.messages.jobs import JobResult
 from ..http.problems import ApiProblem
 from ..jobs import claims
 from ..jobs.kinds import Context, Kind
-from ..models import Bisection, CommitList, WatchedHead, WatchedTree
+from ..models import Bisection, CommitList, Watch, WatchedHead
 from ..storage.db import Message, post
 
 
@@ -54,7 +54,7 @@ def seen_commits(session: Session, tree: str, commits: list[str]) -> list[str]:
     found = session.scalars(
         select(WatchedHead.commit)
         .where(WatchedHead.commit.in_(commits))
-        .join(WatchedTree, WatchedTree.name == WatchedHead.tree_name)
-        .where(type_coerce(WatchedTree.spec, JSONB)["tree"].astext == tree)
+        .join(Watch, Watch.name == WatchedHead.tree_name)
+        .where(type_coerce(Watch.spec, JSONB)["tree"].astext == tree)
     )
     return sorted(set(found))

@@ -13,7 +13,7 @@ from wqlab_contracts.messages.jobs import JobPayload, JobResult
 
 from ..http.problems import ApiProblem
 from ..jobs.kinds import Context, Kind
-from ..models import Apply, Bisection, BisectionStep, Submission, WatchedHead, WatchedTree
+from ..models import Apply, Bisection, BisectionStep, Submission, Watch, WatchedHead
 from ..storage.db import Message, post
 from ..storage.events import dump_failure, emit
 from .locks import lock_submissions
@@ -113,7 +113,7 @@ def _seen_commits(session: Session, apply: Apply, submission: Submission | None)
     found = session.scalars(
         select(WatchedHead.commit)
         .where(WatchedHead.commit.in_([pair.baseline, pair.candidate, *(ends or ())]))
-        .join(WatchedTree, WatchedTree.name == WatchedHead.tree_name)
-        .where(type_coerce(WatchedTree.spec, JSONB)["tree"].astext == apply.payload.tree.name)
+        .join(Watch, Watch.name == WatchedHead.tree_name)
+        .where(type_coerce(Watch.spec, JSONB)["tree"].astext == apply.payload.tree.name)
     )
     return sorted(set(found))

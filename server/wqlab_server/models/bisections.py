@@ -37,7 +37,7 @@ class Bisection(Base):
     owner: Mapped[str] = mapped_column(index=True)
     limited: Mapped[bool]
     """True if the owner's quotas limit it."""
-    watched_tree: Mapped[str | None] = mapped_column(ForeignKey("watched_trees.name"))
+    watched_tree: Mapped[str | None] = mapped_column(ForeignKey("watches.name"))
     """The watched tree on whose budget it runs; null if a person asked for it."""
     state: Mapped[BisectionState]
     reason: Mapped[str] = mapped_column(default="")

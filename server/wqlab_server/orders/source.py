@@ -12,8 +12,7 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.specs import Tree, WatchedTree
-from wqlab_contracts.specs.rules import ListRule
+from wqlab_contracts.specs import ListWatch, Tree, TreeWatch
 
 from ..models import Order, Submission
 from ..settings import Settings
@@ -33,7 +32,7 @@ class Budget:
     """Device time that a watch may start within 24 hours, and when it may."""
 
     name: str
-    watch: WatchedTree | ListRule
+    watch: ListWatch | TreeWatch
 
 
 @dataclass(frozen=True)
