@@ -252,7 +252,7 @@ def test_the_pages_show_it(world: World, chromium: Browser) -> None:
 def test_the_regression_is_bisected_to_its_commit(world: World) -> None:
     (found,) = world.bisections()
     (shift,) = [each for each in world.shifts() if each["line"]["metric"] == "locks_per_flush"]
-    assert (found["state"], found["watched_tree"], found["shift_id"]) == ("found", TREE, shift["id"]), found["reason"]
+    assert (found["state"], found["watch"], found["shift_id"]) == ("found", TREE, shift["id"]), found["reason"]
     assert found["request"]["metric"] == "locks_per_flush"
     assert (found["good"], found["bad"]) == (world.heads["same kernel"], world.heads["regression"])
     assert (found["culprit"]["commit"], found["first"]) == (world.culprit, world.culprit)

@@ -87,7 +87,7 @@ def _open(session: Session, shift_id: int, data: DataFolder) -> None:
             spec.owner,
             limited=True,
             repository=watched_trees.repository_of(spec, data),
-            watched_tree=watch.name,
+            watch=watch.name,
         )
     except ApiProblem as problem:  # such as a plan that is gone
         shift.reason = f"not bisected: {problem.text}"
