@@ -68,8 +68,8 @@ class JobKind(StrEnum):
     """List the commits of a bisection."""
     READ_LIST = "read_list"
     """Read the next mails of a watched list."""
-    PREVIEW_RULE = "preview_rule"
-    """Read the last mails of a list for the preview of a rule."""
+    PREVIEW_WATCH = "preview_watch"
+    """Read the last mails of a list for the preview of a watch."""
 
 
 class JobState(StrEnum):

@@ -127,9 +127,7 @@ def list_bisections(  # noqa: PLR0917 - the options of a command
     state: Annotated[BisectionState | None, typer.Option(help="Only bisections in this state")] = None,
     active: Annotated[bool, typer.Option("--active", help="Only those that go on")] = False,
     owner: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this account")] = None,
-    watched_tree: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only of shifts of this watched tree")
-    ] = None,
+    watch: Annotated[str | None, typer.Option(metavar="NAME", help="Only of shifts of the tree of this watch")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Entries per page")] = 50,
     cursor: Annotated[
         str | None, typer.Option(metavar="CURSOR", help="Continue after the page that printed this cursor")
@@ -139,7 +137,7 @@ def list_bisections(  # noqa: PLR0917 - the options of a command
     """List bisections, newest first."""
     session = session_of(context)
     page = session.calls(BisectionCalls).bisections(
-        state=state, active=True if active else None, owner=owner, watched_tree=watched_tree, cursor=cursor, limit=limit
+        state=state, active=True if active else None, owner=owner, watch=watch, cursor=cursor, limit=limit
     )
     if as_json:
         session.output.document(page)

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from wqlab_contracts.enums import WatchedHeadState
-from wqlab_contracts.specs import Tree
-from wqlab_contracts.specs import WatchedTree as Spec
+from wqlab_contracts.specs import Tree, TreeWatch
 from wqlab_server.http.problems import ApiProblem
-from wqlab_server.intake import watched_trees
+from wqlab_server.intake import watches
 from wqlab_server.jobs.seen_commits import seen_commits
 from wqlab_server.models import WatchedHead
 from wqlab_server.storage.db import clock
@@ -28,16 +27,16 @@ FORK = "https://git.example.org/mallory/linux.git"
 def watch(lab: LabUnderTest, url: str | None, *, head: bool = True, name: str = "next") -> None:
     spec = spec_of(url, name)
     with lab.transaction() as session:
-        watched_trees.add(session, spec, lab.data, lab.settings, by="mallory")
+        watches.create(session, spec, lab.data, lab.settings, by="mallory")
         if head:
             known = WatchedHead(tree_name=name, ref="main", name="main", commit=COMMIT, seen_at=clock(session))
             known.state = WatchedHeadState.START
             session.add(known)
 
 
-def spec_of(url: str | None, name: str = "next") -> Spec:
+def spec_of(url: str | None, name: str = "next") -> TreeWatch:
     fields: dict[str, Any] = {"tree": "lab-tree", "branches": ["main"], "targets": ["locks@device"], "owner": "dev"}
-    return Spec(name=name, url=url, **fields)
+    return TreeWatch(kind="tree", name=name, url=url, **fields)
 
 
 @pytest.mark.parametrize(
@@ -60,19 +59,19 @@ def test_heads_do_not_become_those_of_another_repository(lab: LabUnderTest) -> N
     watch(lab, FORK)
     watch(lab, FORK, head=False, name="unused")
     with lab.transaction() as session, pytest.raises(ApiProblem, match="another repository"):
-        watched_trees.change(session, "next", spec_of(None), lab.data, lab.settings, by="mallory")
+        watches.change(session, "next", spec_of(None), lab.data, lab.settings, by="mallory")
     with lab.transaction() as session:
-        watched_trees.change(session, "unused", spec_of(None, "unused"), lab.data, lab.settings, by="mallory")
-        watched_trees.remove(session, "next")
+        watches.change(session, "unused", spec_of(None, "unused"), lab.data, lab.settings, by="mallory")
+        watches.remove(session, "next")
     with lab.transaction() as session, pytest.raises(ApiProblem, match="another repository"):
-        watched_trees.add(session, spec_of(None), lab.data, lab.settings, by="mallory")
+        watches.create(session, spec_of(None), lab.data, lab.settings, by="mallory")
 
 
 def test_a_tree_of_the_data_folder_takes_over_no_heads_of_a_fork(lab: LabUnderTest) -> None:
     watch(lab, FORK)
     with lab.transaction() as session:
-        watched_trees.sync(session, replace(lab.data, watched_trees=(spec_of(None),)))
+        watches.sync_files(session, replace(lab.data, watches={"next": spec_of(None)}))
     with lab.transaction() as session:
         assert seen_commits(session, OWN, [COMMIT]) == []
         with pytest.raises(ApiProblem, match="next"):
-            watched_trees.get(session, "next")
+            watches.get(session, "next")

@@ -93,7 +93,7 @@ class TestOnBehalf:
     def test_a_rule_of_a_named_person_opens_no_device(self, lab: LabUnderTest, data_dir: Path) -> None:
         restrict(lab, data_dir, "dev")
         wq = List(lab)
-        wq.rule()
+        wq.watch()
         wq.arrive(*mails())
         assert wq.submissions() == []
         row = wq.decision()
@@ -102,7 +102,7 @@ class TestOnBehalf:
 
     def test_a_waiting_series_of_a_rule_is_not_its_owners(self, lab: LabUnderTest, data_dir: Path) -> None:
         wq = List(lab)
-        wq.rule()
+        wq.watch()
         wq.arrive(*mails())
         (made,) = wq.submissions()
         lab.work(JobKind.APPLY, JobKind.BUILD, ADVANCE)

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import ErrorKind, OrderState, Outcome, SubmissionState
 from wqlab_contracts.messages import Target
-from wqlab_contracts.specs.rules import QuietHours
+from wqlab_contracts.specs.watches import QuietHours
 from wqlab_server.models import Order, Submission
 from wqlab_server.orders import orders
 from wqlab_server.orders.source import Budget, Context, Proposal, Source, Stop, lab_failure

@@ -215,7 +215,7 @@ def test_lab_failure_is_repeated_three_times(watching: WatchingLab, upstream: Up
 def test_branch_is_rewritten_in_the_middle(watching: WatchingLab, upstream: Upstream, watched: bool) -> None:
     """Commits before a head that the lab has seen stay usable; others nobody vouches for any more."""
     if not watched:
-        watching.configure("watched_trees: []\n")
+        watching.configure("")
     start = upstream.git("rev-parse", "HEAD")
     commits = grow(upstream, 3)
     Planted(watching, from_on(commits, commits[2]))

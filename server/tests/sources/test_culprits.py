@@ -68,7 +68,7 @@ def test_the_commit_is_named_once_it_is_found(watching: WatchingLab, upstream: U
     )  # fmt: skip
     assert (data["submission"], data["confirmed_by"]) == (first.submission_id, confirmed.submission_id)
     assert (data["culprit"], data["first"], data["state"]) == (commits[4], commits[4], "found")
-    assert (data["verdict"], data["effect"], data["shift"], data["watched_tree"]) == ("regression", 6, None, None)
+    assert (data["verdict"], data["effect"], data["shift"], data["watch"]) == ("regression", 6, None, None)
     assert data["headline"] == (
         f'{data["plan"]} on {data["device_type"]}: {commits[4][:12]} ("workqueue: raise max_active to 516") '
         f'changes {data["metric"]} by +6 {data["effect_unit"]}'

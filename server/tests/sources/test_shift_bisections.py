@@ -43,7 +43,7 @@ def test_planted_regression_is_found_confirmed_and_bisected(watching: WatchingLa
     assert shift.bisection_id is not None
     found = to_end(watching, shift.bisection_id)
     assert (found.state, found.culprit, found.commits) == (State.FOUND, made[3], 6), found.reason
-    assert (found.owner, found.watched_tree, found.ref) == ("bot", "next", "for-next")
+    assert (found.owner, found.watch, found.ref) == ("bot", "next", "for-next")
     ends = [each for each in steps(watching, found.id) if each.kind is Kind.ENDS]
     assert [each.submission_id for each in ends] == [shift.submission_id]  # the paired run is not repeated
     with watching.transaction() as session:
@@ -100,8 +100,8 @@ def test_budget_of_the_tree_bounds_its_bisections(watching: WatchingLab, upstrea
 def test_disabled_tree_is_not_bisected(watching: WatchingLab, upstream: Upstream) -> None:
     with_shift(watching, upstream, set())
     (shift,) = shifts(watching)
-    watching.sql("UPDATE watched_trees SET enabled = false")
+    watching.sql("UPDATE watches SET enabled_at = NULL")
     watching.until_idle()
     watching.tick()
     assert shift.bisection_id is not None
-    assert bisection(watching, shift.bisection_id).reason == "waits: the watched tree next is disabled or removed"
+    assert bisection(watching, shift.bisection_id).reason == "waits: the watch next is disabled or removed"

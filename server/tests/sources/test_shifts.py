@@ -210,12 +210,12 @@ def test_what_a_shift_waits_for_is_said(watching: WatchingLab, upstream: Upstrea
     after = upstream.push()
     levels.of[after] = 40
     watching.look()
-    watching.sql("UPDATE watched_trees SET enabled = false")
+    watching.sql("UPDATE watches SET enabled_at = NULL")
     watching.measure()
     (shift,) = rows(watching, HistoryShift)
     assert shift.submission_id is None
-    assert shift.reason == "waits: the watched tree next is disabled or removed"
-    watching.sql("UPDATE watched_trees SET enabled = true")
+    assert shift.reason == "waits: the watch next is disabled or removed"
+    watching.sql("UPDATE watches SET enabled_at = now()")
     watching.sql("UPDATE orders SET due_at = now()")
     watching.tick()
     (shift,) = rows(watching, HistoryShift)

@@ -73,7 +73,7 @@ def test_busy_device_is_waited_for(watching: WatchingLab, upstream: Upstream) ->
 
 @pytest.mark.nightly
 def test_failure_of_the_lab_is_tried_again_and_then_given_up(watching: WatchingLab, upstream: Upstream) -> None:
-    watching.configure(f"{FILE}    minutes_a_day: 1000\n")
+    watching.configure(f"{FILE}minutes_a_day: 1000\n")
     watching.worker.on_run = lambda run: infrastructure_result()
     watching.look()
     upstream.push()
@@ -105,7 +105,7 @@ def test_head_that_does_not_boot_is_a_range_to_bisect(watching: WatchingLab, ups
         run.send_failed_boot(run.remaining[0], Arm.CANDIDATE, failure)
         return RunResult(outcome=Outcome.FAILED, failure=failure)
 
-    watching.configure(f"{FILE}    batch: range\n")
+    watching.configure(f"{FILE}batch: range\n")
     watching.worker.on_run = panics
     watching.look()
     upstream.push()
@@ -120,9 +120,9 @@ def test_quiet_hours_budget_and_owner_delay_submissions_and_are_said(watching: W
     watching.look()
     upstream.push()
     for more, text in (
-        ("    quiet_hours: [{begins: '00:00', ends: '12:00'}, {begins: '12:00', ends: '00:00'}]\n", "quiet hours"),
-        ("    minutes_a_day: 1\n", "has 1 a day; raise minutes_a_day"),
-        ("    parameters: {nonsense: 1}\n", "has no parameter 'nonsense'"),
+        ("quiet_hours: [{begins: '00:00', ends: '12:00'}, {begins: '12:00', ends: '00:00'}]\n", "quiet hours"),
+        ("minutes_a_day: 1\n", "has 1 a day; raise minutes_a_day"),
+        ("parameters: {nonsense: 1}\n", "has no parameter 'nonsense'"),
     ):
         watching.configure(FILE + more)
         watching.look()
@@ -131,7 +131,7 @@ def test_quiet_hours_budget_and_owner_delay_submissions_and_are_said(watching: W
     watching.configure(FILE.replace("owner: bot", "owner: nobody"))
     watching.look()
     assert "no account 'nobody'" in watching.waiting_for()
-    watching.configure(f"{FILE}    minutes_a_day: 100\n")
+    watching.configure(f"{FILE}minutes_a_day: 100\n")
     watching.look()
     assert (watching.waiting_for(), watching.states()) == ("", [State.START, State.RUNNING])
     watching.measure()
@@ -171,27 +171,27 @@ def test_tags_are_one_line_in_the_order_of_their_versions(watching: WatchingLab,
 def test_repository_that_cannot_be_read_is_said_and_looked_at_again(watching: WatchingLab, upstream: Upstream) -> None:
     watching.configure(FILE.replace("for-next", "gone"))
     watching.look()
-    assert watching.tree().problem == "the repository has no branch gone"
+    assert watching.watch().problem == "the repository has no branch gone"
     moved = upstream.path.rename(upstream.path.with_name("moved"))
     watching.look()
-    assert "cannot list the branches" in watching.tree().problem
+    assert "cannot list the branches" in watching.watch().problem
     moved.rename(upstream.path)
     watching.configure(FILE)
     watching.look()
-    assert (watching.tree().problem, watching.states()) == ("", [State.START])
+    assert (watching.watch().problem, watching.states()) == ("", [State.START])
 
 
 def test_tree_that_leaves_the_file_is_removed_and_its_heads_stay(watching: WatchingLab, upstream: Upstream) -> None:
     watching.look()
-    watching.configure("watched_trees: []\n")
+    watching.configure("")
     upstream.push()
     watching.look()
-    assert watching.tree().removed_at is not None
+    assert watching.watch().removed_at is not None
     assert watching.states() == [State.START]
     watching.configure(FILE)
     watching.look()
-    assert watching.tree().removed_at is None
+    assert watching.watch().removed_at is None
     assert watching.states() == [State.START, State.RUNNING]
-    watching.configure("watched_trees: []\n")
+    watching.configure("")
     watching.measure()
     assert watching.states() == [State.START, State.MEASURED], "what is being measured ends"

@@ -24,7 +24,7 @@ def test_first_head_is_the_starting_point_and_the_next_is_measured_against_it(
     (head,) = watching.heads()
     assert (head.state, head.commit, head.submission_id) == (State.START, start, None)
     assert "starting point" in head.reason
-    assert watching.tree().from_file and watching.tree().looked_at is not None
+    assert watching.watch().from_file and watching.watch().looked_at is not None
 
     new = upstream.push()
     watching.look()
@@ -55,7 +55,7 @@ def test_first_head_is_the_starting_point_and_the_next_is_measured_against_it(
     "batch", ["newest", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("range", "all"))]
 )
 def test_five_heads_that_come_faster_than_the_device(watching: WatchingLab, upstream: Upstream, batch: str) -> None:
-    watching.configure(f"{FILE}    batch: {batch}\n")
+    watching.configure(f"{FILE}batch: {batch}\n")
     watching.look()
     commits = []
     for _ in range(5):
@@ -85,7 +85,7 @@ def test_restart_between_any_two_steps_measures_each_head_once(watching: Watchin
     upstream.push()
     other = WatchingLab.__new__(WatchingLab)
     other.__dict__.update(watching.__dict__)
-    watching.sql("UPDATE watched_trees SET due_at = now()")
+    watching.sql("UPDATE watches SET due_at = now()")
     watching.tick()
     watching.sent.clear()  # the message to look is lost
     watching.sql("UPDATE jobs SET nudged_at = now() - interval '1 hour' WHERE state = 'queued'")

@@ -13,7 +13,7 @@ from wqlab_contracts.touches import propose
 
 from ..estimates import lab_snapshot
 from ..settings import Settings
-from .match_rules import Propose
+from .match_watches import Propose
 
 
 def proposer(session: Session, settings: Settings, data: DataFolder) -> Propose:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.specs import Tree
 
-from ..models import WatchedHead, WatchedTree
+from ..models import Watch, WatchedHead
 
 
 def seen_commits(session: Session, tree: Tree, commits: Collection[str]) -> list[str]:
@@ -19,12 +19,12 @@ def seen_commits(session: Session, tree: Tree, commits: Collection[str]) -> list
     By its id, a server also sends a commit that only a fork has. So a head of another repository does not count, even
     if it was watched as commits of a tree of this name.
     """
-    spec = type_coerce(WatchedTree.spec, JSONB)
+    spec = type_coerce(Watch.spec, JSONB)
     url = spec["url"].astext
     found = session.scalars(
         select(WatchedHead.commit)
         .where(WatchedHead.commit.in_(commits))
-        .join(WatchedTree, WatchedTree.name == WatchedHead.tree_name)
+        .join(Watch, Watch.name == WatchedHead.tree_name)
         .where(
             spec["tree"].astext == tree.name,
             or_(url == tree.url, url.is_(None) if tree.origin == "operator" else false()),

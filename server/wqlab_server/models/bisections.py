@@ -27,7 +27,7 @@ class Bisection(Base):
             "id",
             postgresql_where=text("state IN ('listing', 'ends', 'searching', 'confirming')"),
         ),
-        Index("ix_bisections_watched_tree", "watched_tree"),
+        Index("ix_bisections_watch", "watch"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -37,8 +37,8 @@ class Bisection(Base):
     owner: Mapped[str] = mapped_column(index=True)
     limited: Mapped[bool]
     """True if the owner's quotas limit it."""
-    watched_tree: Mapped[str | None] = mapped_column(ForeignKey("watched_trees.name"))
-    """The watched tree on whose budget it runs; null if a person asked for it."""
+    watch: Mapped[str | None] = mapped_column(ForeignKey("watches.name"))
+    """The watch on whose budget it runs; null if a person asked for it."""
     state: Mapped[BisectionState]
     reason: Mapped[str] = mapped_column(default="")
     good: Mapped[str | None]

@@ -25,7 +25,7 @@ class HistoryLine(Base):
     )  # fmt: skip
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    tree_name: Mapped[str] = mapped_column(ForeignKey("watched_trees.name"))
+    tree_name: Mapped[str] = mapped_column(ForeignKey("watches.name"))
     ref: Mapped[str]
     plan_name: Mapped[str]
     device_type: Mapped[str]

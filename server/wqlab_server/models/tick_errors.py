@@ -11,7 +11,7 @@ from .base import Base
 
 TICK_ITEM_KINDS = (
     *("apply", "build", "run", "submission", "device", "health_check", "device_check", "offers"),
-    *("retention", "last_tick", "audit", "outbox", "lists", "watched_trees", "history", "bisections"),
+    *("retention", "last_tick", "audit", "outbox", "lists", "watches", "history", "bisections"),
     *("order", "source", "forges", "forge_head", "claims", "canary"),
 )
 

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from wqlab_contracts.enums import OrderState
-from wqlab_contracts.specs.rules import is_quiet
+from wqlab_contracts.specs.watches import is_quiet
 
 from ..models import Order
 from ..storage.db import clock

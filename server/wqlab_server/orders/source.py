@@ -13,7 +13,7 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.specs import Tree
-from wqlab_contracts.specs.rules import QuietHours
+from wqlab_contracts.specs.watches import QuietHours
 
 from ..models import Order, Submission
 from ..settings import Settings

@@ -11,7 +11,7 @@ from wqlab_contracts.loading import DataFolder
 
 from ..jobs.errors import make_failure
 from ..lab import lease
-from ..models import Apply, ForgeHead, RuleDecisionRow, Run, Submission
+from ..models import Apply, ForgeHead, Run, Submission, WatchDecisionRow
 from ..runs import service as runs
 from ..storage.db import Message, post
 from ..submissions.device_access import access_mistakes
@@ -37,8 +37,8 @@ def _strict_types(data: DataFolder) -> list[str]:
 
 
 def _is_on_behalf(session: Session, submission_id: int) -> bool:
-    """Return True if a rule of a list or a forge made the submission: its series is of somebody else than its owner."""
-    made = [select(row.id).where(row.submission_id == submission_id).limit(1) for row in (RuleDecisionRow, ForgeHead)]
+    """Return True if a list's watch or a forge made the submission: its series is not that of its owner."""
+    made = [select(row.id).where(row.submission_id == submission_id).limit(1) for row in (WatchDecisionRow, ForgeHead)]
     return any(session.scalar(query) is not None for query in made)
 
 

@@ -6,7 +6,7 @@ import structlog
 from sqlalchemy.orm import Session
 
 from ..history import record
-from ..models import WatchedHead, WatchedTree
+from ..models import Watch, WatchedHead
 from ..storage.db import SessionFactory, transaction
 from .tick_errors import isolate_errors
 
@@ -27,7 +27,7 @@ def record_heads(factory: SessionFactory) -> None:
 
 
 def _record(session: Session, tree: str, head_id: int) -> None:
-    session.get_one(WatchedTree, tree, with_for_update=True)
+    session.get_one(Watch, tree, with_for_update=True)
     head = session.get_one(WatchedHead, head_id, populate_existing=True)
     if head.in_history_at is None:
         lines = record.record(session, head)

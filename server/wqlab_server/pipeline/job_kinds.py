@@ -30,7 +30,7 @@ KINDS: Kinds = {
     JobKind.READ_HEAD: HeadReadingKind(),
     JobKind.LIST_COMMITS: CommitListKind(),
     JobKind.READ_LIST: ListReadKind(),
-    JobKind.PREVIEW_RULE: PreviewKind(
+    JobKind.PREVIEW_WATCH: PreviewKind(
         minutes=lambda context: partial(quoted_minutes, data=context.data.current(), settings=context.settings),
         propose=lambda context: proposer(context.session, context.settings, context.data.current()),
     ),

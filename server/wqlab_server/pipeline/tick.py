@@ -24,7 +24,7 @@ from wqlab_contracts.celery_names import JOB_QUEUES, lab_queue
 from wqlab_contracts.enums import JobKind, JobState
 from wqlab_contracts.loading import DataError, DataFolder
 
-from ..intake import watched_trees
+from ..intake import watches
 from ..jobs import claims
 from ..jobs.kinds import Context
 from ..jobs.protocol import end_late, late_jobs
@@ -123,8 +123,8 @@ def _propose(factory: SessionFactory, settings: Settings, live: LiveData, data: 
     """Read what is new, and place orders for it."""
     with isolate_errors(factory, "audit", "operator"), transaction(factory) as session:
         record_changes(session, settings, live)
-    with isolate_errors(factory, "watched_trees", "file"), transaction(factory) as session:
-        watched_trees.sync(session, data)
+    with isolate_errors(factory, "watches", "files"), transaction(factory) as session:
+        watches.sync_files(session, data)
     watch_lists(factory, settings, data)
     read_forges(factory, settings, data)
     run_sources.place_orders(factory, settings, data)

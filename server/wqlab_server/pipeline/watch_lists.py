@@ -6,9 +6,9 @@ from sqlalchemy import delete, select
 
 from wqlab_contracts.data_folder import DataFolder
 
-from ..intake import decide, rules, watched_lists
+from ..intake import decide, watched_lists
 from ..intake.proposals import proposer
-from ..models import RuleDecisionRow, SeenMail
+from ..models import SeenMail, WatchDecisionRow
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
 from . import list_replies
@@ -17,8 +17,6 @@ from .tick_errors import isolate_errors
 
 def watch_lists(factory: SessionFactory, settings: Settings, data: DataFolder) -> None:
     """Do what is due for watched lists. The caller makes sure that one process does this at a time."""
-    with isolate_errors(factory, "lists", "rules"), transaction(factory) as session:
-        rules.sync_files(session, data)
     with isolate_errors(factory, "lists", "reads"), transaction(factory) as session:
         watched_lists.order_reads(session, data, settings)
     with isolate_errors(factory, "lists", "replies"), transaction(factory) as session:
@@ -30,4 +28,4 @@ def watch_lists(factory: SessionFactory, settings: Settings, data: DataFolder) -
             decide.decide(session, archive, clock(session), proposer(session, settings, data), data.checked_archives)
     with isolate_errors(factory, "lists", "old"), transaction(factory) as session:
         before = clock(session) - decide.DECISIONS_KEPT
-        session.execute(delete(RuleDecisionRow).where(decide.unwanted_before(before)))
+        session.execute(delete(WatchDecisionRow).where(decide.unwanted_before(before)))

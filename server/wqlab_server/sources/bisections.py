@@ -75,8 +75,8 @@ class BisectionSource(Source):
         session = context.session
         row, action = _next_measurement(session, order)
         request = _request(row, action, context.data)
-        if row.watched_tree is not None:
-            budget = budget_of(lock_tree(session, row.watched_tree))
+        if row.watch is not None:
+            budget = budget_of(lock_tree(session, row.watch))
             return Proposal(request, row.owner, budget, row.repository)
         known = session.scalar(select(User.id).where(User.name == row.owner)) is not None
         return Proposal(

@@ -10,36 +10,36 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import DeviceHealth
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import CommitPair, Series, Target
+from wqlab_contracts.specs import TreeWatch
 
-from ..intake import watched_trees
-from ..models import Device, WatchedTree
+from ..intake import watched_trees, watches
+from ..models import Device, Watch
 from ..orders.orders import check_quiet_hours
 from ..orders.source import Budget, Context, Proposal
 from ..wait import Wait
 
 
-def budget_of(tree: WatchedTree) -> Budget:
-    """Return the budget of a watched tree, which its heads, shifts and bisections share."""
-    return Budget(watched_trees.budget_name(tree.name), tree.spec.minutes_a_day, tree.spec.quiet_hours)
+def budget_of(spec: TreeWatch) -> Budget:
+    """Return the budget of a watch, which the heads, shifts and bisections of its tree share."""
+    return Budget(watches.budget_name(spec.name), spec.minutes_a_day, spec.quiet_hours)
 
 
-def lock_tree(session: Session, name: str) -> WatchedTree:
-    """Lock and return a watched tree. Raises Wait if it makes no submissions now."""
-    tree = session.get_one(WatchedTree, name, with_for_update=True)
-    if not tree.enabled or tree.removed_at is not None:
-        raise Wait(f"the watched tree {tree.name} is disabled or removed")
-    check_quiet_hours(session, budget_of(tree))
-    return tree
+def lock_tree(session: Session, name: str) -> TreeWatch:
+    """Lock the watch of a tree, and return its spec. Raises Wait if it makes no submissions now."""
+    watch = session.get_one(Watch, name, with_for_update=True)
+    if watch.enabled_at is None or not isinstance(watch.spec, TreeWatch):
+        raise Wait(f"the watch {name} is disabled or removed")
+    check_quiet_hours(session, budget_of(watch.spec))
+    return watch.spec
 
 
 def propose_pair(
-    context: Context, tree: WatchedTree, pair: CommitPair, targets: Sequence[str], measured_on: Mapping[str, str]
+    context: Context, spec: TreeWatch, pair: CommitPair, targets: Sequence[str], measured_on: Mapping[str, str]
 ) -> Proposal:
     """Return the proposal to measure two commits on `targets` (`plan@device-type`).
 
     `measured_on`: target -> device of an earlier measurement, which measures again if it can. Raises Wait.
     """
-    spec = tree.spec
     if spec.tree not in context.data.trees:
         raise Wait(f"the lab has no tree {spec.tree} any more")
     devices, _ = usable_devices(context.session, measured_on, context.data)
@@ -51,7 +51,7 @@ def propose_pair(
         series=Series(commits=pair), tree=spec.tree, targets=wanted, blocks=spec.blocks, priority=spec.priority
     )
     repository = watched_trees.repository_of(spec, context.data)
-    return Proposal(request, spec.owner, budget_of(tree), repository)
+    return Proposal(request, spec.owner, budget_of(spec), repository)
 
 
 def usable_devices(session: Session, measured_on: Mapping[str, str], data: DataFolder) -> tuple[dict[str, str], str]:

@@ -62,7 +62,7 @@ def culprit_notice(session: Session, event: PendingEvent, url: str) -> CulpritNo
     )
 
 
-_OF_BISECTION = ("owner", "watched_tree", "good", "bad", "state", "first", "culprit", "probability")
+_OF_BISECTION = ("owner", "watch", "good", "bad", "state", "first", "culprit", "probability")
 _OF_REQUEST = ("tree", "plan", "device_type", "scenario", "setting", "metric")
 
 

@@ -1,4 +1,4 @@
-"""Source: series of watched lists that a rule takes."""
+"""Source: series of mailing lists that a watch takes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, SubmissionState
+from wqlab_contracts.specs import ListWatch
 
 from ..intake.decide import other_revisions
-from ..intake.rules import SOURCE, budget_name, request_of
-from ..models import Order, RuleDecisionRow, Run, SeenMail, StoredRule, Submission
+from ..intake.watches import LIST_SOURCE, budget_name, request_of
+from ..models import Order, Run, SeenMail, Submission, Watch, WatchDecisionRow
 from ..orders import orders
 from ..orders.source import Budget, Context, Proposal, Refused, Source, Stop, TooLarge
 from ..storage.audit import Actor, record
@@ -28,37 +29,38 @@ class _NotTaken(Stop):
 
 
 class ListSource(Source):
-    """Series that a rule has selected. Keys are ids of decisions."""
+    """Series that a watch has selected. Keys are ids of decisions."""
 
-    name = SOURCE
+    name = LIST_SOURCE
     longest_wait = timedelta(days=3)
 
     def items(self, context: Context) -> Sequence[int]:
-        unordered = orders.not_ordered(self.name, RuleDecisionRow.id)
-        waiting = select(RuleDecisionRow.id).where(RuleDecisionRow.state == DecisionState.WAITING, unordered)
-        return context.session.scalars(waiting.order_by(RuleDecisionRow.id)).all()
+        unordered = orders.not_ordered(self.name, WatchDecisionRow.id)
+        waiting = select(WatchDecisionRow.id).where(WatchDecisionRow.state == DecisionState.WAITING, unordered)
+        return context.session.scalars(waiting.order_by(WatchDecisionRow.id)).all()
 
     def find(self, context: Context, item: int | str) -> None:
-        row = context.session.get_one(RuleDecisionRow, item)
-        orders.place(context.session, self.name, row.id, budget=budget_name(row.rule))
+        row = context.session.get_one(WatchDecisionRow, item)
+        orders.place(context.session, self.name, row.id, budget=budget_name(row.watch))
 
     def propose(self, context: Context, order: Order) -> Proposal:
         session = context.session
         row = _lock(session, order)
         if row.state is not DecisionState.WAITING:
             raise Stop(row.detail)
-        stored, mail = session.get(StoredRule, row.rule), session.get(SeenMail, (row.archive, row.message_id))
-        if stored is None or stored.enabled_at is None:
-            raise _NotTaken(DecisionReason.SWITCHED_OFF, f"rule {row.rule} was switched off or removed")
+        watch, mail = session.get_one(Watch, row.watch), session.get(SeenMail, (row.archive, row.message_id))
+        spec = watch.spec
+        if watch.enabled_at is None or not isinstance(spec, ListWatch):
+            raise _NotTaken(DecisionReason.DISABLED, f"watch {row.watch} was disabled or removed")
         if mail is not None and mail.removed:
             raise _NotTaken(DecisionReason.REMOVED, "the archive has removed a mail of it")
-        budget = Budget(budget_name(row.rule), stored.rule.minutes_a_day, stored.rule.quiet_hours)
+        budget = Budget(budget_name(row.watch), spec.minutes_a_day, spec.quiet_hours)
         orders.check_quiet_hours(session, budget)
         try:
-            request = request_of(stored.rule, row.message_id, row.revision, row.targets)
+            request = request_of(spec, row.message_id, row.revision, row.targets)
         except ValidationError as error:
             raise Refused(f"no submission can be made of it: {error.errors()[0]['msg']}") from None
-        return Proposal(request, stored.rule.owner, budget, on_behalf=True)
+        return Proposal(request, spec.owner, budget, on_behalf=True)
 
     def submitted(self, context: Context, order: Order, submission: Submission) -> None:
         row = _lock(context.session, order)
@@ -88,25 +90,25 @@ class ListSource(Source):
         row.decided_at = clock(context.session)
 
 
-def _lock(session: Session, order: Order) -> RuleDecisionRow:
-    return session.get_one(RuleDecisionRow, int(order.key), with_for_update=True)
+def _lock(session: Session, order: Order) -> WatchDecisionRow:
+    return session.get_one(WatchDecisionRow, int(order.key), with_for_update=True)
 
 
-def _cancel_earlier(session: Session, row: RuleDecisionRow) -> None:
+def _cancel_earlier(session: Session, row: WatchDecisionRow) -> None:
     """Cancel the submissions of earlier revisions whose runs have not begun: nobody waits for their result any more."""
     session.flush()
     mail = session.get(SeenMail, (row.archive, row.message_id))
     references = [] if mail is None else [mail.mail.in_reply_to or "", *mail.mail.references]
     earlier = other_revisions(row.author_address, row.subject_key, references).where(
-        RuleDecisionRow.state == DecisionState.TAKEN, RuleDecisionRow.revision < row.revision
+        WatchDecisionRow.state == DecisionState.TAKEN, WatchDecisionRow.revision < row.revision
     )
     for other in session.scalars(earlier.with_for_update()):
-        if other.submission_id is not None and _cancel(session, other.submission_id, row.rule):
+        if other.submission_id is not None and _cancel(session, other.submission_id, row.watch):
             other.detail = f"canceled before it was measured: v{row.revision} has arrived"
 
 
-def _cancel(session: Session, submission_id: int, rule: str) -> bool:
-    """Cancel a submission on behalf of a rule, unless one of its runs has begun. Return True if it was canceled."""
+def _cancel(session: Session, submission_id: int, watch: str) -> bool:
+    """Cancel a submission on behalf of a watch, unless one of its runs has begun. Return True if it was canceled."""
     submission = submissions.lock(session, submission_id)
     if submission.state is SubmissionState.FINISHED or submission.cancel_requested_at is not None:
         return False
@@ -114,5 +116,5 @@ def _cancel(session: Session, submission_id: int, rule: str) -> bool:
     if session.scalar(begun) is not None:
         return False
     submissions.cancel(session, submission_id)
-    record(session, Actor(name=budget_name(rule)), AuditAction.CANCEL_SUBMISSION, f"submission/{submission_id}")
+    record(session, Actor(name=budget_name(watch)), AuditAction.CANCEL_SUBMISSION, f"submission/{submission_id}")
     return True

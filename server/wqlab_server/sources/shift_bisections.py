@@ -16,7 +16,7 @@ from wqlab_contracts.loading import DataFolder
 from ..bisections import service
 from ..http.problems import ApiProblem
 from ..intake import watched_trees
-from ..models import Bisection, HistoryLine, HistoryShift, WatchedHead, WatchedTree
+from ..models import Bisection, HistoryLine, HistoryShift, Watch, WatchedHead
 from ..orders.source import Context, Source
 from ..storage.db import clock
 
@@ -55,13 +55,11 @@ def _open(session: Session, shift_id: int, data: DataFolder) -> None:
         .join(HistoryShift, HistoryShift.line_id == HistoryLine.id)
         .where(HistoryShift.id == shift_id)
     ).one()
-    tree = session.get_one(WatchedTree, line.tree_name, with_for_update=True)
+    watch = session.get_one(Watch, line.tree_name, with_for_update=True)
     shift = session.get_one(HistoryShift, shift_id, with_for_update=True, populate_existing=True)
-    if shift.bisection_id is not None or not tree.enabled or tree.removed_at is not None:
+    if shift.bisection_id is not None or watch.enabled_at is None or watch.tree_spec.tree not in data.trees:
         return
-    spec = tree.spec
-    if spec.tree not in data.trees:
-        return
+    spec = watch.tree_spec
     same = _bisection_of_equal_shift(session, line, shift)
     if same is not None:
         shift.bisection_id = same
@@ -89,7 +87,7 @@ def _open(session: Session, shift_id: int, data: DataFolder) -> None:
             spec.owner,
             limited=True,
             repository=watched_trees.repository_of(spec, data),
-            watched_tree=tree.name,
+            watch=watch.name,
         )
     except ApiProblem as problem:  # such as a plan that is gone
         shift.reason = f"not bisected: {problem.text}"

@@ -52,9 +52,9 @@ class ShiftSource(Source):
     def propose(self, context: Context, order: Order) -> Proposal:
         before, after, target = order.key.split(":", 2)
         first, last = (context.session.get_one(WatchedHead, int(each)) for each in (before, after))
-        tree = lock_tree(context.session, last.tree_name)
+        spec = lock_tree(context.session, last.tree_name)
         pair = CommitPair(baseline=first.commit, candidate=last.commit, ref=last.name)
-        return propose_pair(context, tree, pair, [target], last.devices)
+        return propose_pair(context, spec, pair, [target], last.devices)
 
     def submitted(self, context: Context, order: Order, submission: Submission) -> None:
         for shift, _ in _shifts(context.session, order):

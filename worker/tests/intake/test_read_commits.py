@@ -1,4 +1,4 @@
-"""What rules look at in the mails of a list, taken from the repository's series."""
+"""What watches look at in the mails of a list, taken from the repository's series."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _parse(data: bytes | None) -> Mail | None:
 
 
 def _described(mail: Mail, archived_at: datetime) -> ListMail | None:
-    """Return what rules look at; None if the mail cannot be described."""
+    """Return what watches look at; None if the mail cannot be described."""
     try:
         return describe(mail, archived_at)
     except Exception as error:
@@ -114,7 +114,7 @@ def is_command(mail: Mail, data: bytes) -> bool:
 
 
 def describe(mail: Mail, archived_at: datetime) -> ListMail:
-    """Return what rules look at. Bytes that are no UTF-8 are replaced."""
+    """Return what watches look at. Bytes that are no UTF-8 are replaced."""
     number, total = mail.counter or (None, None)
     changes = changed_files(mail.body)
     names = (name for change in changes for name in (change.old_path, change.path) if name)

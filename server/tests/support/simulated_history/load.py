@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.enums import DeviceHealth, ShiftState, SubmissionState, WatchedHeadState
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import CommitPair
-from wqlab_contracts.specs import WatchedTree as Spec
+from wqlab_contracts.specs import TreeWatch
 from wqlab_server.lab.service import change_pool, pool_changes
-from wqlab_server.models import Device, HistoryShift, Run, Submission, WatchedHead, WatchedTree
+from wqlab_server.models import Device, HistoryShift, Run, Submission, WatchedHead
 from wqlab_server.orders.source import Context
 from wqlab_server.pipeline.history import record_heads
 from wqlab_server.pipeline.run_sources import admit_orders, place_orders, take_results
@@ -26,6 +26,7 @@ from wqlab_server.storage.db import SessionFactory, clock, transaction
 from wqlab_server.storage.live_data import LiveData
 from wqlab_server.submissions import service as submissions
 
+from ..watches import add_watch
 from . import story
 from .jobs import finish_jobs
 
@@ -34,7 +35,8 @@ BRANCH = "for-next"
 
 def load(factory: SessionFactory, settings: Settings, data: LiveData, *, owner: str) -> None:
     """Fill an empty database; the tree and what maintainers have settled belong to `owner`."""
-    spec = Spec(
+    spec = TreeWatch(
+        kind="tree",
         name=story.TREE,
         summary="simulated heads",
         tree=next(name for name, tree in data.current().trees.items() if tree.url),
@@ -56,19 +58,19 @@ def load(factory: SessionFactory, settings: Settings, data: LiveData, *, owner: 
         _settle(session, owner)
 
 
-def _write_tree(session: Session, spec: Spec, data: DataFolder) -> None:
+def _write_tree(session: Session, spec: TreeWatch, data: DataFolder) -> None:
     for change in pool_changes(session, data):
         change_pool(session, change)
     session.flush()
     session.execute(update(Device).values(health=DeviceHealth.GOOD, health_checked_at=clock(session)))
-    session.add(WatchedTree(name=spec.name, spec=spec, from_file=False, enabled=True, created_by=spec.owner))
+    add_watch(session, spec)
 
 
 def _add_head(
     factory: SessionFactory,
     settings: Settings,
     data: LiveData,
-    spec: Spec,
+    spec: TreeWatch,
     *,
     index: int,
     parent: int | None,
@@ -86,9 +88,9 @@ def _add_head(
         session.add(head)
         if parent is None:
             return head_id
-        current, tree = data.current(), session.get_one(WatchedTree, spec.name)
+        current = data.current()
         pair = CommitPair(baseline=commits[0], candidate=commits[1], ref=BRANCH)
-        proposal = propose_pair(Context(session, settings, current), tree, pair, spec.targets, _devices())
+        proposal = propose_pair(Context(session, settings, current), spec, pair, spec.targets, _devices())
         made = submissions.create(
             session, current, settings, proposal.request, spec.owner, repository=proposal.repository
         )
