@@ -16,7 +16,12 @@ const NAMES: Record<Dimension, string> = {
   shard: "Cores in a cache shard",
 };
 const DEFAULTS: Record<Dimension, string> = { l3: "4", nodes: "1", cpus: "16", shard: "8" };
-const EXAMPLES: Record<Dimension, string> = { l3: "1, 2, 4, 8", nodes: "1, 2, 4", cpus: "8, 16, 32", shard: "2, 4, 8" };
+const EXAMPLES: Record<Dimension, string> = {
+  l3: "1, 2, 4, 8",
+  nodes: "1, 2, 4",
+  cpus: "8, 16, 32",
+  shard: "2, 4, 8",
+};
 
 /** A sweep: one dimension of an instrumented topology varies, the others stay. */
 export function SweepFields({ draft, change }: SweepFieldsProps) {
