@@ -26,6 +26,8 @@ const METRIC: Omit<Metric, "name" | "summary" | "unit" | "class"> = {
   role_hardware: "secondary",
   role_emulated: "secondary",
   delta: 0.5,
+  emulator_delta: null,
+  depends_on: "",
 };
 
 export function makeReport({
@@ -228,6 +230,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
         measure_timeout_s: 300,
         parameters: {},
         from_cpus: {},
+        spreads: {},
         repetitions: { warmup: 1, warmup_most: null, untraced: 5, traced: 1 },
       },
       emulated: {
@@ -238,6 +241,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
         measure_timeout_s: 300,
         parameters: {},
         from_cpus: {},
+        spreads: {},
         repetitions: { warmup: 0, warmup_most: null, untraced: 1, traced: 1 },
       },
       instrumented: null,
