@@ -45,7 +45,9 @@ function OneCell({ cell, columns }: { cell: WaitCell; columns: readonly Column<W
           fixedOrder
         />
       )}
-      {hidden > 0 && cell.works.length > 0 && <p className={classes.note}>{count(hidden, "other function")} not shown.</p>}
+      {hidden > 0 && cell.works.length > 0 && (
+        <p className={classes.note}>{count(hidden, "other function")} not shown.</p>
+      )}
       {cell.notes.map(note => (
         <p key={note} className={classes.note}>
           {cell.works.length === 0 && `${where}, `}
