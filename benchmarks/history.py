@@ -74,11 +74,11 @@ FILL = [
     """INSERT INTO samples (run_id, boot_id, scenario, setting, repetition, metric, value, warmup)
     SELECT n, n, 'high', 'scope=cache', k, 'locks_per_flush', 34, false
     FROM generate_series(1, :runs) AS n, generate_series(1, :each) AS k""",
-    """INSERT INTO watched_trees (name, spec, from_file, enabled, problem, waiting_for, created_by)
-    SELECT 'tree' || n, '{}', false, true, '', '', 'ada' FROM generate_series(0, :trees - 1) AS n""",
-    """INSERT INTO watched_heads (id, tree_name, ref, name, commit, state, reason, seen_at, attempts, verdicts, devices,
+    """INSERT INTO watches (name, spec, from_file, enabled_at, problem, created_by, changed_by)
+    SELECT 'tree' || n, '{}', false, now(), '', 'ada', 'ada' FROM generate_series(0, :trees - 1) AS n""",
+    """INSERT INTO watched_heads (id, tree_name, ref, name, commit, state, reason, seen_at, verdicts, devices,
     cut, ranged, in_history_at)
-    SELECT n, 'tree' || n % :trees, 'for-next', 'for-next', lpad(to_hex(n), 40, '0'), 'measured', '', now(), 1, '[]',
+    SELECT n, 'tree' || n % :trees, 'for-next', 'for-next', lpad(to_hex(n), 40, '0'), 'measured', '', now(), '[]',
     '{}', '', false, now() FROM generate_series(1, :runs) AS n""",
     "INSERT INTO history_environments (digest, facts) VALUES ('0', '{}')",
     """INSERT INTO history_lines (tree_name, ref, plan_name, device_type, scenario, setting, metric, unit, scale,
@@ -91,9 +91,9 @@ FILL = [
     SELECT l.id, h.id, h.id, 1, 1000 + 5 * random() + CASE WHEN h.id > :runs / 2 THEN 30 ELSE 0 END, 3, 10, 0.1, -0.2,
     0.4, 'equivalent', '', now() + h.id * interval '1 minute'
     FROM history_lines AS l JOIN watched_heads AS h ON h.tree_name = l.tree_name""",
-    """INSERT INTO history_shifts (line_id, before_id, after_id, source, state, suspected_effect, attempts, reason,
+    """INSERT INTO history_shifts (line_id, before_id, after_id, source, state, suspected_effect, reason,
     owner, notes, changed_by)
-    SELECT l.id, min(h.id) + 20 * k, min(h.id) + 20 * k + 20, 'level', 'confirmed', 3, 1, '', '', '', ''
+    SELECT l.id, min(h.id) + 20 * k, min(h.id) + 20 * k + 20, 'level', 'confirmed', 3, '', '', '', ''
     FROM history_lines AS l JOIN watched_heads AS h ON h.tree_name = l.tree_name, generate_series(1, 10) AS k
     GROUP BY l.id, k""",
     "ANALYZE",

@@ -2,6 +2,7 @@
 set -eu
 cd "$(dirname "$0")"
 python compare_million.py
+python read_consoles.py
 python list_submissions.py
 python scale.py
 python capacity.py
@@ -9,4 +10,5 @@ python backends.py
 python boot_overhead.py
 python build_cold_warm.py
 python plugin_overhead.py
+python start.py
 python rack.py

@@ -10,7 +10,7 @@ for folder in comparison/tests contracts/tests report/tests server/tests worker/
     # The server's tests are a package; the others import their helpers as top-level modules.
     path=$folder
     [ "$folder" != server/tests ] || path=
-    [ "$folder" != benchmarks ] || path=$folder:comparison/tests:report/tests:server/tests/submissions:server
+    [ "$folder" != benchmarks ] || path=$folder:comparison/tests:report/tests:server/tests/submissions:server:tests
     # Scenarios use the worker's tests' mails and archive.
     [ "$folder" != tests ] || path=$folder:worker/tests
     # shellcheck disable=SC2086  # a list of files

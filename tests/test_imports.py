@@ -163,9 +163,9 @@ def test_server_domains_do_not_import_each_other() -> None:
                 pytest.fail(f"{path.relative_to(ROOT)} imports {name}")
 
 
-SHARED = {"estimates", "http", "jobs", "models", "storage", "views"}
+SHARED = {"estimates", "http", "jobs", "models", "orders", "storage", "views"}
 """Folders of the server that its domains may import."""
-COMPOSE = {"app", "cli", "pipeline", "public_api", "serve", "tasks", "worker_api"}
+COMPOSE = {"app", "cli", "pipeline", "sources", "public_api", "serve", "tasks", "worker_api"}
 """Modules that may import several domains: they order the steps, mount the routers or start the processes."""
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_contracts.inspection import inspect
-from wqlab_contracts.mbox import add_message_ids
+from wqlab_contracts.mails.inspection import inspect
+from wqlab_contracts.mails.mbox import add_message_ids
 from wqlab_worker.apply.mailed_series import check_complete, ordered_patches, read_mbox
 from wqlab_worker.failures import UserError
 

@@ -43,10 +43,11 @@ def client(lab: FakeLab, waits: list[float]) -> Iterator[Client]:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home folder without any configuration."""
-    for name in ("WQLAB_URL", "WQLAB_TOKEN", "WQLAB_TREE", "XDG_CONFIG_HOME", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+    for name in ("WQLAB_URL", "WQLAB_TOKEN", "WQLAB_TREE", "XDG_CONFIG_HOME", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("COLUMNS", "240")
     return tmp_path
 
 

@@ -158,3 +158,12 @@ def test_each_plan_may_have_its_own_reference(tmp_path):
     code, message = compared("c:k=1")
     assert code is ExitCode.USAGE
     assert "no setting 'c:k=1'" in message
+
+
+def test_names_in_a_file_do_not_control_the_terminal(run):
+    hostile = [row.replace("tcp-64", "tcp\x9b2J\u202e").replace("Mbit/s", "Mbit\x1b]0;x\x07") for row in rows(900)]
+    code, out, _ = run([HEADER, *hostile])
+    assert code is ExitCode.REGRESSION
+    _, _, err = run([HEADER, *[row.replace('""', '"scope=\x9b2J"') for row in hostile]], references=["scope=x"])
+    assert "settings: scope=<009b>2J" in err
+    assert not set(out + err) & set("\x9b\u202e\x1b\x07")

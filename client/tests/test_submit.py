@@ -75,7 +75,7 @@ def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) ->
         ],
         "blocks": 8,
         "repetitions": 3,
-        "layouts": 1,
+        "layouts": None,
         "looks": None,
         "priority": 60,
         "force": True,
@@ -287,7 +287,7 @@ def test_series_is_named_by_message_id(wqlab: Wqlab, options: tuple[str, ...], t
 
 def test_layouts_are_a_number_up_to_eight(wqlab: Wqlab, lab: FakeLab) -> None:
     target = ("--target", "xfs-fsync@xeon-2s")
-    assert request(wqlab, *GIT, *target)["layouts"] == 1
+    assert request(wqlab, *GIT, *target)["layouts"] is None
     assert request(wqlab, *GIT, *target, "--layouts", "4")["layouts"] == 4
     assert wqlab(*GIT, *target, "--layouts", "9").code == 2
 

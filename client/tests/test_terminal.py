@@ -116,9 +116,8 @@ def test_list_fits_the_terminal(lab: FakeLab, tmp_path: Path) -> None:
     terminal = Terminal(environment(lab, tmp_path, NO_COLOR="1"), "list")
     assert terminal.end() == 0
     lines = plain(terminal.text).splitlines()
-    assert len(lines) == 2
-    assert all(len(line) <= 80 for line in lines)
-    assert lines[1].endswith("…")
+    assert len(lines) > 2 and all(len(line) <= 80 for line in lines)
+    assert set(row.title.split()) <= set(" ".join(lines).split()), "folded, not cut"
 
 
 def test_interrupted_watch_prints_how_to_resume(lab: FakeLab, tmp_path: Path) -> None:

@@ -66,10 +66,10 @@ TARGET               DEVICE TIME  BECAUSE OF
 xfs-fsync@xeon-2s    10 min       flush_a, flush_b, flush_c and 1 more in kernel/workqueue.c
     Whether a flush takes fewer locks.
     What an fsync costs^[[31m with that.
-fan-out@ryzen-3900x  at most 2 h  kernel/workqueue.c; fs/aio.c and 1 more file
+fan-out@ryzen-3900x  about 2 h    kernel/workqueue.c; fs/aio.c and 1 more file
     From how many issuers on CPUs are idle.
     settings: scope=cache,strict=0; scope=cpu,strict=0
-all of them:  2 h of device time, 5 min of kernel builds
+all of them:  about 2 h of device time, 5 min of kernel builds
 not proposed: hotplug: this lab has no plan hotplug
 no plan for:  mm/a.c, mm/b.c, mm/c.c, mm/d.c, mm/e.c and 1 more
 """

@@ -12,9 +12,8 @@ from .calls.lab import LabCalls
 from .calls.mail_address import MailAddressCalls
 from .calls.outbox import OutboxCalls
 from .calls.reports import ReportCalls, ReportFormat
-from .calls.rules import RuleCalls
 from .calls.touches import TouchesCalls
-from .calls.watched_trees import WatchedTreeCalls
+from .calls.watches import WatchCalls
 
 __all__ = ["Client", "ReportFormat"]
 
@@ -26,8 +25,7 @@ class Client(
     RunCalls,
     LabCalls,
     OutboxCalls,
-    RuleCalls,
-    WatchedTreeCalls,
+    WatchCalls,
     HistoryCalls,
     BisectionCalls,
     ComparisonCalls,

@@ -6,12 +6,15 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from wqlab_comparison import CsvError, Samples, SamplesError, compare, read_csv
-from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import ExitCode, Question, Role, Verdict
+from wqlab_contracts.text import clean
 from wqlab_report.comparisons import comparisons_text
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.report import Comparison
 
 
 def compare_files(
@@ -40,13 +43,13 @@ def compare_files(
         print(f"wqlab: {error.filename}: {error.strerror or error}", file=err)
         return ExitCode.USAGE
     except CsvError as error:  # names its file
-        print(f"wqlab: {error}", file=err)
+        print(clean(f"wqlab: {error}"), file=err)
         return ExitCode.USAGE
     except SamplesError as error:
-        print(f"wqlab: {names}: {error}", file=err)
+        print(clean(f"wqlab: {names}: {error}"), file=err)
         return ExitCode.USAGE
     except UnknownSetting as error:
-        print(f"wqlab: no setting {str(error)!r} in {names}; settings: {', '.join(settings)}", file=err)
+        print(clean(f"wqlab: no setting {str(error)!r} in {names}; settings: {', '.join(settings)}"), file=err)
         return ExitCode.USAGE
     if not comparisons:
         required = "rows of both arms" if len(settings) == 1 else "rows of both arms, or --reference SETTING"
@@ -58,7 +61,9 @@ def compare_files(
     else:
         print(comparisons_text(comparisons), file=out)
         if not references and len(settings) > 1:
-            print(f"\nSettings were not compared with each other; name one: --reference '{settings[0]}'", file=out)
+            print(
+                f"\nSettings were not compared with each other; name one: --reference '{clean(settings[0])}'", file=out
+            )
     return exit_code(comparisons)
 
 

@@ -20,8 +20,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
-
 from .errors import UsageError
 
 KEYS = ("url", "token", "tree")
@@ -108,6 +106,8 @@ def resolve(
 
 def check_url(url: str, origin: str) -> str:
     """Return the URL without a trailing slash. Raises UsageError unless it is http(s)://host[:port][/path]."""
+    import httpx
+
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
@@ -169,11 +169,15 @@ def _read_token(path: Path) -> str:
 def _same_server(one: str, other: str) -> bool:
     if not other:
         return False
+    import httpx
+
     a, b = httpx.URL(one), httpx.URL(other)
     return (a.scheme, a.host, a.port) == (b.scheme, b.host, b.port)
 
 
 def _is_clear_text(url: str) -> bool:
+    import httpx
+
     parsed = httpx.URL(url)
     loopback = parsed.host in {"localhost", "::1"} or parsed.host.startswith("127.")
     return parsed.scheme == "http" and not loopback

@@ -7,14 +7,11 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from wqlab_contracts.api.runs import RunView
-from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.enums import JobState, Outcome, SubmissionState
 
 from .formatting import align_columns, duration, eta_line, one_line, outcome_text, status_text
@@ -28,6 +25,12 @@ from .progress import (
     milestones,
     run_text,
 )
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+    from wqlab_contracts.api.runs import RunView
+    from wqlab_contracts.api.submissions import SubmissionView
 
 IDLE_NOTICE_S = 60.0
 """A log without output for this long gets a line on the current activity: CI systems end silent jobs."""
@@ -142,7 +145,9 @@ def render_progress(view: SubmissionView, now: datetime, width: int, notice: str
     for build in view.builds:
         name = f"  build {build.id} {build.arm or ''}"
         steps.append([Text(name), status_text(build.state, build.outcome), build_text(build)])
-    lines += align_columns(None, steps, width)
+    for (line,) in align_columns(None, steps, None):
+        line.truncate(width, overflow="ellipsis")
+        lines.append(line)
     for run, per_block in all_runs(view):
         lines += _run_lines(run, per_block, width)
     if finished:

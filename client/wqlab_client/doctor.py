@@ -15,14 +15,12 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from wqlab_contracts.api.accounts import SessionView
-from wqlab_contracts.api.devices import DeviceView
-from wqlab_contracts.api.labs import LabView
 from wqlab_contracts.enums import DeviceHealth
 
 from .calls.connection import API
@@ -31,6 +29,10 @@ from .config import Config
 from .errors import WqlabError
 from .formatting import rough_duration
 from .transport import ONCE, decode, refusal, unreachable
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.devices import DeviceView
+    from wqlab_contracts.api.labs import LabView
 
 TIMEOUT_S = 10.0
 LAB_TIMEOUT_S = 120.0

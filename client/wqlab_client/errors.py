@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from wqlab_contracts.api.base import Problem
+from typing import TYPE_CHECKING
+
 from wqlab_contracts.enums import ExitCode
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.base import Problem
 
 
 class WqlabError(Exception):

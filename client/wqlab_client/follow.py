@@ -10,14 +10,16 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.enums import SubmissionState
-from wqlab_contracts.messages import Event
 
 from .errors import LabUnavailable, WqlabError
 from .transport import ONCE, Retry
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.submissions import SubmissionView
+    from wqlab_contracts.messages import Event
 
 MIN_FETCH_INTERVAL_S = 0.5
 """The submission is fetched at most once in this time, however many events arrive."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.text import Text
 
-from wqlab_contracts.api.submissions import Eta, SubmissionSummary
+from wqlab_contracts import text as submitted_text
 from wqlab_contracts.enums import BETWEEN, PAIR, VERDICT_ORDER, ErrorKind, Outcome, Verdict
-from wqlab_contracts.messages import Failure
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.submissions import Eta, SubmissionSummary
+    from wqlab_contracts.messages import Failure
 
 STYLES = {
     "improvement": "green",
@@ -29,28 +34,15 @@ STYLES = {
 ARM_LETTER = dict(zip((*PAIR, *BETWEEN), "ABCDEFGHIJKLMNOPQ", strict=True))
 """A is the baseline and B the candidate; in a walk C is the kernel after the first patch, and so on."""
 
-# C0 and C1 controls except tab and newline, and the characters that reorder text on a screen.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_GAP = 2
+"""Spaces between the columns of a table."""
+_LEAST_COLUMN = 8
+"""Width below which no column of a table is folded."""
+_LONG_WORD = 20
+"""Width down to which words are not folded."""
 
-
-def clean(text: str) -> str:
-    """Replace control characters by visible ones.
-
-    Titles, logs and consoles come from submitted code and must not control the reader's terminal.
-    """
-    return _CONTROL.sub(_escape, text.replace("\r\n", "\n"))
-
-
-def escape_json(text: str) -> str:
-    """Return a JSON document with control characters as `\\u009b`; its own line breaks stay."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    if code < 0x20:
-        return "^" + chr(code + 0x40)
-    return "^?" if code == 0x7F else f"<{code:04x}>"
+clean = submitted_text.clean
+escape_json = submitted_text.escape_json
 
 
 def one_line(text: str) -> str:
@@ -135,24 +127,56 @@ def eta_line(eta: Eta, now: datetime) -> str:
 
 
 def align_columns(
-    header: Sequence[str] | None, rows: Sequence[Sequence[Text | str]], width: int | None, flexible: int = -1
-) -> list[Text]:
-    """Format a table as lines: two spaces between columns, no trailing spaces.
+    header: Sequence[str] | None, rows: Sequence[Sequence[Text | str]], width: int | None
+) -> list[list[Text]]:
+    """Format a table: the lines of the header, then those of each row, without trailing spaces.
 
-    If the table is wider than `width`, the column `flexible` is cut, to at least 12 columns; None cuts nothing.
+    There are two spaces between columns. If the table is wider than `width`, the widest columns are folded, at words
+    where possible; nothing is cut. A table of more columns than fit is a list of `header: cell` lines for each row.
     """
     cells = [[Text(title, style="bold") for title in header]] if header else []
     cells += [[cell.copy() if isinstance(cell, Text) else Text(one_line(cell)) for cell in row] for row in rows]
-    widths = [max(cell_len(row[column].plain) for row in cells) for column in range(len(cells[0]))]
-    if width is not None:
-        flexible %= len(widths)
-        excess = sum(widths) + 2 * (len(widths) - 1) - width
-        widths[flexible] = max(widths[flexible] - max(0, excess), min(12, widths[flexible]))
-    result = []
-    for row in cells:
-        for cell, columns in zip(row, widths, strict=True):
-            cell.truncate(columns, overflow="ellipsis", pad=True)
-        line = Text("  ").join(row)
+    columns = list(zip(*cells, strict=True))
+    widths = [max(cell_len(cell.plain) for cell in column) for column in columns]
+    words = [max(cell_len(word) for cell in column for word in ("", *cell.plain.split())) for column in columns]
+    if width is None:
+        return [_fold_row(row, widths) for row in cells]
+    room = width - _GAP * (len(widths) - 1)
+    for least in ([max(_LEAST_COLUMN, min(each, _LONG_WORD)) for each in words], [_LEAST_COLUMN] * len(widths)):
+        while sum(widths) > room and (wide := [n for n, each in enumerate(widths) if each > least[n]]):
+            widths[max(wide, key=lambda column: widths[column])] -= 1
+    if header and sum(widths) > room:
+        return [[], *(_record(header, row, width) for row in cells[1:])]
+    return [_fold_row(row, widths) for row in cells]
+
+
+def _fold_row(row: Sequence[Text], widths: Sequence[int]) -> list[Text]:
+    """Return the lines of a row whose cells have these widths."""
+    folded = [_fold(cell, columns) for cell, columns in zip(row, widths, strict=True)]
+    lines = []
+    for parts in zip_longest(*folded):
+        padded = [part or Text() for part in parts]
+        for part, columns in zip(padded, widths, strict=True):
+            part.pad_right(columns - cell_len(part.plain))
+        line = Text(" " * _GAP).join(padded)
         line.rstrip()
-        result.append(line)
-    return result
+        lines.append(line)
+    return lines
+
+
+def _record(header: Sequence[str], row: Sequence[Text], width: int) -> list[Text]:
+    """Return a row as lines of `header: cell`, with an empty line at its end; empty cells are left out."""
+    lines: list[Text] = []
+    for title, cell in zip(header, row, strict=True):
+        if cell.plain:
+            lines += _fold(Text.assemble((f"{title}: ", "bold"), cell), width)
+    return [*lines, Text()]
+
+
+def _fold(cell: Text, columns: int) -> list[Text]:
+    if cell_len(cell.plain) <= columns:
+        return [cell.copy()]
+    lines = list(cell.wrap(Console(), columns, overflow="fold"))
+    for line in lines:
+        line.rstrip()
+    return lines

@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from wqlab_contracts.api.builds import BuildView
-from wqlab_contracts.api.runs import BootView, FindingView, RunView
-from wqlab_contracts.api.submissions import ApplyView, SubmissionView
 from wqlab_contracts.enums import BootState, JobState, Outcome, RunPurpose, SubmissionState
 from wqlab_contracts.messages.looks import why_stopped
 
 from .formatting import ARM_LETTER, duration, eta_line, failure_line, one_line, outcome_text, status_text
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.builds import BuildView
+    from wqlab_contracts.api.runs import BootView, FindingView, RunView
+    from wqlab_contracts.api.submissions import ApplyView, SubmissionView
 
 
 def legend(view: SubmissionView) -> str:

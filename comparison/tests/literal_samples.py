@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from wqlab_comparison import Samples, TargetFacts, compare
+from wqlab_comparison import ALPHA, Samples, TargetFacts, compare
 from wqlab_contracts.api.report import ArmSummary, Comparison
 from wqlab_contracts.enums import Arm, Direction, Evidence, Question, Role, Scale, Verdict
 from wqlab_contracts.specs import TestPlan
@@ -121,6 +121,13 @@ def target(**changes: Any) -> TargetFacts:
         "settings": ["scope=system", "scope=cache", "scope=cache_shard"],
     }
     return TargetFacts(**{**facts, **changes})
+
+
+def claims_difference(of: Comparison) -> bool:
+    """Return True if the comparison says that something changed: also `inconclusive` does, if only the relevance of
+    the change is open."""
+    claims = {Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.BELOW_THRESHOLD}
+    return of.verdict in claims or (of.p_adjusted is not None and of.p_adjusted <= ALPHA)
 
 
 def cell(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from literal_samples import PLAN, paired
+from literal_samples import PLAN, claims_difference, paired
 from noise_shapes import Floats
 
 from wqlab_comparison import Samples, TargetFacts, compare
@@ -16,7 +16,6 @@ from wqlab_comparison.stopping import look_at
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import PAIR, Role, Verdict
 
-CLAIMS = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.BELOW_THRESHOLD})
 DEVICE_TYPE = "ryzen-3900x"
 
 
@@ -30,7 +29,7 @@ class Stopped:
     @property
     def claimed(self) -> bool:
         """Return True if a difference is claimed in any scenario."""
-        return any(each.verdict in CLAIMS for each in self.primaries)
+        return any(map(claims_difference, self.primaries))
 
     @property
     def equivalent(self) -> bool:

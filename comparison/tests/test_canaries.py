@@ -4,14 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from literal_samples import one
+from literal_samples import claims_difference, one
 from noise_shapes import SHAPES
 
 from wqlab_comparison.boots import MetricFacts
 from wqlab_comparison.canaries import Canary, boot_deviation, false_positives, floor, is_called_different, wilson
-from wqlab_contracts.enums import Direction, Evidence, Role, Scale, Verdict
-
-CLAIMS = {Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.BELOW_THRESHOLD}
+from wqlab_contracts.enums import Direction, Evidence, Role, Scale
 
 SPEED = MetricFacts("MiB/s", Scale.RATIO, Direction.HIGHER_IS_BETTER, Role.PRIMARY, Evidence.PERFORMANCE, 1.0)
 LOCKS = MetricFacts("locks", Scale.DIFFERENCE, Direction.LOWER_IS_BETTER, Role.PRIMARY, Evidence.MECHANISM, None)
@@ -54,8 +52,7 @@ class TestCalledDifferent:
     def test_it_is_what_a_report_says(self, shape):
         rng = np.random.default_rng(2)
         for each in [*simulated(rng, 40, 6, shape=shape), *simulated(rng, 10, 9, shape=shape)]:
-            verdict = one(each.baseline, each.candidate, delta=1.0).verdict
-            assert is_called_different(each) == (verdict in CLAIMS)
+            assert is_called_different(each) == claims_difference(one(each.baseline, each.candidate, delta=1.0))
 
     @pytest.mark.parametrize(
         "undecidable",

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from literal_samples import one, paired, with_moments
+from literal_samples import PLAN, one, paired, target, with_moments
 from pydantic import ValidationError
 
 from wqlab_comparison import compare, significance
+from wqlab_comparison.questions import facts_of
 from wqlab_contracts.api.report import Comparison
-from wqlab_contracts.enums import Verdict
+from wqlab_contracts.enums import PAIR, Arm, Verdict
 
 EVEN = (-2, -1, 0, 1, 2)
 ODD = (2, -1, -2, -1, 2)  # uncorrelated with EVEN, so that a paired t is the published unpaired one
@@ -70,12 +71,55 @@ class TestPublishedFigures:
         assert small.verdict is Verdict.IMPROVEMENT
         assert small.effect == pytest.approx(1.39, abs=0.05)
         assert large.verdict is Verdict.INCONCLUSIVE
-        assert large.blocks_needed > 0
+        assert large.blocks_needed is None
+        assert "100 blocks would not decide" in large.reason
 
     def test_small_significant_gain_is_below_threshold(self):
         comparison = one(with_moments(1159.40, 1.34, EVEN8), with_moments(1166.40, 0.89, ODD8))
         assert comparison.verdict is Verdict.BELOW_THRESHOLD
         assert comparison.delta == 1.0
+
+
+class TestRelevance:
+    """A relevant effect has its whole interval beyond the threshold of 1 %."""
+
+    @pytest.mark.parametrize(
+        ("percent", "verdict", "text"),
+        [
+            ([1.3, 1.5, 1.2, 1.4, 1.6, 1.3], Verdict.IMPROVEMENT, "at least 1 %"),
+            ([-1.3, -1.5, -1.2, -1.4, -1.6, -1.3], Verdict.REGRESSION, "at least 1 %"),
+            ([0.7, 1.9, 1.1, 1.5, 0.8, 2.2], Verdict.INCONCLUSIVE, "it changed, but perhaps by less than 1 %"),
+            ([3.0, 9.0, 0.5, 6.0, 2.0, 8.0], Verdict.INCONCLUSIVE, "it changed, but perhaps by less than 1 %"),
+            ([0.4, 0.5, 0.6, 0.5, 0.4, 0.3], Verdict.BELOW_THRESHOLD, "significant, but less than 1 %"),
+        ],
+    )
+    def test_near_end_of_the_interval_decides(self, percent, verdict, text):
+        found = one([1000.0] * 6, [1000 * (1 + each / 100) for each in percent])
+        assert found.verdict is verdict
+        assert text in found.reason
+        near = min(abs(end) for end in found.ci95)
+        assert (near >= 1.0) == (verdict in {Verdict.IMPROVEMENT, Verdict.REGRESSION})
+
+    def test_further_blocks_are_promised_only_if_the_noise_floor_is_measured(self):
+        before, after = [1000.0] * 6, [1007.0, 1019.0, 1011.0, 1015.0, 1008.0, 1022.0]
+        samples = paired(before, after, setting="scope=cache", plan=PLAN.name, device_type="ryzen-3900x")
+        facts = {"emulated": False, "arms": list(PAIR), "settings": ["scope=cache"]}
+
+        def reason(**more):
+            found = compare(samples, [target(**facts, **more)])
+            return next(each.reason for each in found if each.metric == "bandwidth" and each.baseline)
+
+        assert " at least " in reason() and reason().endswith(" needed")
+        assert reason(spreads={"bandwidth": 0.004}).endswith("would probably decide")
+        assert "100 blocks would not decide" in reason(spreads={"bandwidth": 0.2})
+
+    def test_six_seeds_that_agree_by_chance_promise_nothing(self):
+        """As of the demo's series: six seeds looked as if two more would decide, and 24 seeds gave -0.02 %."""
+        changes = [-0.9, -0.7, -0.6, -0.8, 0.2, -0.5]
+        seeds = [1 + each / 100 for each in changes]
+        found = one([120903.0] * 6, [120903 * each for each in seeds], delta=0.2, evidence="instrumented")
+        assert found.verdict is Verdict.INCONCLUSIVE
+        assert found.reason.endswith(" needed") and "probably" not in found.reason
 
 
 class TestExactCounts:
@@ -107,6 +151,15 @@ class TestExactCounts:
     def test_one_different_boot_makes_counts_inexact(self):
         comparison = one([33, 33, 33], [3, 3, 4], **self.counts)
         assert (comparison.verdict, comparison.exact) == (Verdict.INCONCLUSIVE, False)
+
+    @pytest.mark.parametrize(("boots", "share"), [(2, 78), (6, 40), (10, 26)])
+    def test_equal_counts_say_what_so_many_boots_exclude(self, boots, share):
+        """A difference in 78 % of boots is missed by two boots in .22**2 = 5 % of the cases."""
+        assert (1 - share / 100) ** boots <= 0.05 < (1 - (share - 1) / 100) ** boots
+        reason = one([33] * boots, [33] * boots, **self.counts).reason
+        assert (
+            reason == f"exactly 33 in every boot ({boots} of each); excludes a difference in {share} % of boots or more"
+        )
 
     def test_explicit_threshold_applies_to_exact_counts(self):
         comparison = one([1000] * 3, [999] * 3, delta=1.0, **self.counts)
@@ -204,3 +257,63 @@ class TestNoEvidence:
         honest = one([1, 2], [3, 4], **self.emulated).model_dump()
         with pytest.raises(ValidationError, match="is no evidence"):
             Comparison.model_validate({**honest, **figure})
+
+
+SHARE = {
+    "metric": "local_l3_share", "unit": "%", "scale": "difference", "evidence": "mechanism", "delta": 0.5,
+    "emulator_delta": 11.0,
+}  # fmt: skip
+LOCAL = [68.0, 70.0, 69.5, 67.5, 71.0, 69.0, 70.5, 68.5, 69.2, 70.1]
+
+
+@pytest.mark.parametrize(
+    ("points", "verdict", "reason"),
+    [
+        (8, Verdict.BELOW_THRESHOLD, "less than 11 points (what the emulator's turn-taking changes)"),
+        (-8, Verdict.BELOW_THRESHOLD, "less than 11 points (what the emulator's turn-taking changes)"),
+        (16, Verdict.IMPROVEMENT, "at least 11 points (what the emulator's turn-taking changes)"),
+        (-16, Verdict.REGRESSION, "at least 11 points (what the emulator's turn-taking changes)"),
+    ],
+)
+def test_share_that_depends_on_turns_is_judged_beyond_what_they_change(points, verdict, reason):
+    changed = [value + points + 0.1 * index for index, value in enumerate(LOCAL)]
+    found = one(LOCAL, changed, **SHARE)
+    assert (found.verdict, found.delta) == (verdict, 11.0)
+    assert reason in found.reason
+    assert one(LOCAL, changed, **{**SHARE, "emulator_delta": None}).delta == 0.5
+
+
+def test_guaranteed_share_keeps_its_own_threshold():
+    """Under strict, all works stay in their domain whatever turns the CPUs take: 100 % in every boot."""
+    leaking = [99.0, 98.4, 98.9, 97.9, 98.8, 98.2, 98.6, 98.1, 99.1, 98.5]
+    found = one([100.0] * 10, leaking, **SHARE)
+    assert (found.verdict, found.delta) == (Verdict.REGRESSION, 0.5)
+    exact = one([100.0] * 2, [97.0] * 2, **SHARE)
+    assert (exact.verdict, exact.exact, exact.delta) == (Verdict.REGRESSION, True, 0.5)
+
+
+def test_share_that_becomes_guaranteed_is_judged_beyond_turns():
+    assert one([92.0 + value / 100 for value in LOCAL], [100.0] * 10, **SHARE).verdict is Verdict.BELOW_THRESHOLD
+
+
+def test_reason_of_a_count_says_what_it_depends_on():
+    share = next(metric for metric in PLAN.metrics if metric.name == "l3_share")
+    counted = share.model_copy(update={"depends_on": "the numbering of the CPUs"})
+    plan = PLAN.model_copy(update={"metrics": [counted if each is share else each for each in PLAN.metrics]})
+    facts = target(plan=plan, arms=[Arm.BASELINE, Arm.CANDIDATE], settings=["scope=cache"])
+    columns = {"plan": PLAN.name, "metric": "l3_share", "setting": "scope=cache", "unit": "%", "evidence": "mechanism"}
+
+    def reason(*values):
+        found = compare(paired(*values, scale="difference", **columns), [facts])
+        return next(each.reason for each in found if each.metric == "l3_share" and each.exact)
+
+    assert (
+        reason([34] * 2, [6] * 2) == "exactly 34 and 6 in every boot (2 of each); depends on the numbering of the CPUs"
+    )
+    assert "depends" not in reason([34] * 2, [34] * 2)
+
+
+def test_only_emulated_devices_have_the_threshold_of_turns():
+    share = PLAN.metrics[0].model_copy(update={"delta": 0.5, "emulator_delta": 11.0})
+    assert [facts_of(share, emulated).emulator_delta for emulated in (True, False)] == [11.0, None]
+    assert [share.least_effect(emulated) for emulated in (True, False)] == [11.0, 0.5]

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from literal_samples import PLAN, paired, target
+from literal_samples import PLAN, claims_difference, paired, target
 from noise_shapes import differences, drifting
-from sequential_runs import CLAIMS, DEVICE_TYPE, facts, rates, run, samples
+from sequential_runs import DEVICE_TYPE, facts, rates, run, samples
 
 from wqlab_comparison import Samples, compare
 from wqlab_comparison.looks import LOOKS
-from wqlab_comparison.stopping import chance_of_decision, decide_look, look_at
+from wqlab_comparison.power import chance_of_decision
+from wqlab_comparison.stopping import decide_look, look_at
 from wqlab_contracts.enums import PAIR, Role, Verdict
 from wqlab_contracts.messages.looks import LookReason
 
@@ -63,7 +64,7 @@ class TestSeveralComparisons:
 
     def test_run_without_data_counts_in_the_family(self):
         """The verdict must hold when the other target has its figures, so they count before they exist."""
-        d = np.array([1.0, 0.2, 1.5, 0.4, 0.8, 1.6])
+        d = np.array([2.0, 1.2, 4.5, 1.4, 1.8, 3.6])
         alone = look(d, 6)
         other = facts(40, LOOKS, device_type="xeon-2s")
         both = look_at(samples(np.atleast_2d(d), 6), [facts(1, LOOKS), other], AT, 6)
@@ -181,8 +182,8 @@ def claims_of_targets(percent):
             index for index in open_targets if not look_at(table, known, (PLAN.name, names[index]), number).stops
         }
     found = compare(table, [facts(1, LOOKS, device_type=name, ended=True) for name in names])
-    verdicts = {each.device_type: each.verdict for each in found if each.role is Role.PRIMARY and each.kernel is None}
-    return [verdicts[name] in CLAIMS for name in names]
+    primaries = {each.device_type: each for each in found if each.role is Role.PRIMARY and each.kernel is None}
+    return [claims_difference(primaries[name]) for name in names]
 
 
 def test_targets_that_stop_at_different_looks_make_at_most_five_percent_false_claims():
@@ -230,5 +231,5 @@ def test_verdict_of_a_decided_comparison_stays_while_others_go_on():
     for d in differences("normal", rng, 30, 10, 2.0):
         (first,) = [each for each in compare(samples(np.atleast_2d(d), 6), [facts(1, LOOKS)]) if each.kernel is None]
         (later,) = [each for each in compare(samples(np.atleast_2d(d), 10), [facts(1, LOOKS)]) if each.kernel is None]
-        if first.verdict in CLAIMS:
-            assert later.verdict in CLAIMS
+        if claims_difference(first):
+            assert claims_difference(later)

@@ -13,7 +13,7 @@ from wqlab_contracts.keys import describe_defect
 from wqlab_contracts.messages import Failure, StackFrame
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-LOCKS = {"metric": "locks", "unit": "", "evidence": "mechanism", "direction": "lower_is_better"}
+LOCKS = {"metric": "locks", "unit": "locks", "evidence": "mechanism", "direction": "lower_is_better"}
 FEWER = one([33] * 3, [3] * 3, scenario="fewer", **LOCKS)
 MORE = one([33] * 3, [99] * 3, scenario="more", **LOCKS)
 SAME = one([33] * 3, [33] * 3, scenario="same", **LOCKS)
@@ -71,8 +71,22 @@ def test_panic_after_an_oops_is_no_failure_of_its_own():
 
 
 def test_headline_contains_the_figures():
-    assert conclude([FEWER]).headline == "locks falls from 33 to 3, the same in every boot (n=3)"
-    assert conclude([FEWER, UNSURE]).headline.startswith("fewer: locks falls from 33 to 3")
+    counted = "33 -> 3 lock acquisitions; a code path count, the same in every boot (n=3)"
+    assert conclude([FEWER]).headline == f"locks: {counted}"
+    assert conclude([FEWER, UNSURE]).headline.startswith(f"fewer: locks: {counted}")
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "text"),
+    [
+        ("locks_per_flush", "locks", "33 -> 3 lock acquisitions per flush; a code path count,"),
+        ("migrations_per_1000_ios", "migrations", "33 -> 3 migrations per 1000 ios; a code path count,"),
+        ("works_lost", "works", "works_lost: 33 -> 3 works; a code path count,"),
+        ("local_l3_share", "%", "local_l3_share: 33 -> 3 %, the same"),
+    ],
+)
+def test_counts_are_worded_as_what_they_are(metric, unit, text):
+    assert conclude([FEWER.model_copy(update={"metric": metric, "unit": unit})]).headline.startswith(text)
     assert "of the others 1 inconclusive" in conclude([FEWER, UNSURE]).headline
 
 
@@ -112,7 +126,7 @@ class TestKernelFailures:
         assert found.verdict is Verdict.FAILED
         assert "panic in 1 of 3 boots" in found.headline
         assert "; the baseline came through 3 of 3 boots" in found.headline
-        assert "falls from 33 to 3" in found.headline
+        assert "33 -> 3 lock acquisitions" in found.headline
 
     @pytest.mark.parametrize(
         ("baseline", "control"),
@@ -153,7 +167,7 @@ class TestKernelFailures:
         found = conclude([FEWER], [warning], emulated=emulated, boots=self.boots)
         assert found.verdict is verdict and not found.accused
         assert "did not recur: the candidate showed warning in 1 of 3 boots: WARNING: at kernel" in found.headline
-        assert "falls from 33 to 3" in found.headline
+        assert "33 -> 3 lock acquisitions" in found.headline
 
     def test_warning_that_recurs_or_that_every_boot_has_is_blamed(self):
         warnings = [

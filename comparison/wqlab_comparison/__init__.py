@@ -10,7 +10,7 @@ from .compare import compare
 from .csvfile import CsvError, read_csv, write_csv
 from .curves import curves
 from .effect import estimate as estimate_effect
-from .power import LEAST_BLOCKS, MOST_BLOCKS, blocks_that_find, smallest_effect
+from .power import LEAST_BLOCKS, MOST_BLOCKS, blocks_of_family, blocks_that_find, smallest_effect
 from .questions import TargetFacts
 from .samples import Samples, SamplesError
 from .significance import ALPHA
@@ -26,6 +26,7 @@ __all__ = [
     "SamplesError",
     "Stated",
     "TargetFacts",
+    "blocks_of_family",
     "blocks_that_find",
     "boot_values",
     "compare",

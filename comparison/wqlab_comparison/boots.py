@@ -44,6 +44,8 @@ class MetricFacts:
     role: Role
     evidence: Evidence
     delta: float | None
+    emulator_delta: float | None = None
+    """What the turn-taking of an emulator changes, in the unit of `delta`; None if it changes nothing."""
 
     @property
     def replicate(self) -> str:
@@ -209,19 +211,26 @@ def _reject_two_boots(cells: dict[Cell, dict[Boot, float]]) -> None:
 
 
 def _metric_facts(samples: Samples) -> dict[tuple[str, str, str], MetricFacts]:
-    described = (samples.unit, samples.scale, samples.direction, samples.role, samples.evidence, samples.delta)
+    described = (
+        *(samples.unit, samples.scale, samples.direction, samples.role, samples.evidence),
+        *(samples.delta, samples.emulator_delta),
+    )
     key = group(samples.plan, samples.device_type, samples.metric, *described)
     _, first = np.unique(key, return_index=True)
     rows = samples.take(first)
     found: dict[tuple[str, str, str], MetricFacts] = {}
     for index in range(len(rows)):
         where = tuple(column.words[column.codes[index]] for column in (rows.plan, rows.device_type, rows.metric))
-        unit, scale, direction, role, evidence, delta = (
+        unit, scale, direction, role, evidence, *deltas = (
             column.words[column.codes[index]]
-            for column in (rows.unit, rows.scale, rows.direction, rows.role, rows.evidence, rows.delta)
+            for column in (
+                *(rows.unit, rows.scale, rows.direction, rows.role, rows.evidence),
+                *(rows.delta, rows.emulator_delta),
+            )
         )
+        delta, of_emulator = (float(each) if each else None for each in deltas)
         facts = MetricFacts(
-            unit, Scale(scale), Direction(direction), Role(role), Evidence(evidence), float(delta) if delta else None
+            unit, Scale(scale), Direction(direction), Role(role), Evidence(evidence), delta, of_emulator
         )
         plan, device_type, metric = where
         other = found.setdefault((plan, device_type, metric), facts)

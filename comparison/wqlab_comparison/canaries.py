@@ -92,10 +92,10 @@ def is_called_different(canary: Canary) -> bool | None:
         return None
     if measured.counts is None and measured.n < LEAST_BLOCKS:
         return None
-    decision = decide(canary.facts, measured, measured.p, 1)
-    # A metric without a direction gets no verdict when it changes.
-    changed = measured.p is not None and measured.p <= significance.ALPHA
-    return decision.verdict in _CALLED or (decision.verdict is None and changed)
+    # A significant difference is one whatever the verdict calls it: also `inconclusive` then says that it changed.
+    if measured.p is not None and measured.p <= significance.ALPHA:
+        return True
+    return decide(canary.facts, measured, measured.p, 1).verdict in _CALLED
 
 
 def false_positives(canaries: Sequence[Canary]) -> FalsePositives:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wqlab_contracts.api.report import Comparison, UnsupportedView
@@ -77,13 +77,23 @@ def answers(
     elif references is not None:
         chosen |= references
     found = sorted(questions(table, known, chosen, default_looks), key=lambda asked: sort_key(asked, known))
-    measured = [measure(asked.cell.metric, asked.facts, asked.pairs, asked.cuts) for asked in found]
     of_targets = [known.get((asked.cell.plan, asked.cell.device_type)) for asked in found]
+    measured = [
+        measure(asked.cell.metric, asked.facts, asked.pairs, asked.cuts, _spread(asked, target))
+        for asked, target in zip(found, of_targets, strict=True)
+    ]
     adjusted = _adjust(found, measured, of_targets)
     return [
         Answer(asked, figures, family, _decision(asked, figures, family, target), target)
         for asked, figures, family, target in zip(found, measured, adjusted, of_targets, strict=True)
     ]
+
+
+def _spread(asked: Asked, target: TargetFacts | None) -> float | None:
+    """Return the spread that the lab measured; that of settings, which share their boots, is not measured."""
+    if target is None or asked.question is Question.SETTING:
+        return None
+    return target.spreads.get(asked.cell.metric)
 
 
 # --- families ---------------------------------------------------------------------------------------------------
@@ -136,6 +146,10 @@ def _decision(asked: Asked, figures: Measured, adjusted: Adjusted, target: Targe
         return _unmeasured(asked, target)
     facts = asked.facts
     decision = decide(facts, figures, adjusted.p_adjusted, adjusted.family if facts.role is Role.PRIMARY else 1)
+    if figures.counts and figures.counts[0] != figures.counts[1] and target:
+        depends = next((metric.depends_on for metric in target.plan.metrics if metric.name == asked.cell.metric), "")
+        if depends:
+            decision = replace(decision, reason=f"{decision.reason}; depends on {depends}")
     return withhold_verdict(decision, _lost(asked, target), asked.question, asked.reference, asked.other)
 
 

@@ -1,7 +1,7 @@
 """Read and write samples as CSV: the lab's export and the input of `wqlab compare`.
 
 
-    device_type,device,plan,scenario,setting,block,position,arm,boot,repetition,warmup,metric,unit,scale,direction,role,evidence,delta,value
+    device_type,device,plan,scenario,setting,block,position,arm,boot,repetition,warmup,metric,unit,scale,direction,role,evidence,delta,emulator_delta,value
 
 Only block, arm, boot, repetition, scenario, metric, unit, direction and value must be there. A missing column, and an
 empty cell of an optional one, takes its default from `DEFAULTS`; `scale` is `difference` for shares (unit % or points)
@@ -39,6 +39,7 @@ DEFAULTS = {
     "role": Role.PRIMARY.value,
     "evidence": Evidence.PERFORMANCE.value,
     "delta": "",
+    "emulator_delta": "",
 }
 SHARE_UNITS = PERCENT_UNITS | {"point", "points", "pp"}
 """Units of shares and utilisation, which can be zero and are compared as differences."""
@@ -170,7 +171,8 @@ def _samples(labels: dict[str, Labels], value: np.ndarray, path: Path) -> Sample
         _check_words(labels[name], partial(_one_of, allowed=choices), name, path)
     for name in ("boot", "scenario", "metric"):
         _check_words(labels[name], _not_empty, name, path)
-    _check_words(labels["delta"], _delta, "delta", path)
+    for name in ("delta", "emulator_delta"):
+        _check_words(labels[name], _delta, name, path)
     numbers = {name: _by_word(labels.pop(name), int, name, path, "a whole number") for name in WHOLE}
     truth = _by_word(labels.pop("warmup"), _is_true, "warmup", path, "0 or 1").astype(np.bool_)
     labels["scale"] = _default_scale(labels["scale"], labels["unit"])

@@ -8,9 +8,9 @@ import numpy as np
 
 from . import effect, looks
 from .looks import Cut
-from .power import LEAST_BLOCKS
-from .significance import ALPHA, Floats, sign_flip
-from .stopping import FUTILE, chance_of_decision
+from .power import LEAST_BLOCKS, chance_of_decision
+from .significance import ALPHA, Floats
+from .stopping import FUTILE
 
 _RUNS = 60
 """Simulated runs; the mean number of blocks then has a standard error of about half a block."""
@@ -40,10 +40,10 @@ def _blocks(d: Floats, bounds: tuple[float, float], planned: Sequence[int]) -> i
         cuts = [Cut(end - 1, looks.share(each)) for each, end in enumerate(counted[: index + 1])]
         parts = looks.cut(seen, range(number), cuts)
         middle = effect.estimate(seen)
-        if looks.smallest_p(parts, sign_flip) <= ALPHA or looks.is_within(parts, middle, *bounds):
+        if looks.is_beyond(parts, middle, *bounds) or looks.is_within(parts, middle, *bounds):
             return number
         level = ALPHA * looks.share(len(counted) - 1)
-        chance = chance_of_decision(seen, middle, bounds, counted[-1], (level, level))
+        chance = chance_of_decision(seen, middle, bounds, counted[-1], (level, level), only_relevant=False)
         if number >= LEAST_BLOCKS and chance < FUTILE:
             return number
     return planned[-1]

@@ -26,6 +26,7 @@ EXACT_BLOCKS = 2
 """Number of blocks from which equal counts in every boot are a result."""
 _COUNTED = frozenset({Evidence.MECHANISM, Evidence.INSTRUMENTED})
 """Evidence that is counted and not taken with a clock."""
+_CONFIDENCE = 0.95
 TIME_UNITS = frozenset({"s", "ms", "us", "µs", "ns", "sec", "msec", "usec", "nsec", "seconds"})
 DEFAULT_DELTA_SHARE = 0.5
 DEFAULT_DELTA_LATENCY = 5.0
@@ -44,6 +45,8 @@ class Measured:
     """The differences that each look sees; the last part has all."""
     middle: float = 0.0
     """The estimate, on the scale of the differences."""
+    spread: float | None = None
+    """Standard deviation of a block's difference as the lab measured it before, on the scale of the differences."""
     counts: tuple[float, float] | None = None
     """The integer of each arm, if every boot of the arm gave the same one: the two integers are the result."""
     effect: float | None = None
@@ -52,6 +55,8 @@ class Measured:
     p: float | None = None
     """Of the exact test, over all looks."""
     delta: float = 0.0
+    turns: bool = False
+    """True if `delta` is what the turn-taking of the emulator changes."""
     identical: bool = False
     """True if both arms counted the same in each block of an instrumented device."""
     undecidable: str = ""
@@ -89,10 +94,12 @@ def default_delta(metric: str, facts: MetricFacts, reference: float) -> float:
     return abs(reference) / 100
 
 
-def measure(metric: str, facts: MetricFacts, pairs: Pairs, cuts: Sequence[looks.Cut] = ()) -> Measured:
+def measure(
+    metric: str, facts: MetricFacts, pairs: Pairs, cuts: Sequence[looks.Cut] = (), spread: float | None = None
+) -> Measured:
     """Return effect, interval and p values of one cell; only the two means for a metric that is no evidence.
 
-    `cuts`: the looks at the run; without any, its size was fixed.
+    `cuts`: the looks at the run; without any, its size was fixed. `spread`: see `Measured`.
     """
     n = len(pairs.reference)
     reference, candidate = summarise_arm(pairs.reference), summarise_arm(pairs.candidate)
@@ -109,6 +116,10 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs, cuts: Sequence[looks.
         return Measured(n, reference, candidate, counts=counts, effect=size, delta=0.0 if any_difference else delta)
     if facts.evidence is Evidence.INSTRUMENTED and (a == b).all():
         return Measured(n, reference, candidate, effect=0.0, delta=delta, identical=True)
+    # What is the same in every boot of the reference (a share of 100 % under strict) does not depend on turns.
+    turns = facts.emulator_delta is not None and facts.emulator_delta > delta and bool((a != a[0]).any())
+    if turns:
+        delta = facts.emulator_delta or delta
     reference, candidate = _with_modes(reference, candidate, pairs, _size(delta, facts.scale, reference.mean))
     d = effect.differences(a, b, facts.scale)
     if d is None:
@@ -136,10 +147,12 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs, cuts: Sequence[looks.
         differences=d,
         parts=parts,
         middle=middle,
+        spread=spread,
         effect=estimate,
         ci95=ends and (effect.to_display(ends[0], facts.scale), effect.to_display(ends[1], facts.scale)),
         p=looks.smallest_p(parts, significance.sign_flip) if testable else None,
         delta=delta,
+        turns=turns,
         undecidable=f"{metric} differs by the same in every block, so there is no noise to test against; a count needs "
         "the same whole number in every boot of an arm"
         if flat and not testable and n >= power.LEAST_BLOCKS
@@ -186,7 +199,7 @@ def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, fam
     if d is None or measured.effect is None:
         return Decision(Verdict.INCONCLUSIVE, f"no {facts.replicate} was measured in both arms", power.LEAST_BLOCKS)
     if measured.n < power.LEAST_BLOCKS:
-        return _decide_too_few_blocks(facts, measured, d)
+        return _decide_too_few_blocks(facts, measured, d, family)
     if measured.p is None:  # no difference was ever seen
         return Decision(Verdict.EQUIVALENT, f"no difference in any of {measured.n} {facts.replicate}s")
     adjusted = measured.p if p_adjusted is None else p_adjusted
@@ -194,21 +207,52 @@ def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, fam
     tested = f"p {p_value(measured.p)}{over}"
     if adjusted > measured.p:
         tested += f", {p_value(adjusted)} adjusted"
-    if adjusted <= significance.ALPHA:
-        return _decide_difference(facts, measured.effect, measured.delta, tested)
     bounds = effect.bounds(measured.delta, facts.scale)
-    limit = _format_amount(measured.delta, facts)
-    if looks.is_within(measured.parts, measured.middle, *bounds):
+    limit = _format_delta(measured, facts)
+    is_within = looks.is_within(measured.parts, measured.middle, *bounds)
+    if adjusted <= significance.ALPHA:
+        near = _near_end(measured)
+        if facts.direction is Direction.NONE:
+            changed = "it changed, but neither direction of this metric is better"
+            if near >= measured.delta:
+                return Decision(None, f"{tested}; {changed}")
+        elif near >= measured.delta:
+            return Decision(_verdict_of_change(facts.direction, measured.effect), f"{tested}; at least {limit}")
+        if is_within:
+            return Decision(Verdict.BELOW_THRESHOLD, f"{tested}; significant, but less than {limit}")
+        tested += f"; it changed, but perhaps by less than {limit}"
+    elif is_within:
         return Decision(Verdict.EQUIVALENT, f"90 % interval{over} within ±{limit}")
-    total = power.blocks_that_decide(d, bounds, significance.ALPHA / family, looks.next_share(measured.parts))
+    return _decide_later(facts, measured, d, tested, family)
+
+
+def _near_end(measured: Measured) -> float:
+    """Return the size of the end of the interval that is closer to zero; that of the effect if all blocks agree."""
+    assert measured.effect is not None  # noqa: S101 - the caller has it
+    return min(map(abs, measured.ci95)) if measured.ci95 else abs(measured.effect)
+
+
+def _decide_later(facts: MetricFacts, measured: Measured, d: effect.Floats, tested: str, family: int) -> Decision:
+    """Return `inconclusive` with the number of further blocks that decide in four cases of five.
+
+    It is promised only if the lab has measured the spread of this metric before: a few blocks may agree by chance.
+    """
+    noun = facts.replicate
+    share = looks.next_share(measured.parts) * significance.ALPHA
+    bounds = effect.bounds(measured.delta, facts.scale)
+    total = power.blocks_that_decide(d, measured.middle, bounds, (share / family, share), spread=measured.spread)
     if total is None:
-        text = f"{tested}; at this spread {power.MOST_BLOCKS} {facts.replicate}s would not decide about {limit}"
+        limit = _format_delta(measured, facts)
+        text = f"{tested}; at this spread {power.MOST_BLOCKS} {noun}s would not decide about {limit}"
         return Decision(Verdict.INCONCLUSIVE, text)
     more = total - measured.n
-    text = (
-        f"{tested}; {count(more, f'more {facts.replicate}')} would probably decide, if effect and spread stay as seen"
-    )
-    return Decision(Verdict.INCONCLUSIVE, text, more)
+    return Decision(Verdict.INCONCLUSIVE, f"{tested}; {_describe_more(more, noun, measured.spread)}", more)
+
+
+def _describe_more(more: int, noun: str, spread: float | None) -> str:
+    if spread is not None:
+        return f"{count(more, f'more {noun}')} would probably decide"
+    return f"at least {count(more, f'more {noun}')} needed"
 
 
 def _is_constant_count(a: effect.Floats, b: effect.Floats, evidence: Evidence) -> bool:
@@ -237,10 +281,10 @@ def _decide_counts(facts: MetricFacts, measured: Measured, before: float, after:
     """Return the verdict of a constant count per arm, which needs no test."""
     boots = f"in every boot ({measured.n} of each)"
     if before == after:
-        return Decision(Verdict.EQUIVALENT, f"exactly {number(before)} {boots}")
+        return Decision(Verdict.EQUIVALENT, f"exactly {number(before)} {boots}; {_excluded(measured.n, 'boot')}")
     text = f"exactly {number(before)} and {number(after)} {boots}"
     if measured.effect is not None and abs(measured.effect) < measured.delta:
-        return Decision(Verdict.BELOW_THRESHOLD, f"{text}; less than {_format_amount(measured.delta, facts)}")
+        return Decision(Verdict.BELOW_THRESHOLD, f"{text}; less than {_format_delta(measured, facts)}")
     return Decision(_verdict_of_change(facts.direction, after - before), text)
 
 
@@ -248,35 +292,28 @@ def _decide_identical(measured: Measured) -> Decision:
     """Return the verdict of an instrumented count that is the same with both kernels under each seed."""
     if measured.n < EXACT_BLOCKS:
         return Decision(Verdict.INCONCLUSIVE, "the same count with both kernels, but one seed is not enough", 1)
-    return Decision(Verdict.EQUIVALENT, f"exactly the same count with both kernels in each of {measured.n} seeds")
+    text = f"exactly the same count with both kernels in each of {measured.n} seeds"
+    return Decision(Verdict.EQUIVALENT, f"{text}; {_excluded(measured.n, 'seed')}")
 
 
-def _decide_difference(facts: MetricFacts, size: float, delta: float, tested: str) -> Decision:
-    """Return the verdict of a significant difference. `tested` lists the p values."""
-    limit = _format_amount(delta, facts)
-    if abs(size) < delta:
-        return Decision(Verdict.BELOW_THRESHOLD, f"{tested}; significant, but less than {limit}")
-    verdict = _verdict_of_change(facts.direction, size)
-    if verdict is None:
-        return Decision(None, f"{tested}; it changed, but neither direction of this metric is better")
-    return Decision(verdict, f"{tested}; at least {limit}")
+def _excluded(n: int, noun: str) -> str:
+    """Return which differences n boots or seeds without one exclude: the upper limit of a share of which none was seen
+    (C. J. Clopper, E. S. Pearson 1934), at 95 %."""
+    share = math.ceil(100 * (1 - (1 - _CONFIDENCE) ** (1 / n)))
+    return f"excludes a difference in {share} % of {noun}s or more"
 
 
-def _decide_too_few_blocks(facts: MetricFacts, measured: Measured, d: effect.Floats) -> Decision:
-    """Return `inconclusive` with the number of blocks that would probably decide."""
+def _decide_too_few_blocks(facts: MetricFacts, measured: Measured, d: effect.Floats, family: int) -> Decision:
+    """Return `inconclusive` with the number of blocks that are missing."""
     more = power.LEAST_BLOCKS - measured.n
     noun = facts.replicate
     if facts.evidence in _COUNTED and measured.n < EXACT_BLOCKS:
         text = f"one {noun} is not enough: one more {noun} decides a constant count, otherwise"
         return Decision(Verdict.INCONCLUSIVE, f"{text} {more} more", more)
     text = f"n too small: {count(measured.n, noun)}, no test can reach p <= .05 with fewer than {power.LEAST_BLOCKS}"
-    if measured.n >= EXACT_BLOCKS and significance.has_spread(d):
-        limits = effect.bounds(measured.delta, facts.scale)
-        total = power.blocks_that_decide(d, limits, significance.ALPHA, looks.next_share(measured.parts))
-        if total is None:
-            return Decision(Verdict.INCONCLUSIVE, f"{text}, and at this spread {power.MOST_BLOCKS} would not decide")
-        more = total - measured.n
-    return Decision(Verdict.INCONCLUSIVE, f"{text}; {count(more, f'more {noun}')} would probably decide", more)
+    if measured.spread is not None:
+        return _decide_later(facts, measured, d, text, family)
+    return Decision(Verdict.INCONCLUSIVE, f"{text}; {_describe_more(more, noun, None)}", more)
 
 
 def _verdict_of_change(direction: Direction, change: float) -> Verdict | None:
@@ -285,6 +322,11 @@ def _verdict_of_change(direction: Direction, change: float) -> Verdict | None:
         return None
     rises = change > 0
     return Verdict.IMPROVEMENT if rises == (direction is Direction.HIGHER_IS_BETTER) else Verdict.REGRESSION
+
+
+def _format_delta(measured: Measured, facts: MetricFacts) -> str:
+    limit = _format_amount(measured.delta, facts)
+    return f"{limit} (what the emulator's turn-taking changes)" if measured.turns else limit
 
 
 def _format_amount(size: float, facts: MetricFacts) -> str:

@@ -183,6 +183,12 @@ def is_within(parts: Sequence[Part], middle: float, low: float, high: float, lev
     )
 
 
+def is_beyond(parts: Sequence[Part], middle: float, low: float, high: float) -> bool:
+    """Return True if the whole interval is beyond one of the bounds."""
+    ends = interval(parts, middle)
+    return ends is not None and (ends[0] >= high or ends[1] <= low)
+
+
 def _direction(d: Floats) -> float:
     total = float(clip(d).sum()) if len(d) else math.nan
     return float(np.sign(total))

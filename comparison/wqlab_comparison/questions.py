@@ -46,6 +46,9 @@ class TargetFacts:
     """Planned numbers of blocks after which the run is looked at; empty if its size is fixed."""
     rungs: Sequence[Rung] = ()
     """Comparisons of single patches, if the series is walked."""
+    spreads: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> standard deviation of a block's difference that the lab measured on equal kernels, on the scale of the
+    differences (logarithms for `ratio`). A metric that was not measured is missing."""
     ended: bool = True
     """False at a look at a run of the same submission: further blocks of this one may follow."""
 
@@ -142,9 +145,10 @@ def _planned(target: TargetFacts) -> Iterator[tuple[Cell, MetricFacts]]:
 
 
 def facts_of(metric: Metric, emulated: bool) -> MetricFacts:
-    """Return a plan metric's role, evidence and delta on real or emulated devices."""
+    """Return a plan metric's role, evidence and deltas on real or emulated devices."""
     return MetricFacts(
-        metric.unit, metric.scale, metric.direction, metric.role(emulated), metric.evidence(emulated), metric.delta
+        *(metric.unit, metric.scale, metric.direction, metric.role(emulated), metric.evidence(emulated)),
+        *(metric.delta, metric.emulator_delta if emulated else None),
     )
 
 

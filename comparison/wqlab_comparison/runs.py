@@ -6,8 +6,8 @@ The server calls these functions with rows and `wqlab replay` with a bundle, so 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from wqlab_contracts.api.report import Comparison, UnsupportedView
 from wqlab_contracts.api.runs import FindingView
@@ -54,6 +54,8 @@ class RecordedRun:
     """Failure that ended the run early, if any."""
     looks: Sequence[int] = ()
     """Planned numbers of blocks after which the run may stop; empty if its size was fixed."""
+    spreads: Mapping[str, float] = field(default_factory=dict)
+    """See `TargetFacts.spreads`."""
     walk: Sequence[WalkStep] = ()
     """The kernels after each patch, if the series was walked."""
 
@@ -86,6 +88,7 @@ def facts_of_run(
         discarded={arm: arms[arm] for arm in Arm if arms[arm]},
         blocks_discarded=arms.total(),
         looks=run.looks,
+        spreads=run.spreads,
         rungs=list(rungs(run.walk)),
     )
 

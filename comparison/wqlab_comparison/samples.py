@@ -46,8 +46,9 @@ class Labels:
 class Samples:
     """One row per sample; all columns have the same length.
 
-    `delta` is text because it may be absent (empty): the method then has a default. `boot` is any name that is unique
-    within its block and arm. Raises SamplesError for columns of unequal length and for values that are not finite.
+    `delta` and `emulator_delta` are text because they may be absent (empty): the method then has a default, or none.
+    `boot` is any name that is unique within its block and arm. Raises SamplesError for columns of unequal length
+    and for values that are not finite.
     """
 
     device_type: Labels
@@ -68,6 +69,7 @@ class Samples:
     role: Labels
     evidence: Labels
     delta: Labels
+    emulator_delta: Labels
     value: Floats
 
     def __post_init__(self) -> None:
@@ -89,9 +91,11 @@ class Samples:
     def from_columns(cls, **columns: Sequence[object] | NDArray[np.generic] | str | float | None) -> Samples:
         """Build from one sequence per column; a text, number or None stands for the same value in every row.
 
-        A None in `delta` means that the metric has none. Raises SamplesError for an unknown or missing column.
+        A None in `delta` means that the metric has none; `emulator_delta` may be left out. Raises SamplesError for an
+        unknown or missing column.
         """
         names = [field.name for field in fields(cls)]
+        columns = {"emulator_delta": None, **columns}
         unknown, missing = sorted(set(columns) - set(names)), sorted(set(names) - set(columns))
         if unknown or missing:
             listed = ", ".join

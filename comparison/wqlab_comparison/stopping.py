@@ -6,21 +6,18 @@ others (futility). Futility is not binding: no level is gained by it, so a run m
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-
-from scipy.special import stdtr, stdtrit
 
 from wqlab_contracts.enums import Role, Verdict
 from wqlab_contracts.messages.looks import LookReason, LookRecord
 
 from . import effect, looks
 from .compare import Answer, answers
-from .power import LEAST_BLOCKS
+from .power import LEAST_BLOCKS, chance_of_decision
 from .questions import TargetFacts
 from .samples import Samples
-from .significance import ALPHA, Floats, clip, mean_and_deviation
+from .significance import ALPHA
 from .words import count
 
 FUTILE = 0.1
@@ -98,33 +95,11 @@ def _chance(answer: Answer, blocks: int, share: float) -> float:
     assert figures.differences is not None  # noqa: S101 - the answer is open
     bounds = effect.bounds(figures.delta, answer.asked.facts.scale)
     levels = (ALPHA * share / answer.adjusted.family, ALPHA * share)
-    return chance_of_decision(figures.differences, figures.middle, bounds, blocks, levels)
-
-
-def chance_of_decision(
-    d: Floats, middle: float, bounds: tuple[float, float], blocks: int, levels: tuple[float, float]
-) -> float:
-    """Return the probability that `blocks` blocks, len(d) of them measured, find a difference or equivalence.
-
-    The mean of all blocks is predicted from the estimate `middle` and the spread of the differences `d`, with a flat
-    prior (D. J. Spiegelhalter, L. S. Freedman, P. R. Blackburn 1986). `levels` are those of the two-sided test of a
-    difference and of each one-sided test of equivalence.
-    """
-    n = len(d)
-    deviation = mean_and_deviation(clip(d - middle))[1] if n > 1 else math.nan
-    if math.isnan(deviation) or deviation == 0 or blocks <= n:
-        return 1.0
-    spread = deviation * math.sqrt((blocks - n) / (blocks * n))
-
-    def below(limit: float) -> float:
-        return float(limit > 0) if math.isinf(limit) else float(stdtr(n - 1, (limit - middle) / spread))
-
-    root = deviation / math.sqrt(blocks)
-    differs = float(stdtrit(blocks - 1, 1 - levels[0] / 2)) * root
-    same = float(stdtrit(blocks - 1, 1 - levels[1])) * root
-    found = below(-differs) + 1 - below(differs)
-    equal = max(0.0, below(bounds[1] - same) - below(bounds[0] + same))
-    return min(1.0, found + equal)
+    # A difference that is not shown yet is worth showing, also if its relevance will stay open.
+    is_shown = answer.adjusted.p_adjusted is not None and answer.adjusted.p_adjusted <= ALPHA
+    return chance_of_decision(
+        figures.differences, figures.middle, bounds, blocks, levels, spread=figures.spread, only_relevant=is_shown
+    )
 
 
 def _describe(differences: int, equivalent: int) -> str:

@@ -24,6 +24,7 @@ from wqlab_contracts.keys import defect_key
 from wqlab_contracts.messages import Failure
 
 from . import words
+from .csvfile import SHARE_UNITS
 
 _STALLS = STALLS | {FindingKind.HANG}
 """Kinds that overcommitted host cores also cause on an emulated device, so a single one there is not counted."""
@@ -338,11 +339,11 @@ def _describe_comparison(comparison: Comparison, scenario: bool, setting: bool) 
     if comparison.exact and before and after and comparison.verdict is not Verdict.INCONCLUSIVE:
         if before.mean == after.mean:
             return f"{metric} is {words.number(before.mean)} in every boot of both kernels (n={before.n})"
-        moves = "falls" if after.mean < before.mean else "rises"
-        return (
-            f"{metric} {moves} from {words.number(before.mean)} to {words.number(after.mean)}, "
-            f"the same in every boot (n={before.n})"
-        )
+        figures = f"{words.number(before.mean)} -> {words.number(after.mean)}"
+        name = where if "_per_" in comparison.metric else metric
+        kind = "" if comparison.unit.lower() in SHARE_UNITS else "; a code path count"
+        text = f"{figures} {words.counted(comparison)}{kind}, the same in every boot (n={before.n})"
+        return f"{name}: {text}" if name else text
     if comparison.evidence is Evidence.INSTRUMENTED and before and after:
         if comparison.effect == 0 and before.mean == after.mean:
             return f"{metric}: {comparison.reason}"

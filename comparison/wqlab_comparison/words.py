@@ -134,6 +134,13 @@ def fewer_or_more(comparison: Comparison) -> str:
     return f"{signed(comparison.effect)[1:]} {unit} {'fewer' if comparison.effect < 0 else 'more'}"
 
 
+def counted(comparison: Comparison) -> str:
+    """Return what an exact count counts: `lock acquisitions per flush` for `locks_per_flush`, else the unit."""
+    noun = {"locks": "lock acquisitions"}.get(comparison.unit, comparison.unit)
+    _, _, per = comparison.metric.partition("_per_")
+    return f"{noun} per {per.replace('_', ' ')}" if per else noun
+
+
 def change(comparison: Comparison) -> str:
     """Format an effect without its unit: an integer between exact counts, otherwise three significant digits."""
     if comparison.effect is None:

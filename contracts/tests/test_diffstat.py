@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 import timeit
 from pathlib import Path
 
@@ -145,7 +146,7 @@ def test_hostile_names_take_about_the_time_of_ordinary_ones(pump: str) -> None:
     """Before, a line of 10 000 characters took half a second."""
 
     def seconds(line: str) -> float:
-        return min(timeit.repeat(lambda: changed_files(line), number=1, repeat=3))
+        return min(timeit.repeat(lambda: changed_files(line), number=1, repeat=3, timer=time.process_time))
 
     hostile = ("diff --git a/" + pump * 5000)[:9_990] + "\n"
     assert seconds(hostile) < 500 * seconds("diff --git a/kernel/workqueue.c b/kernel/workqueue.c\n" * 10)

@@ -397,38 +397,6 @@ def test_wrong_archive_is_reported(folder: Path, old: str, new: str, expected: s
     assert expected in str(found), found
 
 
-RULE = """\
-    name: wq
-    archive: ours
-    tree: TREE
-    owner: lists
-    targets: [PLAN@TYPE]
-    """
-
-
-def test_rules_of_lists_are_read_and_what_they_name_is_checked(folder: Path) -> None:
-    archives = dedent(ARCHIVES).replace("    private", "    epochs: http://127.0.0.1:8080/wq/{epoch}\n    private")
-    write(folder, "intake/archives.yaml", archives)
-    data = load_data(folder)
-    names = {"TREE": data.default_tree, "PLAN": next(iter(data.plans)), "TYPE": next(iter(data.device_types))}
-    text = dedent(RULE)
-    for place, name in names.items():
-        text = text.replace(place, name)
-    write(folder, "intake/rules/wq.yaml", text)
-    (rule,) = load_data(folder).list_rules.values()
-    assert (rule.name, rule.only_if_asked, rule.enabled) == ("wq", True, False)
-    for old, new, expected in [
-        ("archive: ours", "archive: lore", "intake/rules/wq.yaml:2: archive: archive 'lore' needs `epochs`"),
-        ("archive: ours", "archive: our", "archive: no archive 'our'; did you mean ours?"),
-        (f"tree: {names['TREE']}", "tree: none", "intake/rules/wq.yaml:3: tree: no tree 'none'"),
-        (f"[{names['PLAN']}@", "[nothing@", "targets[0]: no plan 'nothing'"),
-        (f"@{names['TYPE']}]", "@nothing]", "targets[0]: no device type 'nothing'"),
-        ("name: wq", "name: other", "make them equal"),
-    ]:
-        write(folder, "intake/rules/wq.yaml", text.replace(old, new, 1))
-        assert expected in str(problems(folder)), expected
-
-
 def test_the_repository_lists_an_archive_with_search() -> None:
     archives = load_data(REPOSITORY).archives
     assert archives and all(archive.search and not archive.private for archive in archives)

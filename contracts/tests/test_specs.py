@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from wqlab_contracts.enums import Evidence, Role
 from wqlab_contracts.loading import load_data
-from wqlab_contracts.specs import INSTRUMENTED_BLOCKS, Profile
+from wqlab_contracts.specs import INSTRUMENTED_BLOCKS, Metric, Profile
 
 ROOT = Path(__file__).parents[2]
 
@@ -145,3 +145,13 @@ def test_plan_cannot_define_instrumented_metrics(folder: Path, name: str, metric
     assert "metrics: []" in path.read_text()
     path.write_text(path.read_text().replace("metrics: []", f"metrics: [{metric}]"))
     assert message in problems(folder)[0]
+
+
+def test_only_mechanism_metrics_have_an_emulator_delta() -> None:
+    metric = {
+        "name": "bandwidth", "summary": "", "unit": "MiB/s", "scale": "ratio", "direction": "higher_is_better",
+        "taken_from": "untraced", "emulator_delta": 11,
+    }  # fmt: skip
+    assert Metric.model_validate(metric | {"class": "mechanism"}).least_effect(emulated=True) == 11
+    with pytest.raises(ValidationError, match="bandwidth has an emulator_delta, but emulated devices"):
+        Metric.model_validate(metric | {"class": "performance"})

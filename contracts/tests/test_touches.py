@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from wqlab_contracts.api.touches import REASONS_LIMIT, UNCOVERED_LIMIT, TouchedFile, Touches
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.inspection import inspect
 from wqlab_contracts.loading import load_data
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.specs.touches import Touch
 from wqlab_contracts.touches import FILES_LIMIT, propose, touched_files
 
@@ -116,16 +116,73 @@ def test_each_plan_is_in_the_table(lab: DataFolder) -> None:
     assert proposed == {name for name, plan in lab.plans.items() if not plan.checks_health}
 
 
-@pytest.mark.parametrize("annotation", ["__acquires", "__releases"])
-def test_change_behind_a_locking_annotation_proposes_what_a_change_of_a_worker_does(
-    lab: DataFolder, annotation: str
-) -> None:
-    """Git's header of a hunk in process_one_work() is `@@ -3241,7 +3241,7 @@ __acquires(&pool->lock)`."""
-    hunk = f"@@ -3241,2 +3241,1 @@ {annotation}(&pool->lock)\n \tx();\n-\tpwq->stats[PWQ_STAT_COMPLETED]++;\n"
-    file = "kernel/workqueue.c"
-    mail = f"From: a@b\nSubject: [PATCH] x\n\ndiff --git a/{file} b/{file}\n--- a/{file}\n+++ b/{file}\n{hunk}"
+def touch(lab: DataFolder, file: str, hunk: str, heading: str = "") -> dict[str, list[str]]:
+    """Return the plans that are proposed for a hunk, with the symbols that led to each."""
+    lines = hunk.splitlines()
+    old, new = (sum(line[:1] != mark for line in lines) for mark in "+-")
+    diff = f"--- a/{file}\n+++ b/{file}\n@@ -1,{old} +1,{new} @@ {heading}\n{hunk}"
+    mail = f"From: a@b\nSubject: [PATCH] x\n\nx\n---\ndiff --git a/{file} b/{file}\n{diff}"
     found = propose(touched_files(inspect(mail)), lab).proposals
-    assert {each.target.plan for each in found if each.by_symbol} == {"cmwq-load", "work-latency"}
+    return {each.target.plan: [name for file in each.because for name in file.symbols] for each in found}
+
+
+def test_change_behind_a_locking_annotation_is_one_of_the_file(lab: DataFolder) -> None:
+    """Git's header of a hunk in process_one_work() is `@@ -3241,7 +3241,7 @@ __acquires(&pool->lock)`."""
+    hunk = " \tx();\n-\tpwq->stats[PWQ_STAT_COMPLETED]++;\n"
+    assert touch(lab, "kernel/workqueue.c", hunk, "__acquires(&pool->lock)") == {"cmwq-load": []}
+
+
+WORK = "-\told();\n+\tnew();\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "heading", "plans"),
+    [
+        ("kernel/workqueue.c", "static void wq_housekeeping_changed(struct work_struct *work)", {"isolation"}),
+        ("kernel/workqueue.c", "static int set_workqueue_cpumask(const struct cpumask *mask)", {"isolation"}),
+        ("kernel/workqueue.c", "static void __queue_delayed_work(int cpu, struct workqueue_struct *wq,", {"isolation"}),
+        ("mm/vmstat.c", "static void vmstat_shepherd(struct work_struct *w)", {"isolation"}),
+        ("kernel/rcu/tree_nocb.h", "static int rcu_nocb_gp_kthread(void *arg)", {"isolation"}),
+        ("kernel/rcu/tree_plugin.h", "static void rcu_bind_gp_kthread(void)", {"isolation"}),
+        ("kernel/time/timer_migration.c", "static void tmigr_cpu_activate(struct tmigr_cpu *tmc)", {"isolation"}),
+        ("kernel/workqueue.c", "static int try_to_grab_pending(struct work_struct *work,", {"xfs-fsync", "max-active"}),
+        ("fs/xfs/xfs_super.c", "xfs_init_mount_workqueues(", {"xfs-inodegc", "aio-migration", "xfs-fsync"}),
+        ("lib/group_cpus.c", "struct cpumask *group_cpus_evenly(unsigned int numgrps)", {"aio-migration", "nvme-tcp"}),
+        ("kernel/sched/fair.c", "place_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int flags)", {"rt-app"}),
+        ("kernel/time/hrtimer.c", "static void hrtimer_interrupt(struct clock_event_device *dev)", {"rt-app"}),
+        ("fs/aio.c", "static ssize_t aio_write(struct kiocb *req, const struct iocb *iocb,", {"aio-migration"}),
+        ("arch/x86/crypto/aesni-intel_glue.c", "static int xts_encrypt_aesni(struct req *req)", {"dm-crypt-affinity"}),
+    ],
+)
+def test_plan_that_a_change_reaches_is_proposed(lab: DataFolder, file: str, heading: str, plans: set[str]) -> None:
+    assert plans <= touch(lab, file, WORK, heading).keys()
+
+
+COMMENT = " \t/*\n-\t * teh old\n+\t * the old\n \t */\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "heading", "hunk"),
+    [
+        (
+            "kernel/cgroup/cpuset.c",
+            "bool cpuset_cpu_is_isolated(int cpu)",
+            "  * nearest\n-  * a\n+  * b\n  */\n int f(int x)\n",
+        ),
+        ("kernel/smp.c", "static void csd_lock_wait(call_single_data_t *csd)", COMMENT),
+        ("kernel/cpu.c", "static int takedown_cpu(unsigned int cpu)", COMMENT),
+        ("kernel/workqueue.c", "bool flush_work(struct work_struct *work)", COMMENT),
+        ("arch/x86/crypto/aes-xts-avx-x86_64.S", "", "-// one\n+// two\n"),
+        ("kernel/workqueue.c", "", "+#include <linux/irq.h>\n #include <linux/export.h>\n"),
+        ("drivers/md/dm-crypt.c", "module_crypt", ' MODULE_LICENSE("GPL");\n-MODULE_DESCRIPTION("x");\n'),
+        ("fs/aio.c", "static int aio_ring_mmap(struct file *file, struct vm_area_struct *vma)", WORK),
+        ("arch/x86/crypto/aes-gcm-avx10-x86_64.S", "", "-\tmov %rax, %rbx\n"),
+        ("arch/x86/crypto/aesni-intel_glue.c", "static int gcm_crypt(struct aead_request *req, int flags)", WORK),
+        ("arch/arm64/crypto/ghash-ce-glue.c", "static int gcm_encrypt(struct aead_request *req)", WORK),
+    ],
+)
+def test_nothing_is_proposed_for_what_no_plan_reaches(lab: DataFolder, file: str, heading: str, hunk: str) -> None:
+    assert touch(lab, file, hunk, heading) == {}
 
 
 def test_reasons_name_file_and_symbols(lab: DataFolder) -> None:

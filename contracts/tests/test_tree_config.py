@@ -8,7 +8,9 @@ import pytest
 
 from wqlab_contracts.forges_file import FILE, find_forge, read_forges
 from wqlab_contracts.messages import Target
-from wqlab_contracts.tree_config import read_tree_config
+from wqlab_contracts.tree_config import FILE as TREE_FILE
+from wqlab_contracts.tree_config import TreeConfig, read_tree_config
+from wqlab_contracts.yamlfile import PROBLEM_LIMIT, Document
 
 FULL = """\
 targets:
@@ -136,3 +138,11 @@ def test_mistakes_of_the_operator(tmp_path: Path, old: str, new: str, problem: s
 def test_one_name_for_two_forges_is_refused(tmp_path: Path) -> None:
     (found,) = forges(tmp_path, FORGE + FORGE.removeprefix("forges:\n"))
     assert "hub is defined twice" in found
+
+
+def test_a_file_of_many_mistakes_is_refused_at_the_first_ones() -> None:
+    """Each explanation searches the whole file: 64 KiB of unknown keys took ten seconds of a tick."""
+    document = Document.parse("".join(f"k{number}: 1\n" for number in range(6000)), TREE_FILE)
+    assert document.validate_as(TreeConfig) is None
+    assert len(document.problems) == PROBLEM_LIMIT
+    assert str(min(document.problems)).startswith(".wqlab.yaml:1: k0: unknown field")

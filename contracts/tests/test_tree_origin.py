@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.specs import Tree, WatchedTree
+from wqlab_contracts.specs import Tree, TreeWatch
 
 OWN = Tree(name="linux", summary="", url="https://git.example/linux.git")
 PACKAGE = Tree(name="debian", summary="", debian_source="linux-source-6.1")
-LISTED = WatchedTree(
+LISTED = TreeWatch(
+    kind="tree",
     name="next",
     tree="linux",
     url="https://git.example/next.git",
@@ -25,7 +26,7 @@ LISTED = WatchedTree(
 @pytest.fixture
 def data(tmp_path: Path) -> DataFolder:
     empty = DataFolder(tmp_path, {}, {}, "linux", {}, {}, {}, {}, {}, {})
-    return replace(empty, trees={"linux": OWN, "debian": PACKAGE}, watched_trees=(LISTED,))
+    return replace(empty, trees={"linux": OWN, "debian": PACKAGE}, watches={"next": LISTED})
 
 
 @pytest.mark.parametrize(

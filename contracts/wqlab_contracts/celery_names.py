@@ -35,7 +35,7 @@ JOB_QUEUES = {
     JobKind.READ_HEAD: APPLY_QUEUE,
     JobKind.LIST_COMMITS: APPLY_QUEUE,
     JobKind.READ_LIST: LIST_QUEUE,
-    JobKind.PREVIEW_RULE: LIST_QUEUE,
+    JobKind.PREVIEW_WATCH: LIST_QUEUE,
 }
 """Queue of each kind of job but runs, whose queue is that of their device's lab."""
 

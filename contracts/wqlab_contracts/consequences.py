@@ -1,5 +1,5 @@
 """Find the kernel report that caused another one of the same boot. The comparison counts only causes, and so does
-`wqlab-worker read-console`.
+`wqlab read-console`.
 
 Texts of panics: kernel/panic.c, watchdog.c, hung_task.c, rcu/tree_stall.h, workqueue.c, arch/*/kernel/traps.c.
 """

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, TestPlan, Tree, WatchedTree
-from .specs.rules import ListRule
+from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, ListWatch, TestPlan, Tree, TreeWatch
 from .specs.touches import Touch
 
 _WINDOW = re.compile(r"^[^#\n]*\b(?:run_fio|(?:window|wqmark) begin)\b", re.MULTILINE)
@@ -44,15 +43,16 @@ class DataFolder:
     """Mail archives, in the order in which a message is looked for."""
     forges: tuple[Forge, ...] = ()
     """Repositories on forges whose pull requests and pushes are measured."""
-    list_rules: Mapping[str, ListRule] = field(default_factory=dict)
-    """Rules by which series on mailing lists are measured; the lab has more, which are not in files."""
-    watched_trees: tuple[WatchedTree, ...] = ()
+    watches: Mapping[str, ListWatch | TreeWatch] = field(default_factory=dict)
+    """Watches of mailing lists and trees; the lab has more, which are not in files."""
     touches: tuple[Touch, ...] = ()
     """Which plans are proposed for a series, by what it changes."""
 
     def with_origin(self, tree: Tree) -> Tree:
         """Return a tree with its origin: `operator` only if the data folder lists its URL, or its source package."""
-        listed = {each.url for each in self.trees.values()} | {each.url for each in self.watched_trees}
+        listed = {each.url for each in self.trees.values()} | {
+            each.url for each in self.watches.values() if isinstance(each, TreeWatch)
+        }
         packages = {(each.debian_source, each.debian_suite) for each in self.trees.values()}
         known = tree.url in listed if tree.url is not None else (tree.debian_source, tree.debian_suite) in packages
         if known:

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from wqlab_contracts.api.series import FileChange
+from wqlab_contracts.code_lines import Hunk, Line, lost_arguments
 from wqlab_contracts.symbols import SYMBOLS_LIMIT, ChangedSymbols, is_c
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
@@ -56,7 +58,8 @@ class _File:
     deletions: int = 0
     has_names: bool = False
     """True once the file's `---` line was read; the next one starts another file."""
-    symbols: ChangedSymbols = field(default_factory=ChangedSymbols)
+    hunks: list[tuple[str, list[Line]]] = field(default_factory=list)
+    """Heading (what follows the second `@@`) and lines of each hunk."""
 
 
 def changed_files(body: str) -> list[FileChange]:
@@ -80,7 +83,7 @@ def changed_files(body: str) -> list[FileChange]:
             elif mark != "\\":
                 old_left = new_left = 0  # the hunk is shorter than its header says
             if mark in ("+", "-", " ", ""):
-                files[-1].symbols.add_line(line[1:], changed=mark in ("+", "-"))
+                files[-1].hunks[-1][1].append((mark or " ", line[1:]))
             previous = ""
             continue
         if line.startswith("diff --git "):
@@ -91,7 +94,7 @@ def changed_files(body: str) -> list[FileChange]:
             _set_names(files[-1], previous[4:], line[4:])
         elif files and (hunk := _HUNK.match(line)):
             old_left, new_left = (1 if count is None else int(count) for count in hunk.groups())
-            files[-1].symbols.begin_hunk(line[hunk.end() :])
+            files[-1].hunks.append((line[hunk.end() :], []))
         elif files:
             _read_extended_header(files[-1], line)
         previous = line
@@ -173,10 +176,13 @@ def _unquote(name: str, quoted: bool) -> str:
 def _merge_by_path(files: list[_File]) -> list[FileChange]:
     """Return one entry per path; a hand-made diff can contain a file more than once."""
     found: dict[str, FileChange] = {}
+    hunks = {id(file): [(heading, Hunk(lines)) for heading, lines in file.hunks] for file in files if _is_code(file)}
+    lost = lost_arguments([hunk for of_file in hunks.values() for _, hunk in of_file])
     for file in files:
         path = (file.old if file.deleted else file.new) or file.old
         if not path:
             continue
+        symbols, changes_code = _read_hunks(hunks[id(file)], lost) if id(file) in hunks else ([], True)
         change = FileChange(
             path=path,
             old_path=file.old if (file.renamed or file.copied) and file.old != path else None,
@@ -184,7 +190,8 @@ def _merge_by_path(files: list[_File]) -> list[FileChange]:
             insertions=file.insertions,
             deletions=file.deletions,
             binary=file.binary,
-            symbols=file.symbols.names if is_c(path) else [],
+            symbols=symbols if is_c(path) else [],
+            changes_code=changes_code,
         )
         before = found.get(path)
         if before is not None:
@@ -193,11 +200,32 @@ def _merge_by_path(files: list[_File]) -> list[FileChange]:
                     "insertions": before.insertions + change.insertions,
                     "deletions": before.deletions + change.deletions,
                     "binary": before.binary or change.binary,
+                    "changes_code": before.changes_code or change.changes_code,
                     "symbols": list(dict.fromkeys([*before.symbols, *change.symbols]))[:SYMBOLS_LIMIT],
                 }
             )
         found[path] = change
     return list(found.values())
+
+
+def _read_hunks(hunks: Sequence[tuple[str, Hunk]], lost: Collection[str]) -> tuple[list[str], bool]:
+    """Return the symbols that a file's hunks change, and whether they change code; without hunks, the file itself is
+    changed."""
+    symbols = ChangedSymbols()
+    changes_code = not hunks
+    for heading, hunk in hunks:
+        significant = hunk.significant_lines(lost)
+        changes_code |= any(significant)
+        symbols.begin_hunk(heading)
+        for (_, text), changed in zip(hunk.lines, significant, strict=True):
+            symbols.add_line(text, changed=changed)
+    return symbols.names, changes_code
+
+
+def _is_code(file: _File) -> bool:
+    """Return True for a file with the comments of C."""
+    path = (file.old if file.deleted else file.new) or file.old
+    return is_c(path) or path.endswith(".S")
 
 
 def _status(file: _File) -> Literal["added", "changed", "deleted"]:

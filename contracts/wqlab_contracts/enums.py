@@ -17,6 +17,7 @@ from .intake_enums import CommandState as CommandState
 from .intake_enums import DecisionReason as DecisionReason
 from .intake_enums import DecisionState as DecisionState
 from .intake_enums import ForgeHeadState as ForgeHeadState
+from .intake_enums import OrderState as OrderState
 from .intake_enums import WatchedHeadState as WatchedHeadState
 from .outbox_enums import AttemptOutcome as AttemptOutcome
 from .outbox_enums import DeliveryKind as DeliveryKind
@@ -67,8 +68,8 @@ class JobKind(StrEnum):
     """List the commits of a bisection."""
     READ_LIST = "read_list"
     """Read the next mails of a watched list."""
-    PREVIEW_RULE = "preview_rule"
-    """Read the last mails of a list for the preview of a rule."""
+    PREVIEW_WATCH = "preview_watch"
+    """Read the last mails of a list for the preview of a watch."""
 
 
 class JobState(StrEnum):

@@ -12,7 +12,7 @@ _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NOT_PUBLIC = tuple(
     ipaddress.ip_network(network)
     for network in (
-        "2001::/32",  # Teredo, contains an IPv4 address that a gateway connects to
+        "2001::/23",  # protocols: Teredo, which contains an IPv4 address that a gateway connects to, and identifiers
         "2002::/16",  # 6to4, the same
         "192.88.99.0/24",  # relays of 6to4
         "3fff::/20",  # documentation

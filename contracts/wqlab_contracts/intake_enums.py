@@ -1,4 +1,4 @@
-"""Enumerations of what makes submissions by itself, watched lists, trees and forges, and of commands by mail."""
+"""Enumerations of what makes submissions by itself, watches and forges, and of commands by mail."""
 
 from enum import StrEnum
 
@@ -11,39 +11,52 @@ class CommandState(StrEnum):
     """It was not followed; the reason says why."""
 
 
-class DecisionState(StrEnum):
-    """State of a rule's decision on a series of a watched list."""
+class OrderState(StrEnum):
+    """State of an order: of something that a source wants to have measured."""
 
     WAITING = "waiting"
-    """The rule will take the series later; `reason` says what it waits for."""
+    SUBMITTED = "submitted"
+    """Its submission is not finished."""
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    """It will not be submitted, or not again; the reason says why."""
+    WITHDRAWN = "withdrawn"
+    """Its source does not want it any more."""
+
+
+class DecisionState(StrEnum):
+    """State of a watch's decision on a series of its mailing list."""
+
+    WAITING = "waiting"
+    """The watch will take the series later; `reason` says what it waits for."""
     TAKEN = "taken"
-    """The rule has created a submission for the series."""
+    """The watch has created a submission for the series."""
     NOT_TAKEN = "not_taken"
 
 
 class DecisionReason(StrEnum):
-    """Why a rule waits with a series of a watched list, or does not take it."""
+    """Why a watch waits with a series of its mailing list, or does not take it."""
 
     PATHS = "paths"
     SUBJECTS = "subjects"
     AUTHORS = "authors"
     NOT_ASKED = "not_asked"
-    """The cover letter has no line `wqlab: test`, which the rule wants."""
+    """The cover letter has no line `wqlab: test`, which the watch wants."""
     INCOMPLETE = "incomplete"
     """Patches did not arrive within a day."""
     REMOVED = "removed"
     """The archive has removed a mail of the series."""
-    OTHER_RULE = "other_rule"
-    """Another rule takes the series."""
+    OTHER_WATCH = "other_watch"
+    """Another watch takes the series."""
     SUPERSEDED = "superseded"
     """A later revision has arrived."""
-    SWITCHED_OFF = "switched_off"
-    """The rule was switched off or removed while the series waited."""
+    DISABLED = "disabled"
+    """The watch was disabled or removed while the series waited."""
     QUIET_HOURS = "quiet_hours"
     OVER_BUDGET = "over_budget"
-    """The device time of the rule's last 24 hours and of this series is more than the rule's budget."""
+    """The device time of the watch's last 24 hours and of this series is more than its budget."""
     QUOTA = "quota"
-    """A quota of the rule's owner is used up."""
+    """A quota of the watch's owner is used up."""
     INVALID = "invalid"
     """The lab refuses the submission, such as for a plan that it does not have."""
 

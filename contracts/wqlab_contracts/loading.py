@@ -1,4 +1,4 @@
-"""Read and validate the data folder: device types, kernel trees and recipes, test plans, mail archives, watched trees.
+"""Read and validate the data folder: device types, kernel trees and recipes, test plans, mail archives, watches.
 
     device-types/<type>.yaml       one device type; the file name without .yaml is its name
     device-types/common.yaml       defaults under every type (optional)
@@ -13,8 +13,7 @@
     testplans/touches.yaml         the table `touches:` of plans that are proposed for files and functions (optional)
     intake/archives.yaml           the list `archives:` of mail archives, in the order to ask them (optional)
     intake/forges.yaml             the list `forges:` of repositories on forges (optional)
-    intake/rules/<rule>.yaml       a rule by which series on a mailing list are measured (optional)
-    intake/watched-trees.yaml      the list `watched_trees:` whose new heads are measured (optional)
+    intake/watches/<watch>.yaml    a mailing list whose series, or a tree whose new heads are measured (optional)
 
 `load_data` reads everything or raises one `DataError` with every problem found, each with file, line and key.
 """
@@ -35,23 +34,23 @@ from .data_folder import DataFolder
 from .forges_file import read_forges
 from .fragments import fragment_problems
 from .hardware_conditions import with_hardware_conditions
-from .rule_references import reference_problems as rule_problems
 from .specs import (
     Archive,
     DeviceType,
     Forge,
     KernelRecipe,
+    ListWatch,
     Name,
     Strict,
     TestPlan,
     Tree,
-    WatchedTree,
+    TreeWatch,
 )
-from .specs.rules import ListRule
 from .touches_file import notes as touches_notes
 from .touches_file import read_touches
 from .touches_file import reference_problems as touches_problems
-from .watched_trees_file import read_watched_trees
+from .watch_file import reference_problems as watch_problems
+from .watch_file import watch_of
 from .yamlfile import DataError, Document, Location, Problem, suggest_name
 
 __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
@@ -61,6 +60,9 @@ COMMON = "common"
 
 NOISE_CONTROL = "kernels/controls/nops.mbox"
 """Series whose kernel differs from its baseline by nops only."""
+
+WATCHES = "intake/watches"
+"""Folder of the watches' files."""
 
 README = "README.md"
 """Documentation of a plan; not among the files that `files_of` takes from another plan."""
@@ -131,7 +133,7 @@ class _Reader:
         plain_common = {} if common is None else common.plain()
         if common is not None and generated_lab is not None:
             self.problems += references.generated_type_problems(common, plain_common, generated_lab, *names)
-        rule_documents, rules = self._list_rules()
+        watch_documents, watches = self._watches()
         touches_document, touches = read_touches(self.root)
         folder = DataFolder(
             self.root,
@@ -150,11 +152,10 @@ class _Reader:
             plain_common,
             self._archives(),
             self._forges(set(trees)),
-            rules,
-            self._watched_trees(trees, device_types, plan_documents.names),
+            watches,
             touches,
         )
-        self._check_list_rules(rule_documents, folder)
+        self._check_watches(watch_documents, folder)
         if touches_document is not None:
             self.problems += [*touches_document.problems, *touches_problems(touches_document, folder)]
         return folder
@@ -198,8 +199,7 @@ class _Reader:
             self.problems.extend(document.problems)
             if value is None:
                 continue
-            if (own := getattr(value, "name", name)) != name:
-                self._add(document, ("name",), f"is {own!r}, but the {folder} file is called {name!r}; make them equal")
+            self._check_name(document, getattr(value, "name", name), folder, name)
             models[name] = value
         return loaded, models
 
@@ -252,21 +252,21 @@ class _Reader:
         self.problems.extend(problems)
         return forges
 
-    def _list_rules(self) -> tuple[_Loaded, dict[str, ListRule]]:
-        paths = sorted((self.root / "intake" / "rules").glob("*.yaml"))
-        return self._load("intake/rules", {path.stem: path for path in paths}, ListRule)
+    def _watches(self) -> tuple[dict[str, Document], dict[str, ListWatch | TreeWatch]]:
+        documents, watches = {}, {}
+        for path in sorted((self.root / WATCHES).glob("*.yaml")):
+            document = documents[path.stem] = Document.read(path, f"{WATCHES}/{path.name}")
+            watch = watch_of(document)
+            self.problems.extend(document.problems)
+            if watch is not None:
+                self._check_name(document, watch.name, WATCHES, path.stem)
+                watches[path.stem] = watch
+        return documents, watches
 
-    def _check_list_rules(self, loaded: _Loaded, folder: DataFolder) -> None:
-        for name, rule in folder.list_rules.items():
-            for location, message in rule_problems(rule, folder):
-                self._add(loaded.documents[name], location, message)
-
-    def _watched_trees(
-        self, trees: Mapping[str, Tree], device_types: Mapping[str, DeviceType], plans: set[str]
-    ) -> tuple[WatchedTree, ...]:
-        watched, problems = read_watched_trees(self.root, trees, set(device_types), plans)
-        self.problems.extend(problems)
-        return watched
+    def _check_watches(self, documents: Mapping[str, Document], folder: DataFolder) -> None:
+        for name, watch in folder.watches.items():
+            for location, message in watch_problems(watch, folder):
+                self._add(documents[name], location, message)
 
     def _fragments(self) -> dict[str, str]:
         fragments: dict[str, str] = {}
@@ -328,6 +328,10 @@ class _Reader:
         except (OSError, UnicodeDecodeError) as error:
             self.problems.append(Problem(str(path.relative_to(self.root)), 0, "", f"cannot be read as text: {error}"))
             return None
+
+    def _check_name(self, document: Document, name: str, folder: str, stem: str) -> None:
+        if name != stem:
+            self._add(document, ("name",), f"is {name!r}, but the {folder} file is called {stem!r}; make them equal")
 
     def _add(self, document: Document, location: Location, message: str) -> None:
         self.problems.append(document.problem(location, message))

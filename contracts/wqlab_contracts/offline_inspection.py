@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from . import mbox
 from .api.series import FileChange, SeriesProblem
-from .canonical_mails import canonical_mbox
-from .inspection import choose_patches
+from .mails import mbox
+from .mails.canonical_mails import canonical_mbox
+from .mails.inspection import choose_patches
+from .mails.thread_series import Thread, ThreadProblem, select
 from .messages import Message
 from .reply_commands import commands_of
-from .thread_series import Thread, ThreadProblem, select
 
 
 class OfflinePatch(Message):

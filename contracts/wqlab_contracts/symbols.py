@@ -1,9 +1,9 @@
 """Functions, variables, types and macros that the hunks of a diff change, in C files. Pure.
 
 A hunk's header names the function before its first line; within the hunk, a definition that begins in the first column
-replaces it. If lines of locking annotations (`__acquires(&pool->lock)`) follow the head of the function in the first
-column, git puts the last one into the header: its name is then all that is known. Every line takes constant time: only
-its first characters are looked at.
+replaces it. Annotations are no symbols: if a line of them (`__acquires(&pool->lock)`) follows the head of the function
+in the first column, git puts that line into the header, and the function is unknown. Every line takes constant time:
+only its first characters are looked at.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ _LINE_LIMIT = 300
 """Characters of a line that are looked at; names of definitions are among them."""
 
 _LABEL = re.compile(r"[A-Za-z_]\w*:(?!:)", re.ASCII)
-_ATTRIBUTE = re.compile(
-    r"\b(?:__(?:printf|scanf|alloc_size|aligned|section)\([^()]*\)|__attribute__\(\([^()]*\)\))", re.ASCII
+_ANNOTATION = re.compile(
+    r"\b__(?:(?:cond_|try_)?(?:acquires?|releases?|must_hold|must_not_hold)(?:_shared)?|(?:pt_)?guarded_by|context_\w+"
+    r"|printf|scanf|alloc_size|realloc_size|assume_aligned|aligned|section|alias|attribute__|counted_by(?:_\w+)?"
+    r"|cleanup|nonnull|malloc|free|diagnose_as)"
+    r"[ \t]*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*(?:\)|$)",
+    re.ASCII,
 )
-_LOCKING = re.compile(r"__(?:cond_)?(?:acquires|releases|must_hold|must_not_hold)(?:_shared)?\(", re.ASCII)
-"""Begin of a line of its own, in the first column, below the head of a function: `__releases(&pool->lock)`."""
+"""Annotation with arguments, before or after a name: `__printf(1, 2)`, `__releases(&pool->lock)`, `__guarded_by(&x)`.
+It ends with the line if its arguments do not."""
 _TYPE = re.compile(r"(?:typedef\s+)?(?:struct|union|enum)\s+(\w+)\s*\{?\s*$", re.ASCII)
 _PREPROCESSOR = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)", re.ASCII)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -47,7 +51,7 @@ def defined_symbol(line: str) -> str | None:
         return None
     if (kind := _TYPE.match(text)) is not None:
         return kind[1]
-    text = _ATTRIBUTE.sub(" ", text)
+    text = _ANNOTATION.sub(" ", text)
     end = _END_OF_NAME.search(text)
     if end is None:
         return None
@@ -104,7 +108,7 @@ class ChangedSymbols:
             if not continued:
                 self._current = None
             return
-        name = None if _LOCKING.match(text) else defined_symbol(text)
+        name = defined_symbol(text)
         if name is not None and text[:1] == "#" and not continued:
             before, self._current = self._current, name
             self._add(changed)

@@ -83,9 +83,9 @@ class _Candidate:
 
 
 def touched_files(inspection: SeriesInspection) -> list[TouchedFile]:
-    """Return the files that a series changes, each once, with the symbols that it changes in them."""
+    """Return the files whose code a series changes, each once, with the symbols that it changes in them."""
     found: dict[str, dict[str, None]] = {}
-    for change in (change for patch in inspection.patches for change in patch.files):
+    for change in (change for patch in inspection.patches for change in patch.files if change.changes_code):
         for path in _paths(change):
             found.setdefault(path, {}).update(dict.fromkeys(change.symbols))
     return [TouchedFile(path=path, symbols=list(symbols)) for path, symbols in found.items()]

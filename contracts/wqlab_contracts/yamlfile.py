@@ -21,6 +21,8 @@ from pydantic import BaseModel, ValidationError
 
 DEPTH_LIMIT = 100
 """Levels of nesting; libyaml's composer recurses, and thousands of levels would end the process."""
+PROBLEM_LIMIT = 50
+"""Problems of one file that are explained; each takes time proportional to the file's size."""
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[str | int, ...]
 
@@ -130,13 +132,14 @@ class Document:
         return _plain(self.root) if self.root is not None else None
 
     def validate_as(self, model: type[M]) -> M | None:
-        """Return the validated model, or None after adding the violations to `problems`."""
+        """Return the validated model, or None after adding the violations to `problems`, at most PROBLEM_LIMIT."""
         if self.problems or self.root is None:
             return None
         try:
             return model.model_validate(self.plain())
         except ValidationError as error:
-            self.problems.extend(self._explain(model, dict(violation)) for violation in error.errors())
+            shown = error.errors()[:PROBLEM_LIMIT]
+            self.problems.extend(self._explain(model, dict(violation)) for violation in shown)
             return None
 
     def _mark(self, location: Location) -> yaml.Mark:

@@ -91,7 +91,7 @@ def test_published_row_is_reproduced() -> None:
         *boots("128", "send", Arm.CANDIDATE, 458.0, 458.0),
     ]
     text = render_mmtests(on_hardware(cells, values))
-    assert text.splitlines()[3:10] == [
+    assert text.splitlines()[4:11] == [
         "                              6.12.117               6.12.117",
         "                              baseline              candidate",
         "Hmean  send-64       211.25 (   0.00%)      228.61 *   8.22%*",

@@ -31,48 +31,79 @@ def table(*rows: Row) -> str:
     return write(rows)
 
 
+def six(baseline: list[Row], candidate: list[Row], *, times: bool = True) -> list[WaitCell]:
+    """Return the cells of six blocks whose boots have these rows, with counts that vary by some events."""
+
+    def varied(rows: list[Row], more: int) -> str:
+        changed = [each.model_copy(update={"count": each.count + more}) if each.count else each for each in rows]
+        return table(*changed)
+
+    tables = [
+        (arm, block, varied(rows, block * step))
+        for block in range(6)
+        for arm, rows, step in ((Arm.BASELINE, baseline, 2), (Arm.CANDIDATE, candidate, 4))
+    ]
+    return wait_cells(tables, times=times)
+
+
 def test_histograms_of_all_boots_are_added_up_before_percentiles_are_taken() -> None:
-    """The upper ends of the medians' buckets are 8 and 1024 us in two boots, and 1024 us of both together."""
-    first, second = row("xfs_end_io", "3:60,4:40"), row("xfs_end_io", "4:45,10:155")
-    (cell,) = wait_cells([(Arm.BASELINE, table(first)), (Arm.BASELINE, table(second))])
-    (work,) = cell.works
-    assert cell.repetitions == {Arm.BASELINE: 2}
-    assert (work.items, work.p50_us, work.p99_us) == (150, 1024, 1024)
+    """The upper ends of the medians' buckets are 8 and 1024 us in single boots, and 1024 us of all together."""
+    boots = [row("f", "3:160,4:40"), row("f", "4:45,10:555")] * 3
+    tables = [(Arm.BASELINE, block, table(each)) for block, each in enumerate(boots)]
+    tables += [(Arm.CANDIDATE, block, table(row("f", "2:9000"))) for block in range(6)]
+    (cell,) = wait_cells(tables, times=False)
+    work = next(work for work in cell.works if work.arm is Arm.BASELINE)
+    assert cell.repetitions == {Arm.BASELINE: 6, Arm.CANDIDATE: 6}
+    assert (work.items, work.p50_us, work.p99_us) == (400, 1024, 1024)
     assert (work.same_cpu, work.same_l3, work.same_node) == (None, None, None)
 
 
 def test_each_traced_repetition_of_a_boot_counts() -> None:
-    (cell,) = wait_cells([(Arm.BASELINE, table(row("f", "3:60"), row("f", "4:30", repetition=4)))])
-    assert cell.repetitions == {Arm.BASELINE: 2}
-    assert [(work.items, work.p50_us, work.p99_us) for work in cell.works] == [(45, 8, 16)]
+    (cell,) = six([row("f", "3:200"), row("f", "4:400", repetition=4)], [row("f", "3:3000")])
+    assert cell.repetitions == {Arm.BASELINE: 12, Arm.CANDIDATE: 6}
+    assert [work.p50_us for work in cell.works] == [16, 8]
 
 
 def test_each_share_includes_the_nearer_places() -> None:
-    (cell,) = wait_cells([(Arm.CANDIDATE, table(row("f", "1:20", (5, 3, 8, 4))))])
-    (work,) = cell.works
-    assert (work.same_cpu, work.same_l3, work.same_node) == (25, 40, 80)
-    assert wait_tables.rows(cell) == [["f", "candidate", "20", "<= 2", "<= 2", "25.0 %", "40.0 %", "80.0 %"]]
+    (cell,) = six([row("f", "1:200", (50, 30, 80, 40))], [row("f", "1:900", (225, 135, 360, 180))])
+    for work in cell.works:
+        assert (work.same_cpu, work.same_l3, work.same_node) == (25, 40, 80)
+    assert wait_tables.rows(cell)[0][4:] == ["<= 2", "25.0 %", "40.0 %", "80.0 %"]
     assert wait_tables.header(improvement().targets[0])[-3:] == ["on its CPU", "in its L3", "on its node"]
 
 
-def test_busiest_functions_of_both_kernels_come_first_and_the_others_are_counted() -> None:
-    baseline = [row(f"f{number}", f"0:{10 + number}") for number in range(MAX_FUNCTIONS + 2)]
-    (cell,) = wait_cells([(Arm.BASELINE, table(*baseline)), (Arm.CANDIDATE, table(row("f0", "0:1000")))])
-    assert [(work.function, work.arm) for work in cell.works[:3]] == [
-        ("f0", Arm.BASELINE),
-        ("f0", Arm.CANDIDATE),
-        (f"f{MAX_FUNCTIONS + 1}", Arm.BASELINE),
-    ]
-    assert wait_tables.cell_notes(cell) == ["2 less busy functions not shown."]
+def test_only_functions_that_differ_are_shown_the_busiest_first() -> None:
+    baseline = [row("vmstat_update", "0:300"), *(row(f"f{number}", f"0:{500 + number}") for number in range(8))]
+    candidate = [row("vmstat_update", "0:300"), *(row(f"f{number}", f"0:{5000 + number}") for number in range(8))]
+    (cell,) = six(baseline, candidate)
+    shown = [work.function for work in cell.works if work.arm is Arm.BASELINE]
+    assert len(shown) == MAX_FUNCTIONS
+    assert (shown[0], "vmstat_update" in shown) == ("f7", False)
+    assert wait_tables.cell_notes(cell) == ["3 other functions not shown."]
+
+
+def test_equal_kernels_have_no_table() -> None:
+    rows = [row(f"f{number}", f"0:{300 + number}") for number in range(9)]
+    assert six(rows, rows) == []
+    assert six(rows, [])[:1] == [], "a side without counts is no difference"
+
+
+def test_place_alone_is_a_difference() -> None:
+    (cell,) = six([row("f", "1:1000", (900, 0, 100, 0))], [row("f", "1:1000", (300, 0, 700, 0))])
+    assert [round(work.same_cpu or 0) for work in cell.works] == [90, 30]
+
+
+def test_times_differ_only_where_they_are_evidence() -> None:
+    slow, fast = row("f", "9:1000", total_us=500_000), row("f", "5:1000", total_us=30_000)
+    assert len(six([slow], [fast])) == 1
+    assert six([slow], [fast], times=False) == []
 
 
 def test_kernel_without_histograms_leaves_a_note() -> None:
     lacks = note("the times from queueing to start of work items are not counted: this kernel has no such event")
-    (cell,) = wait_cells([(Arm.BASELINE, table(row("f", "0:1"))), (Arm.CANDIDATE, table(lacks))])
-    assert cell.repetitions == {Arm.BASELINE: 1}
-    assert wait_tables.cell_notes(cell) == [f"Candidate: {lacks.name}."]
-    (only,) = wait_cells([(Arm.CANDIDATE, table(lacks))])
-    assert (only.works, only.notes) == ([], [f"candidate: {lacks.name}"])
+    (cell,) = six([row("f", "0:1")], [lacks])
+    assert cell.repetitions == {Arm.BASELINE: 6}
+    assert (cell.works, wait_tables.cell_notes(cell)) == ([], [f"Candidate: {lacks.name}."])
 
 
 @pytest.mark.parametrize(
@@ -85,8 +116,10 @@ def test_kernel_without_histograms_leaves_a_note() -> None:
     ],
 )
 def test_table_without_readable_histograms_does_not_affect_the_others(text: str) -> None:
-    (cell,) = wait_cells([(Arm.BASELINE, text), (Arm.CANDIDATE, table(row("f", "0:1")))])
-    assert cell.repetitions == {Arm.CANDIDATE: 1}
+    tables = [(Arm.BASELINE, block, table(row("f", "0:500"))) for block in range(6)]
+    tables += [(Arm.CANDIDATE, block, table(row("f", f"0:{5000 + block}"))) for block in range(6)]
+    (cell,) = wait_cells([*tables, (Arm.CANDIDATE, 6, text)], times=False)
+    assert cell.repetitions == {Arm.BASELINE: 6, Arm.CANDIDATE: 6}
 
 
 # --- formats ----------------------------------------------------------------------------------------------------------
@@ -99,12 +132,14 @@ def with_waits(cells: list[WaitCell], emulated: bool = True) -> Report:
 
 
 def cells(scenarios: int = 1) -> list[WaitCell]:
-    both = [
-        (arm, table(*(row(f"xlog_work_{n}", f"4:{50 - n},9:1", (1, 0, 0, 0), scenario=f"s{at}") for n in range(4))))
-        for arm in (Arm.BASELINE, Arm.CANDIDATE)
-        for at in range(scenarios)
-    ]
-    return wait_cells(both)
+    def rows(factor: int) -> list[Row]:
+        return [
+            row(f"xlog_work_{n}", f"4:{(200 - n) * factor},9:1", (1, 0, 0, 0), scenario=f"s{at}")
+            for n in range(4)
+            for at in range(scenarios)
+        ]
+
+    return six(rows(1), rows(9))
 
 
 def test_mail_has_the_busiest_functions_and_says_that_times_are_bounds() -> None:
@@ -125,6 +160,6 @@ def test_waits_take_no_lines_from_other_parts_of_a_mail() -> None:
 def test_page_has_a_collapsed_table_of_each_scenario() -> None:
     page = render_html(with_waits(cells(2)))
     assert "<summary>How long work items waited, and where they started (2)</summary>" in page
-    assert "s0: the busiest work functions in 1 traced repetition of each kernel" in page
+    assert "s0: work functions that differ, in 6 traced repetitions of each kernel" in page
     assert wait_tables.EMULATED in page
     assert "How long work items waited" not in render_html(with_waits([]))

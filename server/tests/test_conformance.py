@@ -29,11 +29,10 @@ from wqlab_contracts.enums import (
     UserRole,
 )
 from wqlab_contracts.mail import OutgoingMail
-from wqlab_contracts.specs import WatchedTree as Spec
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.http.limits import RateLimit
-from wqlab_server.models import AuditEntry, Boot, Delivery, MailAddress, WatchedTree, Webhook
+from wqlab_server.models import AuditEntry, Boot, Delivery, MailAddress, Webhook
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
@@ -41,6 +40,7 @@ from .support.live_server import Live
 from .support.openid import mock_provider, oidc_settings
 from .support.people import add_user
 from .support.scene import Scene
+from .support.watches import add_tree_watch
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 HOOKS = Path(__file__).parent / "support" / "schemathesis_hooks.py"
@@ -55,8 +55,6 @@ WITHOUT_SUCCESS = {
     "compare_anything",  # needs two measured sides with a figure in common
     "receive_forge_event",  # needs a signature
     *("get_forge", "poll_forge"),  # need a forge, which is in the operator's file
-    "add_watched_tree",  # needs a tree, plan and account that exist
-    "change_watched_tree",  # likewise
     *(
         "get_history_line",
         "get_history_shift",
@@ -67,8 +65,8 @@ WITHOUT_SUCCESS = {
     "edit_mail",  # needs a mail that still waits, and mail addresses
     "create_bisection",  # needs a tree, plan, device type and metric that exist
     *("get_bisection", "cancel_bisection"),  # need a bisection
-    *("create_rule", "change_rule"),  # need an archive whose list can be watched
-    *("get_rule", "preview_rule", "switch_rule_on", "switch_rule_off", "remove_rule"),  # need a rule
+    *("create_watch", "change_watch"),  # need a tree, plan and account that exist
+    "preview_watch",  # needs a watch of a list
     "start_oidc_sign_in",  # redirects
     "finish_oidc_sign_in",  # redirects, after a sign-in with the provider
 }
@@ -117,17 +115,12 @@ AUDITED = {
     "unsubscribe": AuditAction.SWITCH_RESULT_MAILS,
     "receive_forge_event": AuditAction.RECEIVE_FORGE_EVENT,
     "poll_forge": AuditAction.POLL_FORGE,
-    "create_rule": AuditAction.CREATE_RULE,
-    "change_rule": AuditAction.CHANGE_RULE,
-    "switch_rule_on": AuditAction.SWITCH_RULE_ON,
-    "switch_rule_off": AuditAction.SWITCH_RULE_OFF,
-    "remove_rule": AuditAction.REMOVE_RULE,
-    "add_watched_tree": AuditAction.CREATE_WATCHED_TREE,
-    "change_watched_tree": AuditAction.CHANGE_WATCHED_TREE,
-    "remove_watched_tree": AuditAction.REMOVE_WATCHED_TREE,
-    "enable_watched_tree": AuditAction.ENABLE_WATCHED_TREE,
-    "disable_watched_tree": AuditAction.DISABLE_WATCHED_TREE,
-    "check_watched_tree": AuditAction.CHECK_WATCHED_TREE,
+    "create_watch": AuditAction.CREATE_WATCH,
+    "change_watch": AuditAction.CHANGE_WATCH,
+    "remove_watch": AuditAction.REMOVE_WATCH,
+    "enable_watch": AuditAction.ENABLE_WATCH,
+    "disable_watch": AuditAction.DISABLE_WATCH,
+    "check_watch": AuditAction.CHECK_WATCH,
     "change_history_shift": AuditAction.CHANGE_SHIFT,
     "create_bisection": AuditAction.CREATE_BISECTION,
     "cancel_bisection": AuditAction.CANCEL_BISECTION,
@@ -179,24 +172,13 @@ def token(sessions: SessionFactory, scene: Scene) -> tuple[int, str]:
     scene.submission()
     with transaction(sessions) as session:
         add_deliveries(session)
-        add_watched_trees(session)
+        for name in ("next", "pushed", "old"):  # one for most requests, one that stays enabled, one to be removed
+            add_tree_watch(session, name, owner=FUZZER, tree="t", target="flush@tiny")
         user = add_user(session, FUZZER, UserRole.ADMIN)
         address = "fuzzer@example.org"
         session.add(MailAddress(user_id=user.id, secret="s", address=address, confirmed_at=clock(session)))
         token, secret = create_token(session, FUZZER, [Scope.ADMIN], user=user)
         return token.id, secret
-
-
-def add_watched_trees(session: Session) -> None:
-    """Add three watched trees: one that may be removed, one that stays enabled, and one for everything else."""
-    for name in ("next", "pushed", "old"):
-        spec = Spec(name=name, tree="t", branches=["master"], targets=["flush@tiny"], owner=FUZZER)
-        session.add(
-            WatchedTree(
-                name=name, spec=spec, from_file=False, enabled=True, created_by=FUZZER, problem="", waiting_for=""
-            )
-        )
-    session.flush()
 
 
 def add_deliveries(session: Session) -> None:

@@ -30,7 +30,7 @@ from .http.metrics import LabCollector, Metrics, RequestLatency
 from .http.paging import reject_duplicate_params
 from .http.sse import Notifications
 from .intake import endpoints as intake_endpoints
-from .intake import rule_endpoints, watched_tree_endpoints
+from .intake import watch_endpoints
 from .intake.forges import endpoints as forge_endpoints
 from .intake.mailbox import endpoints as command_endpoints
 from .lab import endpoints as device_endpoints
@@ -78,8 +78,7 @@ def include_in(router: APIRouter) -> None:
         series_endpoints,
         intake_endpoints,
         forge_endpoints,
-        rule_endpoints,
-        watched_tree_endpoints,
+        watch_endpoints,
         history_endpoints,
         bisection_endpoints,
         any_comparison_endpoints,

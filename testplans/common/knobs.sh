@@ -31,11 +31,10 @@ choose() { # FOLDER KNOB VALUE SYSFS_NAME: set it, read it back, and report if t
 	return 1
 }
 
-leave() { # FOLDER KNOB SYSFS_NAME: the knob as the kernel set it; written only if an earlier setting of this boot changed it
+leave() { # FOLDER KNOB SYSFS_NAME: the knob as the kernel set it
 	initial=$(cat "$INITIAL.$3")
-	if [ "$(cat "$1/$3")" != "$initial" ]; then
-		echo "${initial%% (*}" >"$1/$3"
-	fi
+	# Also if it has that value: a write makes the workqueue's pools anew, and other settings are written too.
+	echo "${initial%% (*}" >"$1/$3"
 	now=$(cat "$1/$3")
 	record fact "$3 by default" "$now"
 	if [ "$now" = "$initial" ]; then

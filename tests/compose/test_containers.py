@@ -120,7 +120,9 @@ def lab(engine: Engine) -> Iterator[ContainerLab]:
     """Start the lab in a new clone with README's command. The volume with the kernels is kept for the next test run."""
     clone(engine.folder / CHECKOUT)
     lab = ContainerLab(engine)
-    (engine.folder / CHECKOUT / ".env").write_text(f"WQLAB_LISTEN={lab.listen}\n")
+    # The engine's base images may be made from packages: they have the names, but not the digests.
+    bases = "WQLAB_DEBIAN=debian:12\nWQLAB_DEBIAN_SID=debian:sid\n"
+    (engine.folder / CHECKOUT / ".env").write_text(f"WQLAB_LISTEN={lab.listen}\n{bases}")
     lab.shell("deploy/secrets.sh")
     remove_data(lab)
     if old := engine.run("docker", "images", "--quiet", "--filter", "reference=wqlab-*").split():

@@ -40,8 +40,8 @@ BIG_LITTLE = "chromebook-biglittle"
 INSTRUMENTED = "instrumented-tiny"
 ARM64 = "arm64" in os.environ.get("WQLAB_ARCHITECTURES", "")
 """Whether the tests' labs have the arm64 device: in the nightly suite only, because it needs kernels of its own."""
-COUNTED_TARGET = ("--target", f"xfs-fsync@{INSTRUMENTED}", "--param", "file_kib=640")
-"""Arguments of a submission to an instrumented device, with a short window."""
+COUNTED_TARGET = ("--target", f"xfs-fsync@{INSTRUMENTED}", "--param", "file_kib=640", "--layouts", "1")
+"""Arguments of a submission to an instrumented device, with a short window and the kernels of other submissions."""
 WORK_LATENCY = ("percpu", "highpri", "bh", "unbound-loaded", "delayed", "rescuer")
 """Scenarios of plan work-latency in the submission of each plan."""
 REDUCED_PARAMETERS = {

@@ -6,7 +6,9 @@ import csv
 import io
 from typing import Any
 
+from wqlab_contracts import traced_counts
 from wqlab_contracts.enums import ArtifactKind
+from wqlab_contracts.traced_counts import Row, TracedTopic
 
 from .conftest import Lab
 
@@ -26,6 +28,18 @@ def raw_output(lab: Lab, run: int) -> list[str]:
     client = lab.client()
     kept = [artifact for artifact in client.run_artifacts(run) if artifact.kind is ArtifactKind.RAW_OUTPUT]
     return [client.run_artifact(run, artifact).decode() for artifact in kept]
+
+
+def waits_of_boots(lab: Lab, run: int) -> list[tuple[str, Row]]:
+    """Return arm and row of each work function whose works were counted in a traced repetition."""
+    client = lab.client()
+    kept = [each for each in client.run_artifacts(run) if each.kind is ArtifactKind.TRACED_COUNTS]
+    return [
+        ("candidate" if "-candidate-" in each.name else "baseline", row)
+        for each in kept
+        for row in traced_counts.read(client.run_artifact(run, each).decode())
+        if row.topic is TracedTopic.QUEUED
+    ]
 
 
 def values(rows: list[dict[str, str]], metric: str) -> dict[tuple[str, ...], float]:

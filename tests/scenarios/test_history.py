@@ -68,7 +68,7 @@ class World:
     def listed(self) -> list[dict[str, Any]]:
         """Return the heads that the lab has seen; none before its first tick has read the operator's files."""
         try:
-            found: list[dict[str, Any]] = self.ask(f"watched-trees/{TREE}/heads")["items"]
+            found: list[dict[str, Any]] = self.ask(f"watches/{TREE}/heads")["items"]
         except httpx.HTTPStatusError as error:
             if error.response.status_code != httpx.codes.NOT_FOUND:
                 raise
@@ -94,7 +94,7 @@ class World:
     def measure(self, name: str) -> None:
         """Push what was committed, and wait until the lab has measured it and has added it to the history."""
         commit = self.heads[name] = self.tree.push()
-        self.lab.wqlab("watched-tree", "check", TREE)
+        self.lab.wqlab("watches", "check", TREE)
 
         def measured() -> bool:
             listed = self.listed()
@@ -116,11 +116,12 @@ def answers(lab: Lab) -> bool:
 def write_intake(data: Path) -> None:
     """Write the operator's file of what is watched."""
     watched = {
-        "name": TREE, "tree": TREE, "branches": ["for-next"], "targets": ["xfs-fsync@tiny"], "blocks": 2,
+        "kind": "tree", "name": TREE, "enabled": True, "tree": TREE,
+        "branches": ["for-next"], "targets": ["xfs-fsync@tiny"], "blocks": 2,
         "owner": "admin", "every_minutes": 1440,
     }  # fmt: skip
-    (data / "intake").mkdir()
-    (data / "intake/watched-trees.yaml").write_text(yaml.safe_dump({"watched_trees": [watched]}))
+    (data / "intake/watches").mkdir(parents=True)
+    (data / f"intake/watches/{TREE}.yaml").write_text(yaml.safe_dump(watched))
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +252,7 @@ def test_the_pages_show_it(world: World, chromium: Browser) -> None:
 def test_the_regression_is_bisected_to_its_commit(world: World) -> None:
     (found,) = world.bisections()
     (shift,) = [each for each in world.shifts() if each["line"]["metric"] == "locks_per_flush"]
-    assert (found["state"], found["watched_tree"], found["shift_id"]) == ("found", TREE, shift["id"]), found["reason"]
+    assert (found["state"], found["watch"], found["shift_id"]) == ("found", TREE, shift["id"]), found["reason"]
     assert found["request"]["metric"] == "locks_per_flush"
     assert (found["good"], found["bad"]) == (world.heads["same kernel"], world.heads["regression"])
     assert (found["culprit"]["commit"], found["first"]) == (world.culprit, world.culprit)

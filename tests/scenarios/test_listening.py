@@ -39,7 +39,8 @@ pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
 
 COVER = "flush-lock-runs-0@wqlab.example"
 ASK = "wqlab: test"
-RULE = {
+WATCH = {
+    "kind": "list",
     "name": "workqueue",
     "summary": "workqueue series that ask",
     "archive": "loopback",
@@ -114,7 +115,9 @@ def write_intake(data: Path, inbox: PublicInbox, tree_url: str) -> None:
     """Write the operator's files: the archive, the tree and what is watched of it."""
     archive = inbox.archive(epochs=f"{inbox.url}/{{epoch}}").model_dump(mode="json", exclude_none=True)
     watched = {
+        "kind": "tree",
         "name": "next",
+        "enabled": True,
         "tree": "next",
         "branches": ["for-next"],
         "targets": ["xfs-fsync@tiny"],
@@ -122,9 +125,9 @@ def write_intake(data: Path, inbox: PublicInbox, tree_url: str) -> None:
         "owner": "admin",
         "every_minutes": 1440,
     }
-    (data / "intake").mkdir()
+    (data / "intake/watches").mkdir(parents=True)
     (data / "intake/archives.yaml").write_text(yaml.safe_dump({"archives": [archive]}))
-    (data / "intake/watched-trees.yaml").write_text(yaml.safe_dump({"watched_trees": [watched]}))
+    (data / "intake/watches/next.yaml").write_text(yaml.safe_dump(watched))
     trees = data / "kernels/trees.yaml"
     spec = yaml.safe_load(trees.read_text())
     spec["trees"].append({"name": "next", "summary": "a test's tree", "url": tree_url, "branch": "for-next"})
@@ -157,12 +160,12 @@ def documents(lab: Lab, *command: str) -> list[dict[str, Any]]:
 
 
 def decisions(lab: Lab) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(lab.wqlab("rule", "show", "workqueue", "--json"))["decisions"]["items"]
+    found: list[dict[str, Any]] = json.loads(lab.wqlab("watches", "show", "workqueue", "--json"))["decisions"]["items"]
     return found
 
 
 def decided(lab: Lab, version: int) -> int | None:
-    """Return the submission that the rule has made of a revision."""
+    """Return the submission that the watch has made of a revision."""
     taken = [each for each in decisions(lab) if each["state"] == "taken"]
     return next((each["submission_id"] for each in taken if each["revision"] == version), None)
 
@@ -180,11 +183,11 @@ def secret(world: World) -> str:
 
 @pytest.fixture(scope="module")
 def first(world: World, secret: str, tmp_path_factory: pytest.TempPathFactory) -> int:
-    """Switch a rule on and mail a series to the list; return the submission that the lab makes of it."""
-    file = tmp_path_factory.mktemp("rule") / "workqueue.yaml"
-    file.write_text(yaml.safe_dump(RULE))
-    world.lab.wqlab("rule", "add", str(file))
-    world.lab.wqlab("rule", "on", "workqueue", "--yes")
+    """Enable a watch and mail a series to the list; return the submission that the lab makes of it."""
+    file = tmp_path_factory.mktemp("watch") / "workqueue.yaml"
+    file.write_text(yaml.safe_dump(WATCH))
+    world.lab.wqlab("watches", "add", str(file))
+    world.lab.wqlab("watches", "enable", "workqueue", "--yes")
     for mail in mails(1):
         world.inbox.receive(mail)
     return until(lambda: decided(world.lab, 1))
@@ -238,7 +241,7 @@ def test_a_later_revision_is_the_next_version_of_the_series(world: World, first:
 
 def test_a_push_to_a_watched_tree_is_measured_against_the_head_before(world: World) -> None:
     def heads() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(world.lab.wqlab("watched-tree", "show", "next", "--json"))["items"]
+        found: list[dict[str, Any]] = json.loads(world.lab.wqlab("watches", "show", "next", "--json"))["heads"]["items"]
         return found
 
     (start,) = until(heads)
@@ -249,7 +252,7 @@ def test_a_push_to_a_watched_tree_is_measured_against_the_head_before(world: Wor
         world.tree, "commit-tree", "-p", "for-next", "-m", "workqueue: The same", git(world.tree, "write-tree")
     )
     git(world.tree, "update-ref", "refs/heads/for-next", pushed)
-    world.lab.wqlab("watched-tree", "check", "next")
+    world.lab.wqlab("watches", "check", "next")
     head = until(lambda: next((each for each in heads() if each["state"] == "measured"), None))
     assert (head["commit"], head["compared_with"]["commit"]) == (pushed, start["commit"])
 

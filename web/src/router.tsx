@@ -11,7 +11,6 @@ import { compareAnyRoute, compareRoute } from "./pages/compare/route";
 import { forgesRoute } from "./pages/forges/route";
 import { historyRoute, lineRoute, shiftRoute } from "./pages/history/route";
 import { homeRoute } from "./pages/home/route";
-import { ruleRoute, rulesRoute, watchedTreeRoute, watchedTreesRoute } from "./pages/intake/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
 import { deliveriesRoute, deliveryRoute, reviewRoute, webhooksRoute } from "./pages/outbox/route";
 import { permissionsRoute } from "./pages/permissions/route";
@@ -22,6 +21,7 @@ import { submissionRoute } from "./pages/submission/route";
 import { submissionsRoute } from "./pages/submissions/route";
 import { submitRoute } from "./pages/submit/route";
 import { treesRoute } from "./pages/trees/route";
+import { watchesRoute, watchRoute } from "./pages/watches/route";
 
 const routeTree = rootRoute.addChildren([
   homeRoute,
@@ -51,10 +51,8 @@ const routeTree = rootRoute.addChildren([
   deliveryRoute,
   webhooksRoute,
   forgesRoute,
-  rulesRoute,
-  ruleRoute,
-  watchedTreesRoute,
-  watchedTreeRoute,
+  watchesRoute,
+  watchRoute,
   adminLabsRoute,
   permissionsRoute,
 ]);

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from wqlab_contracts import mbox
-from wqlab_contracts.canonical_mails import canonical_mbox
-from wqlab_contracts.inspection import inspect
+from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.canonical_mails import canonical_mbox
+from wqlab_contracts.mails.inspection import inspect
+from wqlab_contracts.mails.thread_series import Thread, select
 from wqlab_contracts.messages.list_mails import ListMails
-from wqlab_contracts.thread_series import Thread, select
 from wqlab_worker.apply.mailed_series import choose_mails, order_patches
 from wqlab_worker.failures import UserError
 from wqlab_worker.intake.read_commits import describe, is_command, parse_archived

@@ -14,10 +14,9 @@ import httpx
 import typer
 from kombu.exceptions import OperationalError
 
-from . import console_reading, protection, reaper, retention
+from . import protection, reaper, retention
 from .backends.lava.lava_client import Lava, LavaError
 from .claims import jobs
-from .measure.detect import Detector, Report
 from .settings import settings
 from .workspace import Workspace
 
@@ -82,34 +81,6 @@ def limits() -> None:
     typer.echo(f"memory: {found.memory}: {found.memory_reason}")
     typer.echo(f"system calls: {'filtered' if found.filtered else 'not filtered on this architecture'}")
     raise typer.Exit(1 if found.files == "refused" else 0)
-
-
-@app.command()
-def findings(
-    console: Annotated[Path, typer.Argument(help="Console log of one boot, or - for standard input.")],
-) -> None:
-    """Print the findings of the detectors in a console log. The exit status is 1 if there are any."""
-    data = sys.stdin.buffer.read() if str(console) == "-" else console.read_bytes()
-    detector = Detector()
-    reports = [item for item in (*detector.feed(data), *detector.flush()) if isinstance(item, Report)]
-    for report in reports:
-        typer.echo(f"{report.kind.value}{' (fatal)' if report.fatal else ''} at byte {report.offset}: {report.title}")
-        typer.echo(report.excerpt + "\n")
-    raise typer.Exit(1 if reports else 0)
-
-
-@app.command()
-def read_console(
-    console: Annotated[Path, typer.Argument(help="Console log or dmesg of one boot, or - for standard input.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
-    """Read a console log as the lab would: kernel reports, their defects, and what counts against the kernel.
-
-    The exit status is 1 if something counts against the kernel.
-    """
-    read = console_reading.read_console(sys.stdin.buffer.read() if str(console) == "-" else console.read_bytes())
-    typer.echo(read.model_dump_json(indent=2) if as_json else console_reading.as_text(read))
-    raise typer.Exit(1 if any(report.charged for report in read.reports) else 0)
 
 
 def main() -> None:

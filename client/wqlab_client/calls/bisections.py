@@ -24,13 +24,13 @@ class BisectionCalls(Connection):
         state: BisectionState | None = None,
         active: bool | None = None,
         owner: str | None = None,
-        watched_tree: str | None = None,
+        watch: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[Bisection]:
         """Return one page of bisections, newest first."""
         params: Params = {
-            "state": state, "active": active, "owner": owner, "watched_tree": watched_tree, "cursor": cursor,
+            "state": state, "active": active, "owner": owner, "watch": watch, "cursor": cursor,
             "limit": limit,
         }  # fmt: skip
         return self._get(Page[Bisection], f"{API}/bisections", "list bisections", params)

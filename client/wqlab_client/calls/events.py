@@ -6,11 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from typing import TYPE_CHECKING
 
-import httpx
 from pydantic import ValidationError
 
-from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.enums import SubmissionState
 from wqlab_contracts.messages import Event
 
@@ -19,6 +18,11 @@ from ..errors import LabUnavailable
 from ..follow import follow
 from ..transport import ONCE
 from .submissions import SubmissionCalls, submission_path
+
+if TYPE_CHECKING:
+    import httpx
+
+    from wqlab_contracts.api.submissions import SubmissionView
 
 
 class EventCalls(SubmissionCalls):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import ValidationError
 
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.deliveries import DeliveryDetail, DeliveryView, DropRequest, ReceivedCommandView
 from wqlab_contracts.api.webhooks import WebhookFilter, WebhookRequest, WebhookSecret, WebhookView
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, OutboxEvent
-from wqlab_contracts.mail import MailEdit
 
 from ..errors import UsageError
 from ..transport import Params, decode
 from .connection import API, Connection
+
+if TYPE_CHECKING:
+    from wqlab_contracts.mail import MailEdit
 
 
 class OutboxCalls(Connection):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
-
-from wqlab_contracts.api.report import Report
+from typing import TYPE_CHECKING
 
 from ..errors import LabUnavailable
-from ..replay.archive import BundleError, open_bundle
 from .connection import API, Connection
 from .submissions import submission_path
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.report import Report
 
 KEY_BYTES = 10_000
 """Bytes of the response that are read; a public key is much shorter."""
@@ -32,6 +33,8 @@ class ReportCalls(Connection):
     """Calls on reports and bundles."""
 
     def report(self, submission_id: int) -> Report:
+        from wqlab_contracts.api.report import Report
+
         path, what = submission_path(submission_id)
         return self._get(Report, f"{path}/report", f"report of {what}", {"format": ReportFormat.JSON})
 
@@ -83,6 +86,8 @@ class ReportCalls(Connection):
 
 def _check_complete(staged: Path, what: str) -> None:
     """Raise LabUnavailable if the file is no whole bundle: the server ends a stream when the token is revoked."""
+    from ..replay.archive import BundleError, open_bundle
+
     try:
         with open_bundle(staged):
             pass

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from wqlab_contracts.api.series import BranchInspection
 from wqlab_contracts.api.threads import ThreadPreview
 from wqlab_contracts.api.touches import Touches, TouchesRequest
 from wqlab_contracts.enums import ErrorKind, JobState
-from wqlab_contracts.messages import Failure, GitSeries, Series, ThreadSeries
 
 from ..errors import LabUnavailable, UsageError
 from ..formatting import one_line
 from ..transport import Params
 from .connection import API, Connection
+
+if TYPE_CHECKING:
+    from wqlab_contracts.messages import Failure, GitSeries, Series, ThreadSeries
 
 THREAD_WAIT_S = 300.0
 """Time for a worker to find a thread in the archives."""

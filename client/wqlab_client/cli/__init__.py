@@ -1,5 +1,9 @@
 """The `wqlab` command."""
 
-from .app import main
+import wqlab_contracts
+
+wqlab_contracts.defer_models = True
+
+from .app import main  # noqa: E402 - after the assignment
 
 __all__ = ["main"]

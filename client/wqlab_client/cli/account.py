@@ -10,7 +10,7 @@ import typer
 from wqlab_contracts.api.quotes import QuotaName
 
 from .. import config
-from ..client import Client
+from ..calls.submissions import SubmissionCalls
 from ..display import utc_now
 from ..errors import UsageError
 from ..formatting import rough_duration
@@ -37,7 +37,7 @@ def login(
         )
     if not token:
         raise UsageError("the token is empty", "ask an administrator of the lab for one")
-    with Client(url, token, on_retry=session.output.note) as client:
+    with SubmissionCalls(url, token, on_retry=session.output.note) as client:
         client.submissions_page(limit=1)
     values = {"url": url, "token": token}
     config.store(session.config_path, values | ({"tree": tree} if tree else {}))
@@ -76,7 +76,7 @@ _QUOTA_UNITS = {QuotaName.BYTES: 1e6}
 def show_quota(context: typer.Context, as_json: JsonFlag = False) -> None:
     """Show your quotas and what is left of them."""
     session = session_of(context)
-    quotas = session.client.quotas()
+    quotas = session.calls(SubmissionCalls).quotas()
     if as_json:
         session.output.document(quotas)
         return

@@ -10,70 +10,20 @@ from typing import Annotated
 import typer
 
 from ..errors import WqlabError
-from . import (
-    account,
-    audit,
-    bisections,
-    device_add,
-    device_check,
-    devices,
-    doctor,
-    forges,
-    history,
-    inspect_mails,
-    labs,
-    mail_address,
-    mails,
-    plans,
-    replay,
-    results,
-    rules,
-    submissions,
-    submit,
-    touches,
-    users,
-    watch,
-    watched_trees,
-    webhooks,
-)
+from .commands import Commands, add_placeholders
 from .output import Output
 from .session import DETACHED_EXIT, Session
 
 app = typer.Typer(
     name="wqlab",
+    cls=Commands,
     help="Submit workqueue and scheduler patches to a lab, watch their progress and read the reports.",
     epilog="Exit codes: 0 done, 1 regression (or a --fail-on verdict), 2 usage, 3 the series failed, 4 infrastructure.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _commands in (
-    submit,
-    inspect_mails,
-    touches,
-    watch,
-    submissions,
-    results,
-    replay,
-    devices,
-    plans,
-    labs,
-    watched_trees,
-    history,
-    bisections,
-    forges,
-    webhooks,
-    mail_address,
-    mails,
-    rules,
-    device_check,
-    device_add,
-    account,
-    audit,
-    users,
-    doctor,
-):
-    _commands.register(app)
+add_placeholders(app)
 
 
 def _show_version(requested: bool) -> None:

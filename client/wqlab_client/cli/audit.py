@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api.audit import AuditEntry
 from wqlab_contracts.enums import AuditAction, AuditOutcome
 
+from ..calls.lab import LabCalls
 from ..formatting import one_line
 from .session import JsonFlag, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.audit import AuditEntry
 
 
 def audit(  # noqa: PLR0917 - the options of a command
@@ -34,7 +37,7 @@ def audit(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """Show the audit log, newest first: who did what to which resource. For administrators."""
     session = session_of(context)
-    page = session.client.audit_page(
+    page = session.calls(LabCalls).audit_page(
         actor=actor,
         action=action,
         resource=resource,

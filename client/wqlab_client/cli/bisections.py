@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from wqlab_contracts.api.bisections import OPEN_STATES, Bisection, BisectionCommit, BisectionData, BisectionRequest
 from wqlab_contracts.enums import BisectionState, BisectionStepState, ExitCode
 
+from ..calls.bisections import BisectionCalls
 from ..errors import UsageError
 from ..formatting import one_line
 from .output import Output
@@ -107,9 +108,9 @@ def bisect(  # noqa: PLR0917 - the options of a command
     if dry_run:
         session.output.document(request)
         return
-    begun = session.client.bisect(request)
+    begun = session.calls(BisectionCalls).bisect(request)
     if wait:
-        session.output.note(f"bisection {begun.id} at {session.client.url}")
+        session.output.note(f"bisection {begun.id} at {session.url}")
         _wait(session, begun.id, as_json)
     if as_json:
         session.output.document(begun)
@@ -126,9 +127,7 @@ def list_bisections(  # noqa: PLR0917 - the options of a command
     state: Annotated[BisectionState | None, typer.Option(help="Only bisections in this state")] = None,
     active: Annotated[bool, typer.Option("--active", help="Only those that go on")] = False,
     owner: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this account")] = None,
-    watched_tree: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only of shifts of this watched tree")
-    ] = None,
+    watch: Annotated[str | None, typer.Option(metavar="NAME", help="Only of shifts of the tree of this watch")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Entries per page")] = 50,
     cursor: Annotated[
         str | None, typer.Option(metavar="CURSOR", help="Continue after the page that printed this cursor")
@@ -137,8 +136,8 @@ def list_bisections(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """List bisections, newest first."""
     session = session_of(context)
-    page = session.client.bisections(
-        state=state, active=True if active else None, owner=owner, watched_tree=watched_tree, cursor=cursor, limit=limit
+    page = session.calls(BisectionCalls).bisections(
+        state=state, active=True if active else None, owner=owner, watch=watch, cursor=cursor, limit=limit
     )
     if as_json:
         session.output.document(page)
@@ -164,7 +163,7 @@ def list_bisections(  # noqa: PLR0917 - the options of a command
 def show(context: typer.Context, bisection_id: BisectionId, as_json: JsonFlag = False) -> None:
     """Show a bisection: the culprit, the commits that were measured, and its submissions."""
     session = session_of(context)
-    found = session.client.bisection(bisection_id)
+    found = session.calls(BisectionCalls).bisection(bisection_id)
     if as_json:
         session.output.document(found)
     else:
@@ -181,7 +180,7 @@ def watch(context: typer.Context, bisection_id: BisectionId, as_json: JsonFlag =
 def cancel(context: typer.Context, bisection_id: BisectionId, as_json: JsonFlag = False) -> None:
     """Cancel a bisection, and the submission that it waits for (its owner and maintainers)."""
     session = session_of(context)
-    found = session.client.cancel_bisection(bisection_id)
+    found = session.calls(BisectionCalls).cancel_bisection(bisection_id)
     if as_json:
         session.output.document(found)
     elif found.state in OPEN_STATES:
@@ -196,7 +195,7 @@ def _wait(session: Session, bisection_id: int, as_json: bool) -> None:
     reason = ""
     try:
         while True:
-            found = session.client.bisection(bisection_id)
+            found = session.calls(BisectionCalls).bisection(bisection_id)
             for step in found.steps:
                 if (step.id, step.state.value) not in told:
                     told.add((step.id, step.state.value))

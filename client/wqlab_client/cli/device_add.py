@@ -20,6 +20,7 @@ from wqlab_contracts.new_devices.description import NewDevice
 from wqlab_contracts.new_devices.trial import TrialRequest, TrialResult, TrialStep, TrialStepResult
 from wqlab_contracts.specs import Topology
 
+from ..calls.lab import LabCalls
 from ..errors import LabUnavailable, RequestRefused, UsageError
 from ..formatting import one_line
 from ..new_devices import files
@@ -47,6 +48,7 @@ _APPEARS_S = 180.0
 _ANSWERS = TypeAdapter(dict[str, str])
 
 
+@device_app.command("add")
 def add(  # noqa: PLR0917 - typer's options
     context: typer.Context,
     state: Annotated[
@@ -269,7 +271,7 @@ def _apply_and_check(context: typer.Context, device: NewDevice, folders: LabFold
     deadline = time.monotonic() + _APPEARS_S
     while True:
         try:
-            session.client.device(device.name)
+            session.calls(LabCalls).device(device.name)
             break
         except (RequestRefused, LabUnavailable) as error:
             unknown = isinstance(error, LabUnavailable) or error.status == 404  # the API may restart as well
@@ -279,5 +281,5 @@ def _apply_and_check(context: typer.Context, device: NewDevice, folders: LabFold
     check(context, device.name)
 
 
-def register(_: typer.Typer) -> None:
-    device_app.command("add")(add)
+def register(app: typer.Typer) -> None:
+    app.add_typer(device_app)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api.queue import DeviceCheck
 from wqlab_contracts.enums import DeviceStep, ExitCode, Outcome, StepOutcome
-from wqlab_contracts.messages import CheckStep, Failure
 
+from ..calls.lab import LabCalls
 from ..formatting import one_line
 from .devices import DeviceName
 from .session import DETACHED_EXIT, JsonFlag, Session, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.queue import DeviceCheck
+    from wqlab_contracts.messages import CheckStep, Failure
 
 device_app = typer.Typer(name="device", help="Add a device, or check one.", rich_markup_mode=None)
 
@@ -44,7 +47,7 @@ def check(
     interrupted.
     """
     session = session_of(context)
-    started = session.client.check_device(name)
+    started = session.calls(LabCalls).check_device(name)
     if not wait:
         _print_started(session, started, as_json)
         return
@@ -85,7 +88,7 @@ def _print_steps(session: Session, known: DeviceCheck, *, quiet: bool) -> Device
         if known.doing != activity and not quiet:
             activity = known.doing
             session.output.note(Text(f"  {one_line(activity)}", style="dim"))
-        known = session.client.await_device_check(known)
+        known = session.calls(LabCalls).await_device_check(known)
 
 
 def format_step(step: CheckStep) -> list[Text]:
@@ -112,7 +115,3 @@ def _conclusion(check_: DeviceCheck) -> Text:
         return Text(f"{name} failed the check: {TITLES[failed.step]}", style="bold red")
     reason = one_line(check_.failure.summary) if check_.failure else "no reason given"
     return Text(f"the check of {name} ended without a result: {reason}", style="bold red")
-
-
-def register(app: typer.Typer) -> None:
-    app.add_typer(device_app)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord
-from wqlab_contracts.api.devices import DeviceTypeView, DeviceView
 from wqlab_contracts.enums import DeviceHealth
-from wqlab_contracts.messages import MeasuredTopology
-from wqlab_contracts.specs import Topology
 
+from ..calls.lab import LabCalls
 from ..display import utc_now
 from ..formatting import one_line, rough_duration, word
 from .session import JsonFlag, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord
+    from wqlab_contracts.api.devices import DeviceTypeView, DeviceView
+    from wqlab_contracts.messages import MeasuredTopology
+    from wqlab_contracts.specs import Topology
 
 devices_app = typer.Typer(
     name="devices",
@@ -42,7 +45,7 @@ def devices(
     session = session_of(context)
     matching = [
         device
-        for device in session.client.devices()
+        for device in session.calls(LabCalls).devices()
         if device_type in {None, device.device_type} and health in {None, device.health}
     ]
     if as_json:
@@ -75,7 +78,7 @@ def _device_row(device: DeviceView, now: datetime) -> list[Text | str]:
 def show_device(context: typer.Context, name: DeviceName, as_json: JsonFlag = False) -> None:
     """Show one device: health, lease, and the topology measured in its last boot."""
     session = session_of(context)
-    device = session.client.device(name)
+    device = session.calls(LabCalls).device(name)
     if as_json:
         session.output.document(device)
         return
@@ -111,7 +114,7 @@ def canaries(
     from wqlab_comparison.canaries import BLOCKS  # numpy and scipy take a second to import, which other commands avoid
 
     session = session_of(context)
-    records = session.client.canaries(name, plan)
+    records = session.calls(LabCalls).canaries(name, plan)
     if as_json:
         session.output.document(records)
         return
@@ -146,7 +149,7 @@ def _canary_row(record: CanaryRecord, metric: CanaryMetric, sizes_shown: Sequenc
 def device_types(context: typer.Context, as_json: JsonFlag = False) -> None:
     """List the device types, which --target names after the @."""
     session = session_of(context)
-    types = session.client.device_types()
+    types = session.calls(LabCalls).device_types()
     if as_json:
         session.output.document(types)
         return
@@ -186,14 +189,14 @@ def quarantine(
 ) -> None:
     """Take a device out of the pool until it is released."""
     session = session_of(context)
-    _print_health(context, session.client.quarantine(name, reason), as_json)
+    _print_health(context, session.calls(LabCalls).quarantine(name, reason), as_json)
 
 
 @devices_app.command("release")
 def release(context: typer.Context, name: DeviceName, as_json: JsonFlag = False) -> None:
     """Put a quarantined device back into the pool; a health check precedes its first run."""
     session = session_of(context)
-    _print_health(context, session.client.release(name), as_json)
+    _print_health(context, session.calls(LabCalls).release(name), as_json)
 
 
 def _print_health(context: typer.Context, device: DeviceView, as_json: bool) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wqlab_contracts.api.forges import ForgeHeadView, ForgeView
 from wqlab_contracts.enums import ForgeHeadState
 
+from ..calls.forges import ForgeCalls
 from ..formatting import one_line
 from .output import Output
 from .session import JsonFlag, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.forges import ForgeHeadView, ForgeView
 
 forge_app = typer.Typer(
     name="forge",
@@ -27,7 +30,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the forge", s
 def list_forges(context: typer.Context, as_json: JsonFlag = False) -> None:
     """List the forges: last event, last poll, last error, and how many heads are in which state."""
     session = session_of(context)
-    found = session.client.forges()
+    found = session.calls(ForgeCalls).forges()
     if as_json:
         session.output.document(found)
         return
@@ -47,7 +50,7 @@ def list_forges(context: typer.Context, as_json: JsonFlag = False) -> None:
 def show(context: typer.Context, name: Name, as_json: JsonFlag = False) -> None:
     """Show a forge, the heads that are still to be measured, and those that were not, with reasons."""
     session = session_of(context)
-    found = session.client.forge(name)
+    found = session.calls(ForgeCalls).forge(name)
     if as_json:
         session.output.document(found)
         return
@@ -79,7 +82,7 @@ def show(context: typer.Context, name: Name, as_json: JsonFlag = False) -> None:
 def poll(context: typer.Context, name: Name, as_json: JsonFlag = False) -> None:
     """Ask a forge now for heads of which no event has told, for example after the lab was away."""
     session = session_of(context)
-    found = session.client.poll_forge(name)
+    found = session.calls(ForgeCalls).poll_forge(name)
     if as_json:
         session.output.document(found)
     else:

@@ -11,6 +11,7 @@ import typer
 from wqlab_contracts.api.history import HistoryLine, HistoryPoint, HistoryShift, ShiftChange
 from wqlab_contracts.enums import Role, ShiftState
 
+from ..calls.history import HistoryCalls
 from ..errors import UsageError
 from ..formatting import one_line
 from .output import Output
@@ -41,7 +42,7 @@ def lines(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """List the metrics that are followed, with the last value and level of each."""
     session = session_of(context)
-    page = session.client.history_lines(
+    page = session.calls(HistoryCalls).history_lines(
         tree=tree, plan=plan, device_type=device_type, metric=metric, role=role, cursor=cursor, limit=limit
     )
     if as_json:
@@ -74,7 +75,7 @@ def show(
 ) -> None:
     """Show a metric at each head, oldest first, with its shifts."""
     session = session_of(context)
-    line = session.client.history_line(line_id)
+    line = session.calls(HistoryCalls).history_line(line_id)
     if as_json:
         session.output.document(line)
         return
@@ -112,7 +113,7 @@ def shifts(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """List changes of a metric's level, newest first, with what a second paired run of both sides said."""
     session = session_of(context)
-    page = session.client.history_shifts(
+    page = session.calls(HistoryCalls).history_shifts(
         state=state, tree=tree, plan=plan, device_type=device_type, cursor=cursor, limit=limit
     )
     if as_json:
@@ -145,7 +146,7 @@ def set_shift(  # noqa: PLR0917 - the options of a command
         raise UsageError("nothing to change", "state --state, --owner or --notes")
     if state is ShiftState.NOT_REPRODUCED:
         raise UsageError("only a paired run sets the state not_reproduced", "use --state explained with --notes")
-    changed = session.client.change_history_shift(shift_id, ShiftChange.model_validate(values))
+    changed = session.calls(HistoryCalls).change_history_shift(shift_id, ShiftChange.model_validate(values))
     if as_json:
         session.output.document(changed)
     else:

@@ -42,7 +42,7 @@ def inspect(
         )
     if revision is not None and message_id is None:
         raise UsageError("--revision needs --message-id")
-    found = inspect_offline(_read(file), found_id, revision)
+    found = inspect_offline(read_file(file), found_id, revision)
     output = session_of(context).output
     if as_json:
         output.document(found)
@@ -69,7 +69,8 @@ def format_inspection(found: OfflineInspection) -> list[str]:
     return lines
 
 
-def _read(name: str) -> bytes:
+def read_file(name: str) -> bytes:
+    """Return the content of a file, or of standard input for `-`. Raises UsageError if it cannot be read."""
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api.labs import LabView
-
+from ..calls.lab import LabCalls
 from ..config import check_url
 from ..display import utc_now
 from ..errors import UsageError
 from ..formatting import rough_duration
 from ..lab_host import JoinToken, LabHost, join
 from .session import JsonFlag, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.labs import LabView
 
 lab_app = typer.Typer(name="lab", help="Invite, join, list and remove labs on other machines.", rich_markup_mode=None)
 LabName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the lab", show_default=False)]
@@ -29,7 +31,7 @@ _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 def list_labs(context: typer.Context, as_json: JsonFlag = False) -> None:
     """List the labs: when they joined, when they were last seen, how many devices they have."""
     session = session_of(context)
-    labs = session.client.labs()
+    labs = session.calls(LabCalls).labs()
     if as_json:
         session.output.document(labs)
         return
@@ -72,7 +74,7 @@ def invite(
     if match is None:
         raise UsageError(f"--valid {valid!r} is not a duration", "write 30m, 2h or 1d")
     session = session_of(context)
-    invited = session.client.invite_lab(name, valid_s=int(match[1]) * _SECONDS[match[2]], again=again)
+    invited = session.calls(LabCalls).invite_lab(name, valid_s=int(match[1]) * _SECONDS[match[2]], again=again)
     if as_json:
         session.output.document(invited)
         return
@@ -117,7 +119,7 @@ def join_lab(  # noqa: PLR0917 - typer's options
 def remove(context: typer.Context, name: LabName) -> None:
     """Revoke a lab's credentials at once, and quarantine its devices. For administrators."""
     session = session_of(context)
-    session.client.remove_lab(name)
+    session.calls(LabCalls).remove_lab(name)
     session.output.line(f"lab {name} is removed: its credentials are revoked, its devices are quarantined")
 
 

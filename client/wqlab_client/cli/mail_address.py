@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wqlab_contracts.api.mail_address import MailAddressView
-
+from ..calls.mail_address import MailAddressCalls
 from ..errors import UsageError
 from ..formatting import one_line
 from .output import Output
 from .session import JsonFlag, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.mail_address import MailAddressView
 
 
 def mail_address(
@@ -33,13 +35,13 @@ def mail_address(
         raise UsageError("an address, --remove and --results exclude each other", "write one of them")
     session = session_of(context)
     if address is not None:
-        found = session.client.ask_mail_address(address)
+        found = session.calls(MailAddressCalls).ask_mail_address(address)
     elif remove:
-        found = session.client.remove_mail_address()
+        found = session.calls(MailAddressCalls).remove_mail_address()
     elif results is not None:
-        found = session.client.switch_result_mails(on=results)
+        found = session.calls(MailAddressCalls).switch_result_mails(on=results)
     else:
-        found = session.client.mail_address()
+        found = session.calls(MailAddressCalls).mail_address()
     if as_json:
         session.output.document(found)
     else:

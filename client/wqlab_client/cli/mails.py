@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import ValidationError
 
-from wqlab_contracts.api.deliveries import ReceivedCommandView
 from wqlab_contracts.enums import DeliveryKind, DeliveryState
 from wqlab_contracts.mail import MailEdit
 
+from ..calls.outbox import OutboxCalls
 from ..errors import UsageError
 from ..formatting import one_line
 from .session import JsonFlag, session_of
 from .webhooks import Cursor, Limit, print_attempts, print_deliveries
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.deliveries import ReceivedCommandView
 
 mail_app = typer.Typer(name="mail", help="Review the lab's mails before they go out.", rich_markup_mode=None)
 MailId = Annotated[int, typer.Argument(min=1, metavar="ID", help="Number of the mail", show_default=False)]
@@ -34,7 +37,7 @@ def list_mails(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """List the mails that wait for review, newest first. For maintainers."""
     session = session_of(context)
-    page = session.client.deliveries(
+    page = session.calls(OutboxCalls).deliveries(
         kind=DeliveryKind.MAIL,
         state=None if every else state,
         submission=submission,
@@ -53,7 +56,7 @@ def list_mails(  # noqa: PLR0917 - the options of a command
 def show(context: typer.Context, mail_id: MailId, as_json: JsonFlag = False) -> None:
     """Show a mail with its headers, state and attempts."""
     session = session_of(context)
-    found = session.client.delivery(mail_id)
+    found = session.calls(OutboxCalls).delivery(mail_id)
     if as_json:
         session.output.document(found)
         return
@@ -78,7 +81,7 @@ def show(context: typer.Context, mail_id: MailId, as_json: JsonFlag = False) -> 
 def approve(context: typer.Context, mail_id: MailId) -> None:
     """Send a mail that waits for review. For maintainers."""
     session = session_of(context)
-    approved = session.client.approve_mail(mail_id)
+    approved = session.calls(OutboxCalls).approve_mail(mail_id)
     session.output.line(f"mail {mail_id} to {one_line(approved.destination)} is {approved.state.value}")
 
 
@@ -105,7 +108,7 @@ def edit(  # noqa: PLR0917 - the options of a command
         raise UsageError(f"mail: {error.errors()[0]['msg']}", "correct it and try again") from None
     if not change.model_dump(exclude_none=True):
         raise UsageError("nothing to change", "pass --body, --subject, --to, --cc or --no-cc")
-    session.client.edit_mail(mail_id, change)
+    session.calls(OutboxCalls).edit_mail(mail_id, change)
     session.output.line(f"mail {mail_id} is changed; approve it with `wqlab mail approve {mail_id}`")
 
 
@@ -117,7 +120,7 @@ def drop(
 ) -> None:
     """Decide that a mail is not sent. For maintainers."""
     session = session_of(context)
-    session.client.drop_mail(mail_id, reason)
+    session.calls(OutboxCalls).drop_mail(mail_id, reason)
     session.output.line(f"mail {mail_id} is dropped")
 
 
@@ -125,7 +128,7 @@ def drop(
 def list_commands(context: typer.Context, limit: Limit = 50, cursor: Cursor = None, as_json: JsonFlag = False) -> None:
     """List what replies to the lab's mails asked for, newest first, and what was done. For maintainers."""
     session = session_of(context)
-    page = session.client.mail_commands(cursor=cursor, limit=limit)
+    page = session.calls(OutboxCalls).mail_commands(cursor=cursor, limit=limit)
     if as_json:
         session.output.document(page)
         return

@@ -6,15 +6,17 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import typer
-from pydantic import BaseModel, TypeAdapter
 from rich.console import Console
 from rich.text import Text
 
 from ..errors import RequestRefused, UsageError, WqlabError
 from ..formatting import align_columns, clean, escape_json, one_line
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 SIGPIPE_EXIT = 141
 """Exit code that a shell reports for a program ended by SIGPIPE."""
@@ -89,10 +91,15 @@ class Output:
             sys.stdout.buffer.write(chunk)
             sys.stdout.buffer.flush()
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[Text | str]], flexible: int = -1) -> None:
-        """Print aligned columns. On a terminal the column `flexible` is cut so that lines fit; else nothing is cut."""
-        width = self.out.width if _is_terminal(sys.stdout) else None
-        self.lines(align_columns(header, rows, width, flexible))
+    @property
+    def width(self) -> int:
+        """Columns of the terminal; of a pipe $COLUMNS, or 80."""
+        return self.out.width
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[Text | str]]) -> None:
+        """Print aligned columns that fit the width; wide ones are folded."""
+        for lines in align_columns(header, rows, self.width):
+            self.lines(lines)
 
     def _write(self, text: str) -> None:
         with _ExitOnBrokenPipe():
@@ -124,6 +131,8 @@ def _json(value: BaseModel | Sequence[BaseModel] | dict[str, object], indent: in
 
     They are only in strings, whose value stays the same.
     """
+    from pydantic import BaseModel, TypeAdapter  # with the models of the command that has a document
+
     if isinstance(value, BaseModel):
         text = value.model_dump_json(indent=indent, by_alias=True)
     else:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 from typer.core import TyperGroup
 
-from wqlab_contracts.api.plans import PlanView
 from wqlab_contracts.enums import Role
 from wqlab_contracts.specs import INSTRUMENTED_METRICS, Profile
 
+from ..calls.lab import LabCalls
 from ..errors import UsageError
 from ..formatting import clean, one_line
 from ..new_plan import create, find_checkout
 from .output import Output
 from .session import JsonFlag, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.plans import PlanView
 
 
 class _PlansGroup(TyperGroup):
@@ -48,7 +51,7 @@ def show_plans(
 ) -> None:
     """List test plans, or show one with its scenarios, knobs, settings, parameters and metrics."""
     session = session_of(context)
-    views = session.client.plans()
+    views = session.calls(LabCalls).plans()
     if name is None:
         if script:
             raise UsageError("--script needs the NAME of a plan", "write `wqlab plans NAME --script`")
@@ -89,7 +92,10 @@ def format_plan(view: PlanView) -> list[Text]:
         primary = f", primary on {roles[Role.PRIMARY]}" if Role.PRIMARY in roles else ""
         if metric.role_hardware is metric.role_emulated is Role.PRIMARY:
             primary = ", primary"
-        delta = f", delta {metric.delta:g} {'%' if metric.scale == 'ratio' else metric.unit}" if metric.delta else ""
+        unit = "%" if metric.scale == "ratio" else metric.unit
+        delta = f", delta {metric.delta:g} {unit}" if metric.delta else ""
+        if metric.emulator_delta:
+            delta += f" (emulated {metric.least_effect(emulated=True):g})"
         direction = metric.direction.replace("_", " ")
         lines.append(
             Text(
@@ -153,7 +159,7 @@ def new_plan(
 def trees(context: typer.Context, as_json: JsonFlag = False) -> None:
     """List the kernel trees, which --tree names."""
     session = session_of(context)
-    views = session.client.trees()
+    views = session.calls(LabCalls).trees()
     if as_json:
         session.output.document(views)
         return

@@ -12,6 +12,8 @@ from rich.text import Text
 
 from wqlab_contracts.enums import ExitCode
 
+from ..calls.reports import ReportCalls
+from ..calls.submissions import SubmissionCalls
 from ..errors import UsageError, WqlabError
 from ..formatting import one_line
 from . import watch
@@ -45,7 +47,7 @@ def bundle(
     if not target.parent.is_dir():
         raise UsageError(f"cannot write {target}: there is no folder {target.parent}", "choose another -o FILE")
     try:
-        size = session.client.bundle(submission_id, target, kernels=kernels)
+        size = session.calls(ReportCalls).bundle(submission_id, target, kernels=kernels)
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}", "choose another -o FILE") from None
     session.output.note(f"{target}: {size / 1e6:.1f} MB; check it with `wqlab replay {target}`")
@@ -54,7 +56,7 @@ def bundle(
 def lab_key(context: typer.Context) -> None:
     """Print the public key that signs the lab's bundles, for `wqlab replay --key` and `ssh-keygen -Y verify`."""
     session = session_of(context)
-    session.output.text(one_line(session.client.lab_key()))
+    session.output.text(one_line(session.calls(ReportCalls).lab_key()))
 
 
 def replay(  # noqa: PLR0917 - the options of a command
@@ -114,21 +116,22 @@ def _repeat(session: Session, bundle: Bundle, signer: PublicKey, blocks: int | N
     from wqlab_contracts.api.report import Report
     from wqlab_contracts.bundle import REPORT
 
+    from ..client import Client
     from ..replay.repeat import START_A_LAB, compare_evidence, plan_repetition
     from ..replay.signature import read_keys
 
     if session.config.url is None:
         raise UsageError("--run needs a lab of your own, and none is configured", START_A_LAB)
-    repetition = plan_repetition(bundle, session.client, blocks)
+    repetition = plan_repetition(bundle, session.calls(Client), blocks)
     try:
-        if signer in read_keys(session.client.url):
+        if signer in read_keys(session.url):
             session.output.warn("this lab signed the bundle: its repetition is no independent evidence")
     except WqlabError:
         session.output.note("this lab publishes no key, so it is not known whether it signed the bundle")
-    view = session.client.submit(repetition.request)
-    session.output.note(f"submission {view.id} at {session.client.url} repeats the measurements")
+    view = session.calls(SubmissionCalls).submit(repetition.request)
+    session.output.note(f"submission {view.id} at {session.url} repeats the measurements")
     watch.follow_to_end(session, view.id, session.output.err)
-    report = session.client.report(view.id)
+    report = session.calls(ReportCalls).report(view.id)
     return [*repetition.notes, *compare_evidence(bundle.model(REPORT, Report), report)]
 
 

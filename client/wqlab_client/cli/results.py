@@ -6,24 +6,28 @@ import io
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api.builds import BuildView
-from wqlab_contracts.api.runs import RunView
-from wqlab_contracts.api.submissions import ApplyView
 from wqlab_contracts.enums import Arm, ArtifactKind, JobState
 
-from ..client import Client, ReportFormat
+from ..calls.builds import BuildCalls, RunCalls
+from ..calls.events import EventCalls
+from ..calls.reports import ReportCalls, ReportFormat
+from ..calls.submissions import SubmissionCalls
 from ..errors import UsageError
 from ..formatting import clean, one_line, status_text
 from ..progress import apply_text, build_name, build_text, checkpatch_counts
 from . import sides
 from .looks_option import parse_looks
-from .output import Output
-from .session import JsonFlag, SubmissionId, session_of
+from .session import JsonFlag, Session, SubmissionId, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.builds import BuildView
+    from wqlab_contracts.api.runs import RunView
+    from wqlab_contracts.api.submissions import ApplyView
 
 OutputFile = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE instead of standard output")
@@ -47,7 +51,7 @@ def report(
     if as_json and report_format not in {ReportFormat.TEXT, ReportFormat.JSON}:
         raise UsageError(f"--json and --format {report_format} exclude each other", "pass one of them")
     chosen = ReportFormat.JSON if as_json else report_format
-    session.output.text(session.client.report_text(submission_id, chosen), output)
+    session.output.text(session.calls(ReportCalls).report_text(submission_id, chosen), output)
 
 
 # --- logs -------------------------------------------------------------------------------------------------------
@@ -68,18 +72,18 @@ def logs(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """Show how the series was applied, the checkpatch findings, and how the kernels were built."""
     session = session_of(context)
-    view = session.client.submission(submission_id)
+    view = session.calls(SubmissionCalls).submission(submission_id)
     if config:
         if as_json:
             raise UsageError("--config prints a configuration, not JSON", "omit --json or --config")
         first = _chosen_builds(view.builds, build or Arm.BASELINE.value)[0]
-        session.output.text(session.client.build_config(first.id), output)
+        session.output.text(session.calls(BuildCalls).build_config(first.id), output)
         return
     if build is not None:
         if as_json:
             raise UsageError("--build prints a log, not JSON", "omit --json or --build")
         chosen = _chosen_builds(view.builds, build)
-        session.output.text("".join(session.client.build_log(each.id) for each in chosen), output)
+        session.output.text("".join(session.calls(BuildCalls).build_log(each.id) for each in chosen), output)
         return
     if as_json:
         session.output.document({"apply": view.apply, "builds": view.builds})
@@ -163,7 +167,7 @@ def console(
 ) -> None:
     """Print the console of a boot: unchanged into a pipe, with control characters made visible on a terminal."""
     session = session_of(context)
-    run = session.client.run(run_id)
+    run = session.calls(RunCalls).run(run_id)
     if as_json:
         session.output.document(list(run.boots))
         return
@@ -173,10 +177,10 @@ def console(
         raise UsageError(f"run {run_id} has no boot{' yet' if run.state is not JobState.FINISHED else ''}")
     try:
         if boot is None and follow:
-            _follow_run(session.client, session.output, run)
+            _follow_run(session, run)
         else:
             chosen = boot or max(each.id for each in run.boots)
-            _copy(session.client, session.output, run_id, chosen, follow)
+            _copy(session, run_id, chosen, follow)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
@@ -185,29 +189,29 @@ def _boots(run: RunView) -> str:
     return ", ".join(f"{each.id} (block {each.block + 1} {each.arm})" for each in run.boots) or "none"
 
 
-def _follow_run(client: Client, out: Output, run: RunView) -> None:
+def _follow_run(session: Session, run: RunView) -> None:
     """Print the latest boot, then each new one, until the run ends (of a health check, until the boot ends)."""
     printed = {each.id for each in run.boots[:-1]}
     if run.submission_id is None:
-        _copy(client, out, run.id, run.boots[-1].id, follow=True)
+        _copy(session, run.id, run.boots[-1].id, follow=True)
         return
-    with closing(client.follow(run.submission_id)) as views:
+    with closing(session.calls(EventCalls).follow(run.submission_id)) as views:
         for view in views:
             latest = next((each for each in view.runs if each.id == run.id), run)
             for boot in sorted(latest.boots, key=lambda each: each.id):
                 if boot.id not in printed:
                     printed.add(boot.id)
-                    out.note(
+                    session.output.note(
                         f"--- run {run.id}, boot {boot.id}: block {boot.block + 1} {boot.arm} on {boot.device} ---"
                     )
-                    _copy(client, out, run.id, boot.id, follow=True)
+                    _copy(session, run.id, boot.id, follow=True)
             if latest.state is JobState.FINISHED:
                 return
 
 
-def _copy(client: Client, out: Output, run_id: int, boot_id: int, follow: bool) -> None:
-    for chunk in client.console(run_id, boot_id, follow=follow):
-        out.raw(chunk)
+def _copy(session: Session, run_id: int, boot_id: int, follow: bool) -> None:
+    for chunk in session.calls(RunCalls).console(run_id, boot_id, follow=follow):
+        session.output.raw(chunk)
 
 
 def samples(
@@ -222,20 +226,20 @@ def samples(
     """Print a run's samples as CSV, which `wqlab compare` reads."""
     session = session_of(context)
     if raw:
-        session.output.text(_raw_output(session.client, run_id), output)
+        session.output.text(_raw_output(session.calls(RunCalls), run_id), output)
         return
     if as_json:
-        session.output.document(session.client.samples(run_id))
+        session.output.document(session.calls(RunCalls).samples(run_id))
         return
-    session.output.text(session.client.samples_csv(run_id), output)
+    session.output.text(session.calls(RunCalls).samples_csv(run_id), output)
 
 
-def _raw_output(client: Client, run_id: int) -> str:
+def _raw_output(runs: RunCalls, run_id: int) -> str:
     """Return the output of the plan's script, each boot under its file's name. Raises UsageError if none is kept."""
-    kept = [artifact for artifact in client.run_artifacts(run_id) if artifact.kind is ArtifactKind.RAW_OUTPUT]
+    kept = [artifact for artifact in runs.run_artifacts(run_id) if artifact.kind is ArtifactKind.RAW_OUTPUT]
     if not kept:
         raise UsageError(f"run {run_id} has no output of its plan's script", "no boot has run it, or it was deleted")
-    outputs = (client.run_artifact(run_id, artifact).decode(errors="replace") for artifact in kept)
+    outputs = (runs.run_artifact(run_id, artifact).decode(errors="replace") for artifact in kept)
     return "".join(f"## {artifact.name}\n{text}" for artifact, text in zip(kept, outputs, strict=True))
 
 

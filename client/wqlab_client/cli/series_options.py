@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from wqlab_contracts import mbox
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.message_ids import find_message_id
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, ThreadSeries
 

@@ -1,4 +1,4 @@
-"""Session of a command: its global options, output, and a client that is created on first use."""
+"""Session of a command: its global options, output, and calls to the server that are created on first use."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import typer
 
 from .. import config
-from ..client import Client
 from .output import Output
+
+if TYPE_CHECKING:
+    from ..calls.connection import Connection
+
+Calls = TypeVar("Calls", bound="Connection")
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text")]
 SubmissionId = Annotated[int, typer.Argument(min=1, metavar="ID", help="Number of the submission", show_default=False)]
@@ -21,10 +25,11 @@ DETACHED_EXIT = 130
 
 
 class Session:
-    """Global options, output and client of one command."""
+    """Global options, output and calls of one command."""
 
     def __init__(self, url: str | None, token: str | None, token_file: Path | None, path: Path | None) -> None:
         self._flags = (url, token, token_file, path)
+        self._calls: dict[type[Connection], Connection] = {}
         self.output = Output()
         self.report_retry: Callable[[str], None] = self.output.note
         """Called with the reason when the client waits before a retry; a progress display replaces it."""
@@ -46,15 +51,20 @@ class Session:
             self.output.warn(warning)
         return resolved
 
-    @cached_property
-    def client(self) -> Client:
-        """The client of the configured server. Raises UsageError if no lab is configured."""
-        token = self.config.token
-        return Client(
-            self.config.server(),
-            token.value if token else None,
-            on_retry=self._on_retry,
-        )
+    def calls(self, kind: type[Calls]) -> Calls:
+        """Return calls to the configured server: each command imports only the models that it uses.
+
+        Raises UsageError if no lab is configured.
+        """
+        if kind not in self._calls:
+            token = self.config.token
+            self._calls[kind] = kind(self.url, token.value if token else None, on_retry=self._on_retry)
+        return cast("Calls", self._calls[kind])
+
+    @property
+    def url(self) -> str:
+        """The URL of the configured server. Raises UsageError if no lab is configured."""
+        return self.config.server()
 
     def _on_retry(self, text: str) -> None:
         self.report_retry(text)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from wqlab_contracts.api.any_comparison import AnyComparison, ComparedFigure, ComparedSide
-
+from ..calls.comparisons import ComparisonCalls
+from ..calls.submissions import SubmissionCalls
 from ..errors import UsageError
 from ..formatting import one_line
 from .session import Session
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.any_comparison import AnyComparison, ComparedFigure, ComparedSide
 
 _SIDE = re.compile(r"([1-9][0-9]*(:(baseline|candidate))?|[A-Za-z0-9][A-Za-z0-9_.-]*@[0-9a-f]{7,64})(;.*)?")
 
@@ -27,7 +31,7 @@ def print_comparison(session: Session, left: str, right: str, *, submit: bool, a
 
     Raises UsageError if no run can measure both.
     """
-    found = session.client.compare(left, right)
+    found = session.calls(ComparisonCalls).compare(left, right)
     offer = found.paired_run
     if submit and (offer is None or offer.request is None):
         why = offer.why if offer is not None else "they are measured in pairs already"
@@ -43,7 +47,7 @@ def print_comparison(session: Session, left: str, right: str, *, submit: bool, a
         how = f"; submit it with `wqlab compare '{left}' '{right}' --submit`" if offer.request is not None else ""
         session.output.note(f"paired run: {one_line(offer.why)}{how}")
         return
-    view = session.client.submit(offer.request)
+    view = session.calls(SubmissionCalls).submit(offer.request)
     session.output.note(f"submission {view.id} {one_line(offer.why)}; watch it with `wqlab watch {view.id}`")
 
 

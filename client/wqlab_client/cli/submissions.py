@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api.runs import RunView
-from wqlab_contracts.api.submissions import SubmissionSummary, SubmissionView
 from wqlab_contracts.enums import JobState, Outcome, SubmissionState
-from wqlab_contracts.messages import TakenThread
 
+from ..calls.submissions import SubmissionCalls
 from ..display import utc_now
 from ..formatting import clean, duration, eta_line, one_line, outcome_text, rough_duration, status_text, verdict_counts
 from ..progress import (
@@ -26,6 +24,11 @@ from ..progress import (
     run_text,
 )
 from .session import JsonFlag, Session, SubmissionId, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.runs import RunView
+    from wqlab_contracts.api.submissions import SubmissionSummary, SubmissionView
+    from wqlab_contracts.messages import TakenThread
 
 
 def list_submissions(  # noqa: PLR0917 - the options of a command
@@ -49,9 +52,13 @@ def list_submissions(  # noqa: PLR0917 - the options of a command
     """List submissions, newest first."""
     session = session_of(context)
     filters = {"tree": tree, "owner": owner, "plan": plan, "device_type": device_type, "q": search}
-    page = session.client.submissions_page(state=state, outcome=outcome, limit=limit, cursor=cursor, **filters)
+    page = session.calls(SubmissionCalls).submissions_page(
+        state=state, outcome=outcome, limit=limit, cursor=cursor, **filters
+    )
     while everything and page.next:
-        more = session.client.submissions_page(state=state, outcome=outcome, limit=limit, cursor=page.next, **filters)
+        more = session.calls(SubmissionCalls).submissions_page(
+            state=state, outcome=outcome, limit=limit, cursor=page.next, **filters
+        )
         page = more.model_copy(update={"items": [*page.items, *more.items]})
     if as_json:
         session.output.document(page)
@@ -84,7 +91,7 @@ def _row(each: SubmissionSummary, now: datetime) -> list[Text | str]:
 def show(context: typer.Context, submission_id: SubmissionId, as_json: JsonFlag = False) -> None:
     """Show a submission's state: apply, builds, runs with their blocks, failures and findings."""
     session = session_of(context)
-    view = session.client.submission(submission_id)
+    view = session.calls(SubmissionCalls).submission(submission_id)
     if as_json:
         session.output.document(view)
         return
@@ -173,7 +180,7 @@ def _detail_lines(excerpt: str, advice: str, indent: int) -> list[Text]:
 def cancel(context: typer.Context, submission_id: SubmissionId, as_json: JsonFlag = False) -> None:
     """Cancel a submission. Builds that it shares with other submissions are not canceled."""
     session = session_of(context)
-    _print_state(session, session.client.cancel(submission_id), as_json)
+    _print_state(session, session.calls(SubmissionCalls).cancel(submission_id), as_json)
 
 
 def retry(
@@ -186,17 +193,17 @@ def retry(
 ) -> None:
     """Submit the same request again; builds that passed are reused."""
     session = session_of(context)
-    _print_state(session, session.client.retry(submission_id, blocks=blocks), as_json)
+    _print_state(session, session.calls(SubmissionCalls).retry(submission_id, blocks=blocks), as_json)
 
 
 def pin(context: typer.Context, submission_id: SubmissionId, as_json: JsonFlag = False) -> None:
     """Keep the kernels, logs and consoles of a submission until it is unpinned, whatever their age."""
-    _print_pin(session_of(context), session_of(context).client.pin(submission_id), as_json)
+    _print_pin(session_of(context), session_of(context).calls(SubmissionCalls).pin(submission_id), as_json)
 
 
 def unpin(context: typer.Context, submission_id: SubmissionId, as_json: JsonFlag = False) -> None:
     """Keep the files of a submission only as long as those of others."""
-    _print_pin(session_of(context), session_of(context).client.unpin(submission_id), as_json)
+    _print_pin(session_of(context), session_of(context).calls(SubmissionCalls).unpin(submission_id), as_json)
 
 
 def _print_pin(session: Session, view: SubmissionView, as_json: bool) -> None:

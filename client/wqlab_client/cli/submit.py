@@ -17,6 +17,8 @@ from wqlab_contracts.messages import Target
 from wqlab_contracts.messages.threads import REVISION_LIMIT
 from wqlab_contracts.specs import Backend, format_setting, parse_setting
 
+from ..calls.lab import LabCalls
+from ..calls.submissions import SubmissionCalls
 from ..errors import UsageError
 from . import watch
 from .looks_option import parse_looks
@@ -148,7 +150,7 @@ def choose_tree(session: Session, option: str | None) -> str:
         return option
     if session.config.tree:
         return session.config.tree.value
-    views = session.client.trees()
+    views = session.calls(LabCalls).trees()
     trees = [view.tree.name for view in views]
     chosen = [view.tree.name for view in views if view.default] or trees
     if len(chosen) == 1:
@@ -248,13 +250,14 @@ def submit(  # noqa: PLR0917 - the options of a command
         ),
     ] = None,
     layouts: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             max=MOST_LAYOUTS,
-            help="Link both kernels in so many layouts and boot another one in each block, which averages alignment",
+            help="Link both kernels in so many layouts and boot another one in each block, which averages alignment; "
+            "by default 4 on instrumented devices and 1 on others",
         ),
-    ] = 1,
+    ] = None,
     priority: Annotated[int, typer.Option(min=0, max=100, help="Higher priority runs first")] = 50,
     force: Annotated[bool, typer.Option("--force", help="Measure even if the two kernels are byte-identical")] = False,
     no_trace: Annotated[
@@ -322,9 +325,9 @@ def submit(  # noqa: PLR0917 - the options of a command
     if dry_run:
         session.output.document(request)
         return
-    view = session.client.submit(request, idempotency_key)
+    view = session.calls(SubmissionCalls).submit(request, idempotency_key)
     if wait:
-        session.output.note(f"submission {view.id} at {session.client.url}")
+        session.output.note(f"submission {view.id} at {session.url}")
         watch.until_finished(session, view.id, list(fail_on or []), session.output.err, report=True, as_json=as_json)
     if as_json:
         session.output.document(view)

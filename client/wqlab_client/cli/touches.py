@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from wqlab_contracts.api.quotes import QuoteBasis
-from wqlab_contracts.api.touches import TargetProposal, TouchedFile, Touches
 from wqlab_contracts.messages import Series, Target
 
+from ..calls.touches import TouchesCalls
 from ..errors import UsageError
 from ..formatting import align_columns, one_line, rough_duration
 from .series_options import SeriesOptions, parse_series
 from .session import JsonFlag, Session, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.touches import TargetProposal, TouchedFile, Touches
 
 _SYMBOLS_SHOWN = 3
 _FILES_SHOWN = 2
@@ -51,11 +54,11 @@ def touches(  # noqa: PLR0917 - the options of a command
         raise UsageError("pass one of FILE, --message-id and --git", "FILE is an mbox; - is standard input")
     series = parse_series(SeriesOptions(git, ref, base, file, message_id))
     configured = session.config.tree.value if session.config.tree else None
-    found = session.client.touches(series or Series(), tree or configured, _noting(session))
+    found = session.calls(TouchesCalls).touches(series or Series(), tree or configured, _noting(session))
     if as_json:
         session.output.document(found)
         return
-    session.output.lines(format_touches(found))
+    session.output.lines(format_touches(found, session.output.width))
     if found.proposals:
         named = {"--git": git, "--ref": ref, "--base": base, "--mbox": file, "--message-id": message_id, "--tree": tree}
         given = " ".join(f"{name} {shlex.quote(value)}" for name, value in named.items() if value is not None)
@@ -69,8 +72,8 @@ def add_proposals(session: Session, series: Series | None, tree: str, own: Seque
     """
     if series is None:
         raise UsageError("--what-it-touches needs a series", "pass --git and --ref, --mbox or --message-id")
-    found = session.client.touches(series, tree, _noting(session))
-    for line in format_touches(found):
+    found = session.calls(TouchesCalls).touches(series, tree, _noting(session))
+    for line in format_touches(found, session.output.width):
         session.output.note(line)
     taken = {(target.plan, target.device_type) for target in own}
     proposed = [each.target for each in found.proposals]
@@ -85,16 +88,16 @@ def _noting(session: Session) -> Callable[[str], None]:
     return lambda text: session.output.note(one_line(text))
 
 
-def format_touches(found: Touches) -> list[Text | str]:
+def format_touches(found: Touches, width: int) -> list[Text | str]:
     """Format proposals as lines: a row each with what it could find below, then the sum and what is left out."""
     lines: list[Text | str] = []
     if found.proposals:
         header, *rows = align_columns(
-            ("TARGET", "DEVICE TIME", "BECAUSE OF"), [_row(each) for each in found.proposals], None
+            ("TARGET", "DEVICE TIME", "BECAUSE OF"), [_row(each) for each in found.proposals], width
         )
-        lines.append(header)
+        lines += header
         for row, proposal in zip(rows, found.proposals, strict=True):
-            lines.append(row)
+            lines += row
             lines += [f"    {one_line(sentence)}" for sentence in proposal.finds]
             if proposal.target.settings:
                 lines.append(f"    settings: {'; '.join(one_line(each) for each in proposal.target.settings)}")
@@ -117,9 +120,13 @@ def _row(proposal: TargetProposal) -> tuple[str, str, str]:
     quote = proposal.quote
     time = "unknown"
     if quote is not None and quote.device_s is not None:
-        limit = "at most " if quote.basis is QuoteBasis.PLANNED else ""
-        time = f"{limit}{rough_duration(quote.device_s)}"
+        guess = "about " if _is_guess(proposal) else ""
+        time = f"{guess}{rough_duration(quote.device_s)}"
     return f"{target.plan}@{target.device_type}", time, _because(proposal.because)
+
+
+def _is_guess(proposal: TargetProposal) -> bool:
+    return proposal.quote is not None and proposal.quote.basis is QuoteBasis.PLANNED
 
 
 def _because(files: Sequence[TouchedFile]) -> str:
@@ -137,7 +144,10 @@ def _file(file: TouchedFile) -> str:
 
 
 def _sum(found: Touches) -> str:
-    devices = "device time unknown" if found.device_s is None else f"{rough_duration(found.device_s)} of device time"
+    guess = "about " if any(_is_guess(each) for each in found.proposals) else ""
+    devices = "device time unknown"
+    if found.device_s is not None:
+        devices = f"{guess}{rough_duration(found.device_s)} of device time"
     if found.build_s is None:
         return f"all of them:  {devices}; the time of their kernel builds is unknown"
     return f"all of them:  {devices}, {rough_duration(found.build_s)} of kernel builds"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api.accounts import UserView
 from wqlab_contracts.enums import SignInMethod
 
+from ..calls.lab import LabCalls
 from ..formatting import one_line
 from .session import JsonFlag, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.accounts import UserView
 
 user_app = typer.Typer(name="user", help="List the lab's users. For administrators.", rich_markup_mode=None)
 
@@ -28,7 +31,7 @@ def list_users(
 ) -> None:
     """List users, newest first: role, how they sign in, and when they last did."""
     session = session_of(context)
-    page = session.client.users_page(q=part, limit=limit, cursor=cursor)
+    page = session.calls(LabCalls).users_page(q=part, limit=limit, cursor=cursor)
     if as_json:
         session.output.document(page)
         return

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
-from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome, SubmissionState, Verdict
 
-from ..client import ReportFormat
+from ..calls.events import EventCalls
+from ..calls.reports import ReportCalls, ReportFormat
+from ..calls.submissions import SubmissionCalls
 from ..display import Display, LiveDisplay, LogDisplay, utc_now
 from ..errors import LabUnavailable, WqlabError
 from .session import DETACHED_EXIT, Session, SubmissionId, session_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from wqlab_contracts.api.submissions import SubmissionView
 
 LOG_TICK_S = 15.0
 
@@ -51,7 +56,7 @@ def until_finished(
     code = exit_code(view, fail_on)
     if report and not as_json:
         try:
-            out.text(session.client.report_text(submission_id, ReportFormat.TEXT))
+            out.text(session.calls(ReportCalls).report_text(submission_id, ReportFormat.TEXT))
         except WqlabError as error:
             # The submission's exit code matters more than the failure to fetch its report.
             out.error(error)
@@ -67,7 +72,10 @@ def follow_to_end(session: Session, submission_id: int, console: Console) -> Sub
     session.report_retry = display.notice
     view = None
     try:
-        with display, closing(session.client.follow(submission_id, tick_s=1.0 if live else LOG_TICK_S)) as views:
+        with (
+            display,
+            closing(session.calls(EventCalls).follow(submission_id, tick_s=1.0 if live else LOG_TICK_S)) as views,
+        ):
             for view in views:
                 display.show(view)
     except KeyboardInterrupt:
@@ -94,11 +102,11 @@ def watch(  # noqa: PLR0917 - the options of a command
     if not as_json:
         until_finished(session, submission_id, list(fail_on or []), session.output.out, report=report, as_json=False)
     try:
-        for event in session.client.events(submission_id, after=since):
+        for event in session.calls(EventCalls).events(submission_id, after=since):
             session.output.record(event)
     except KeyboardInterrupt:
         raise typer.Exit(DETACHED_EXIT) from None
-    raise typer.Exit(exit_code(session.client.submission(submission_id), list(fail_on or [])))
+    raise typer.Exit(exit_code(session.calls(SubmissionCalls).submission(submission_id), list(fail_on or [])))
 
 
 def register(app: typer.Typer) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api.deliveries import DeliveryAttemptView, DeliveryDetail, DeliveryView, MailBounceView
-from wqlab_contracts.api.webhooks import WebhookSecret, WebhookView
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, OutboxEvent
 
+from ..calls.outbox import OutboxCalls
 from ..display import utc_now
 from ..formatting import one_line, rough_duration
 from .output import Output
 from .session import JsonFlag, session_of
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.deliveries import DeliveryAttemptView, DeliveryDetail, DeliveryView, MailBounceView
+    from wqlab_contracts.api.webhooks import WebhookSecret, WebhookView
 
 webhook_app = typer.Typer(name="webhook", help="Get the lab's events by HTTP.", rich_markup_mode=None)
 WebhookId = Annotated[int, typer.Argument(min=1, metavar="ID", help="Number of the webhook", show_default=False)]
@@ -49,7 +52,9 @@ def add(  # noqa: PLR0917 - the options of a command
     Without --mine, --device-type and --plan it gets the events of the whole lab; only administrators may add that.
     """
     session = session_of(context)
-    made = session.client.add_webhook(url, event or list(OutboxEvent), mine=mine, device_types=device_type, plans=plan)
+    made = session.calls(OutboxCalls).add_webhook(
+        url, event or list(OutboxEvent), mine=mine, device_types=device_type, plans=plan
+    )
     _print_secret(session.output, made, as_json)
 
 
@@ -57,7 +62,7 @@ def add(  # noqa: PLR0917 - the options of a command
 def list_webhooks(context: typer.Context, limit: Limit = 50, cursor: Cursor = None, as_json: JsonFlag = False) -> None:
     """List my webhooks, for administrators those of all users."""
     session = session_of(context)
-    page = session.client.webhooks(limit=limit, cursor=cursor)
+    page = session.calls(OutboxCalls).webhooks(limit=limit, cursor=cursor)
     if as_json:
         session.output.document(page)
         return
@@ -74,14 +79,14 @@ def list_webhooks(context: typer.Context, limit: Limit = 50, cursor: Cursor = No
 def rotate(context: typer.Context, webhook_id: WebhookId, as_json: JsonFlag = False) -> None:
     """Make a new secret and print it; for a day events are signed with the previous one too."""
     session = session_of(context)
-    _print_secret(session.output, session.client.rotate_webhook(webhook_id), as_json)
+    _print_secret(session.output, session.calls(OutboxCalls).rotate_webhook(webhook_id), as_json)
 
 
 @webhook_app.command("test")
 def test(context: typer.Context, webhook_id: WebhookId) -> None:
     """Send the event webhook.test, whatever events the webhook gets."""
     session = session_of(context)
-    made = session.client.test_webhook(webhook_id)
+    made = session.calls(OutboxCalls).test_webhook(webhook_id)
     session.output.line(f"delivery {made.id} is being sent; see `wqlab webhook delivery {made.id}`")
 
 
@@ -89,7 +94,7 @@ def test(context: typer.Context, webhook_id: WebhookId) -> None:
 def pause(context: typer.Context, webhook_id: WebhookId) -> None:
     """Let a webhook get no events until it is resumed; what waits for it already is sent."""
     session = session_of(context)
-    session.client.pause_webhook(webhook_id)
+    session.calls(OutboxCalls).pause_webhook(webhook_id)
     session.output.line(f"webhook {webhook_id} is paused; `wqlab webhook resume {webhook_id}` lets it get events again")
 
 
@@ -97,7 +102,7 @@ def pause(context: typer.Context, webhook_id: WebhookId) -> None:
 def resume(context: typer.Context, webhook_id: WebhookId) -> None:
     """Let a paused webhook get events again, from now on."""
     session = session_of(context)
-    session.client.resume_webhook(webhook_id)
+    session.calls(OutboxCalls).resume_webhook(webhook_id)
     session.output.line(f"webhook {webhook_id} gets events again")
 
 
@@ -105,7 +110,7 @@ def resume(context: typer.Context, webhook_id: WebhookId) -> None:
 def remove(context: typer.Context, webhook_id: WebhookId) -> None:
     """Remove a webhook; what waits for it is dropped."""
     session = session_of(context)
-    session.client.remove_webhook(webhook_id)
+    session.calls(OutboxCalls).remove_webhook(webhook_id)
     session.output.line(f"webhook {webhook_id} is removed")
 
 
@@ -122,7 +127,7 @@ def list_deliveries(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """List what was sent, newest first, and what waits to be sent: to webhooks, or with --kind otherwise."""
     session = session_of(context)
-    page = session.client.deliveries(
+    page = session.calls(OutboxCalls).deliveries(
         kind=kind, webhook=webhook, submission=submission, state=state, limit=limit, cursor=cursor
     )
     if as_json:
@@ -137,7 +142,7 @@ def list_deliveries(  # noqa: PLR0917 - the options of a command
 def show(context: typer.Context, delivery_id: DeliveryId, as_json: JsonFlag = False) -> None:
     """Show one delivery: each attempt with the receiver's answer, and the JSON that is posted."""
     session = session_of(context)
-    found = session.client.delivery(delivery_id)
+    found = session.calls(OutboxCalls).delivery(delivery_id)
     if as_json:
         session.output.document(found)
         return
@@ -149,7 +154,7 @@ def show(context: typer.Context, delivery_id: DeliveryId, as_json: JsonFlag = Fa
 def replay(context: typer.Context, delivery_id: DeliveryId) -> None:
     """Send a delivery that was given up or accepted again, with its old id."""
     session = session_of(context)
-    session.client.replay_delivery(delivery_id)
+    session.calls(OutboxCalls).replay_delivery(delivery_id)
     session.output.line(f"delivery {delivery_id} is sent again; see `wqlab webhook delivery {delivery_id}`")
 
 

@@ -13,15 +13,17 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wqlab_contracts.addresses_file import FILE, read_addresses
 from wqlab_contracts.loading import load_data
-from wqlab_contracts.new_devices.description import NewDevice
 from wqlab_contracts.new_devices.power_commands import addresses
 from wqlab_contracts.yamlfile import DataError
 
 from . import conflicts, render
+
+if TYPE_CHECKING:
+    from wqlab_contracts.new_devices.description import NewDevice
 
 _FOLDERS = ("kernels", "testplans", "intake")
 

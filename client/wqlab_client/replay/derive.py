@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from wqlab_comparison import Samples, SamplesError, Stated, boot_values, compare, summarise
 from wqlab_comparison.ladder import ladder_of
 from wqlab_comparison.runs import RecordedBoot, conclude_run, facts_of_run
-from wqlab_contracts.api.ladder import Ladder
 from wqlab_contracts.api.report import BootValue, Comparison, Report, UnsupportedView
 from wqlab_contracts.bundle import REPORT
 from wqlab_contracts.enums import PAIR, Outcome, Role, Verdict
@@ -19,6 +19,9 @@ from wqlab_contracts.enums import PAIR, Outcome, Role, Verdict
 from .archive import Bundle, BundleError
 from .checks import Check, Result, check, differences, equal, from_problems, shown
 from .records import Run, check_findings, check_records, read_runs
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.ladder import Ladder
 
 
 @dataclass

@@ -8,18 +8,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wqlab_comparison import Samples, SamplesError, read_csv, words
 from wqlab_comparison.questions import facts_of
 from wqlab_comparison.runs import RecordedRun
-from wqlab_contracts.api.builds import BuildView
-from wqlab_contracts.api.report import Report, TargetReport
-from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.bundle import RUN_RECORD, SAMPLES, RunRecord, console_name
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind
 
 from .archive import MODEL_BYTES, SAMPLES_BYTES, Bundle, BundleError
 from .checks import Check, Result, from_problems
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.builds import BuildView
+    from wqlab_contracts.api.report import Report, TargetReport
+    from wqlab_contracts.api.runs import FindingView
 
 _RUN = re.compile(rf"runs/([1-9][0-9]{{0,17}})/{re.escape(RUN_RECORD)}")
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
@@ -60,6 +63,7 @@ class Run:
             settings=record.profile.settings,
             blocks=record.blocks,
             looks=record.looks,
+            spreads=record.profile.spreads,
             walk=record.walk,
             recipe=record.recipe,
             figures=record.figures,
@@ -240,11 +244,14 @@ def _check_metrics(run: Run) -> Check:
     problems: list[str] = []
     if samples is not None:
         expected = {metric.name: facts_of(metric, record.emulated) for metric in record.plan.metrics}
-        columns = (samples.metric, samples.unit, samples.scale, samples.direction, samples.role, samples.evidence)
+        columns = (
+            *(samples.metric, samples.unit, samples.scale, samples.direction, samples.role, samples.evidence),
+            *(samples.delta, samples.emulator_delta),
+        )
         described = {
             tuple(words)
             for words in zip(
-                *([column.words[code] for code in column.codes.tolist()] for column in (*columns, samples.delta)),
+                *([column.words[code] for code in column.codes.tolist()] for column in columns),
                 *(
                     [column.words[code] for code in column.codes.tolist()]
                     for column in (samples.plan, samples.device_type)
@@ -252,13 +259,16 @@ def _check_metrics(run: Run) -> Check:
                 strict=True,
             )
         }
-        for metric, unit, scale, direction, role, evidence, delta, plan, device_type in sorted(described):
+        for metric, unit, scale, direction, role, evidence, *deltas, plan, device_type in sorted(described):
             if (plan, device_type) != (record.plan.name, record.device_type):
                 problems.append(f"samples of {plan} on {device_type}")
                 continue
             facts = expected.get(metric)
-            given = (unit, scale, direction, role, evidence, float(delta) if delta else None)
-            planned = facts and (facts.unit, facts.scale, facts.direction, facts.role, facts.evidence, facts.delta)
+            given = (unit, scale, direction, role, evidence, *(float(each) if each else None for each in deltas))
+            planned = facts and (
+                *(facts.unit, facts.scale, facts.direction, facts.role, facts.evidence),
+                *(facts.delta, facts.emulator_delta),
+            )
             if given != planned:
                 problems.append(f"{metric} is described as {given}, in the plan as {planned}")
     return from_problems(run.target, "metrics", problems, f"{len(record.plan.metrics)} as in the plan")

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from wqlab_contracts import mbox
-from wqlab_contracts.api.devices import DeviceTypeView
-from wqlab_contracts.api.plans import PlanView
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.bundle import REPORT, SERIES, plain_path
 from wqlab_contracts.enums import Evidence, Role, Verdict
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.messages import MboxSeries, Series, Target
 from wqlab_contracts.specs import GeneratedTopology, Topology
 
@@ -24,6 +23,10 @@ from ..errors import LabUnavailable, UsageError
 from .archive import Bundle
 from .checks import Check, Result
 from .records import Run, read_runs
+
+if TYPE_CHECKING:
+    from wqlab_contracts.api.devices import DeviceTypeView
+    from wqlab_contracts.api.plans import PlanView
 
 START_A_LAB = (
     "start one on this machine: `make setup` and `make up` in a checkout of wqlab, then set WQLAB_URL and WQLAB_TOKEN "

@@ -116,7 +116,8 @@ class Bisection(ComputedResource):
     """Boots that a plain bisection would take for the search: all blocks at each halving."""
     shift_id: int | None
     """The shift of a watched tree that is bisected; null if a person asked."""
-    watched_tree: str | None
+    watch: str | None
+    """The watch of that tree, on whose budget it runs."""
     created_at: datetime
     ended_at: datetime | None
 

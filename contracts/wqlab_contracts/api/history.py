@@ -11,7 +11,7 @@ from ..enums import BisectionState, Direction, Evidence, Role, Scale, ShiftSourc
 from ..messages import Message
 from ..units import effect_unit
 from .base import ComputedResource
-from .watched_trees import HeadRef
+from .watches import HeadRef
 
 NOTES_LIMIT = 4_000
 

@@ -21,7 +21,8 @@ class QuoteBasis(StrEnum):
     MEASURED = "measured"
     """Measured times of similar boots or builds."""
     PLANNED = "planned"
-    """Time limits of the plan, since nothing similar was measured; rather too long than too short."""
+    """A guess, since the plan was never measured on the device type: its boots on a similar type, else the run times
+    and shares of the time limits that plan and device type state."""
     UNKNOWN = "unknown"
     """No estimate exists."""
 

@@ -53,6 +53,8 @@ class FileChange(Message):
     insertions: int
     deletions: int
     binary: bool = False
+    changes_code: bool = True
+    """False if only comments, `#include`, `MODULE_*()`, messages, white space or unused arguments of C files change."""
     symbols: list[str] = Field(default_factory=list)
     """Functions, variables, types and macros whose definitions the patch changes, in a C file; at most 200."""
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ..enums import JobState, Outcome, SubmissionState, Verdict
 from ..jsontypes import JSON_NUMBER, JsonBool, JsonInt
-from ..layouts import MOST_LAYOUTS
+from ..layouts import INSTRUMENTED_LAYOUTS, MOST_LAYOUTS
 from ..messages import (
     Artifact,
     CheckpatchFinding,
@@ -35,8 +35,8 @@ class RequestOptions(Message):
     tree: Name
     targets: list[Target] = Field(min_length=1, max_length=32)
     blocks: Annotated[int, Field(ge=1, le=100), JSON_NUMBER] | None = None
-    """Blocks of each target, exactly; null: as the plan says, on instrumented devices as many as the noise floor asks
-    for."""
+    """Blocks of each target, exactly; null: as many as the family of tests and the noise floor ask for, and at least
+    as many as the plan says."""
     repetitions: Annotated[int, Field(ge=1, le=100), JSON_NUMBER] | None = None
     """Untraced repetitions of each scenario and setting in a boot; null: those of the plan's profile."""
     looks: list[Annotated[int, Field(ge=2, le=100), JSON_NUMBER]] | None = Field(
@@ -44,9 +44,9 @@ class RequestOptions(Message):
     )
     """Numbers of blocks after which each target may stop early, ascending; the last is the largest number of blocks.
     null: as the plan says. Only without `blocks`."""
-    layouts: Annotated[int, Field(ge=1, le=MOST_LAYOUTS), JSON_NUMBER] = 1
+    layouts: Annotated[int, Field(ge=1, le=MOST_LAYOUTS), JSON_NUMBER] | None = None
     """Layouts in which each kernel is linked: block b of a target boots layout b modulo this number of both kernels, so
-    that the effect of alignment is averaged. 1: only the ordinary link."""
+    that the effect of alignment is averaged. 1: only the ordinary link. null: 1, on instrumented devices 4."""
     priority: JsonInt = Field(default=50, ge=0, le=100)
     recipe: Name | None = None
     """Recipe to use instead of that of the device types; `debug` checks locking and memory."""
@@ -63,6 +63,10 @@ class RequestOptions(Message):
     sweep: SweepRequest | None = None
     """Instrumented topologies on which to measure the targets without a device type; each becomes a target for each
     topology."""
+
+    def layouts_on(self, device_type: DeviceType) -> int:
+        """Return the number of layouts that a target on this device type boots in turn."""
+        return self.layouts or (INSTRUMENTED_LAYOUTS if device_type.instrumented else 1)
 
     def recipe_for(self, device_type: DeviceType) -> Name:
         """Return the recipe of the kernels for a device type."""

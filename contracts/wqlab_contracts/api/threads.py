@@ -21,7 +21,7 @@ class ArchiveView(Message):
     searched: bool
     """True if revisions in other threads are found."""
     watchable: bool
-    """True if rules can watch its list: it has `epochs`."""
+    """True if its list can be watched: it has `epochs`."""
 
 
 class ThreadPreview(Message):

@@ -28,15 +28,15 @@ class WaitedWork(Message):
 
 
 class WaitCell(Message):
-    """Waits of the busiest work functions in one scenario and setting."""
+    """Waits of the work functions that differ between both kernels, in one scenario and setting."""
 
     scenario: str
     setting: str
     repetitions: dict[Arm, int]
     """Traced repetitions of all valid boots with counts, by arm."""
     works: list[WaitedWork]
-    """The busiest functions first, each with both arms."""
+    """The busiest functions first, each with both arms. Empty if none differs."""
     functions: int = Field(ge=0)
-    """Number of work functions that had work items; `works` shows only the busiest of them."""
+    """Number of work functions that had work items, whether they differ or not."""
     notes: list[str] = Field(default_factory=list)
     """Sentences that name events which could not be counted, each with its reason."""

@@ -121,8 +121,8 @@ class WebhookCulprit(Message):
     """The result in one sentence."""
     owner: str
     tree: str
-    watched_tree: str | None
-    """Watched tree whose shift the lab bisected without a request; null if a user requested the bisection."""
+    watch: str | None
+    """Watch of the tree whose shift the lab bisected without a request; null if a user requested the bisection."""
     shift: int | None
     plan: str
     device_type: str

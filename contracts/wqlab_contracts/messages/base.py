@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
+from .. import defer_models
 from ..enums import ArtifactKind, ErrorKind
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -80,7 +81,7 @@ class Message(BaseModel):
     Texts may come from a device, which can print any byte. NUL is replaced by U+FFFD, since PostgreSQL cannot store it.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=defer_models)
 
     @field_validator("*")
     @classmethod

@@ -14,7 +14,7 @@ from .base import Message, ShortText, Title
 MAILS_A_READ = 1_000
 """Maximum number of mails that one read of a watched list returns; the next read goes on behind them."""
 MAILS_OF_A_PREVIEW = 20_000
-"""Maximum number of cover letters and patches that the preview of a rule looks at."""
+"""Maximum number of cover letters and patches that the preview of a watch looks at."""
 PATH_LIMIT = 300
 PATH_LENGTH = 300
 SYMBOL_LIMIT = 300
@@ -36,7 +36,7 @@ class ListPosition(Message):
 
 
 class ListMail(Message):
-    """A mail of a list, as far as rules look at it."""
+    """A mail of a list, as far as watches look at it."""
 
     message_id: _MessageId
     in_reply_to: _MessageId | None = None

@@ -17,7 +17,7 @@ class ListReadJob(Message):
     kind: Literal[JobKind.READ_LIST] = JobKind.READ_LIST
     source: ListSource
     heads_only: bool = False
-    """Read on until the list has no more mails, and return only cover letters and patches: for the preview of a rule.
+    """Read on until the list has no more mails, and return only cover letters and patches: for the preview of a watch.
     If False, return at most `limit` mails; the next read continues after the last of them."""
     limit: int = Field(ge=1, le=MAILS_OF_A_PREVIEW)
     """Maximum number of mails to return."""

@@ -43,7 +43,7 @@ from .plans import (
     parse_setting,
 )
 from .topology import Cluster, Topology
-from .watched_trees import Batch, WatchedTree
+from .watches import Batch, ListWatch, TreeWatch, WatchSpec
 
 __all__ = [
     "DIMENSIONS",
@@ -73,6 +73,7 @@ __all__ = [
     "LastLevel",
     "LavaMapping",
     "LavaTimeouts",
+    "ListWatch",
     "Metric",
     "Name",
     "Netconsole",
@@ -88,8 +89,9 @@ __all__ = [
     "Topology",
     "Tradeoff",
     "Tree",
+    "TreeWatch",
     "Unit",
-    "WatchedTree",
+    "WatchSpec",
     "console_arguments",
     "counted",
     "format_setting",

@@ -32,7 +32,7 @@ class Archive(Strict):
     dkim_checked: bool = False
     """True if the archive takes only mails whose DKIM signature its mail server has checked. Commands in its replies
     are then followed without another check, which the footer of a mailing list would fail. Only then does From say who
-    sent a mail: without it, rules with `authors` take nothing, no revision supersedes another, and answers are
+    sent a mail: without it, watches with `authors` take nothing, no revision supersedes another, and answers are
     reviewed."""
     private: bool = False
     """True for an archive in the lab's own network: its addresses may be private, and its URLs may be http."""

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
+from .. import defer_models
+
 NAME_LIMIT = 64
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 CpuArch = Literal["x86_64", "arm64"]
@@ -16,4 +18,4 @@ LastLevel = Literal["L3", "L2", "cluster", "package"]
 class Strict(BaseModel):
     """Immutable model that rejects unknown fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=defer_models)

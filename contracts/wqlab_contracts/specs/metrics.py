@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, Field
+from typing import Self
+
+from pydantic import ConfigDict, Field, model_validator
 
 from ..enums import Direction, Evidence, MetricClass, Role, Scale, TraceMode
 from .base import Name, Strict
@@ -22,8 +24,26 @@ class Metric(Strict):
     role_emulated: Role = Role.EXPLANATORY
     delta: float | None = Field(default=None, ge=0)
     """Smallest relevant effect: in percent for `ratio`, in the metric's unit for `difference`."""
+    emulator_delta: float | None = Field(default=None, ge=0)
+    """Largest difference, in the unit of `delta`, between two ways in which QEMU lets the CPUs of a device take turns
+    (benchmarks/emulator_modes.py). On emulated devices, a smaller effect is not attributed to the kernel."""
+    depends_on: str = ""
+    """What the count depends on besides the kernel, as the end of a sentence: `the numbering of the CPUs`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @model_validator(mode="after")
+    def _check_emulator_delta(self) -> Self:
+        if self.emulator_delta is not None and self.metric_class is not MetricClass.MECHANISM:
+            raise ValueError(
+                f"metric {self.name} has an emulator_delta, but emulated devices judge only metrics of class mechanism"
+            )
+        return self
+
+    def least_effect(self, emulated: bool) -> float | None:
+        """Return the smallest effect that is judged relevant; None if the comparison chooses it."""
+        known = [each for each in (self.delta, self.emulator_delta if emulated else None) if each is not None]
+        return max(known, default=None)
 
     def role(self, emulated: bool) -> Role:
         return self.role_emulated if emulated else self.role_hardware

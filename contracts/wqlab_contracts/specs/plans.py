@@ -24,10 +24,6 @@ class Scenario(Strict):
     """Passed to the script as environment variables with upper-case names; override the profile's parameters."""
 
 
-DEFAULT = "default"
-"""Value of a knob that is left as the kernel sets it: nothing is written."""
-
-
 class Axis(Strict):
     """A run-time knob, switched within a boot and read back before and after each repetition."""
 
@@ -102,6 +98,9 @@ class Profile(Strict):
     the run always has `blocks` blocks."""
     measure_timeout_s: int = Field(default=300, ge=1, le=7200)
     """Maximum time of one repetition."""
+    spreads: dict[Name, float] = Field(default_factory=dict, exclude_if=lambda known: not known)
+    """Metric -> standard deviation of a block's difference between equal kernels, as the lab had measured it when it
+    planned the run (logarithms for scale `ratio`). A plan states none."""
 
     def on_cpus(self, cpus: int) -> Profile:
         """Return the profile with the parameters of devices with this number of CPUs."""
@@ -361,10 +360,6 @@ class TestPlan(Strict):
     def knobs(self, setting: str) -> dict[str, str]:
         """Return the value of each knob under `setting`, including defaults. Raises ValueError if it is malformed."""
         return self._defaults() | parse_setting(setting)
-
-    def is_default(self, setting: str) -> bool:
-        """Return True if `setting` leaves every knob as the kernel sets it. Raises ValueError if it is malformed."""
-        return all(value in {DEFAULT, self._defaults().get(name)} for name, value in parse_setting(setting).items())
 
     def _defaults(self) -> dict[str, str]:
         return {axis.name: axis.default for axis in self.axes if axis.default is not None}

@@ -6,7 +6,7 @@ from wqlab_comparison.words import count
 from wqlab_contracts.api.explanations import ExplainedComparison
 
 HEADING = "What else differs"
-NOTHING = "no other count differs by 10 % or more in the same direction in all boots"
+NOTHING = "no other count differs by 10 % or more beyond its noise"
 
 
 def where(explained: ExplainedComparison) -> str:

@@ -28,7 +28,7 @@ def header(target: TargetReport) -> list[str]:
 
 def title(cell: WaitCell) -> str:
     where = " ".join(part for part in (cell.scenario, cell.setting) if part)
-    return f"{where}: the busiest work functions in {_repetitions(cell)}"
+    return f"{where}: work functions that differ, in {_repetitions(cell)}"
 
 
 def note(target: TargetReport) -> str:
@@ -39,7 +39,8 @@ def note(target: TargetReport) -> str:
 def cell_notes(cell: WaitCell) -> list[str]:
     """Return what is missing in a table."""
     shown = len({work.function for work in cell.works})
-    more = [f"{count(cell.functions - shown, 'less busy function')} not shown"] if cell.functions > shown else []
+    hidden = cell.functions - shown if shown else 0
+    more = [f"{count(hidden, 'other function')} not shown"] if hidden else []
     return [f"{each[:1].upper()}{each[1:]}." for each in [*more, *cell.notes]]
 
 
@@ -55,7 +56,7 @@ def brief_header(target: TargetReport) -> list[str]:
 
 
 def brief_rows(cell: WaitCell) -> list[list[str]]:
-    """Return the rows of a narrow table of the busiest functions."""
+    """Return the rows of a narrow table of the busiest functions that differ."""
     return [[text.removeprefix("<= ").removesuffix(" %") for text in row] for row in rows(cell, BRIEF_FUNCTIONS)]
 
 

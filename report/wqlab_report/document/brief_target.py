@@ -102,7 +102,7 @@ def of_sweep(report: Report, target: TargetReport) -> list[Section]:
 
 
 def waits(target: TargetReport) -> list[Section]:
-    """Return how long work items waited: of the first cell the busiest functions."""
+    """Return how long work items waited: of the first cell the busiest functions that differ."""
     cell = next((cell for cell in target.waits if cell.works), None)
     if cell is None:
         return []

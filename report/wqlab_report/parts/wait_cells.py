@@ -3,46 +3,95 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from wqlab_comparison.differences import Sides, TracedBoot, differences
 from wqlab_contracts.api.waits import WaitCell, WaitedWork
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import PAIR, Arm
 from wqlab_contracts.traced_counts import PLACES, Row, TracedTopic, parse_buckets, percentile, read
 
 MAX_FUNCTIONS = 6
-"""Work functions shown per scenario and setting: those with the most work items of both arms together."""
+"""Work functions shown per scenario and setting: of those that differ, the ones with the most work items."""
 
 
 @dataclass
 class _Function:
-    """Sums over all repetitions, for one work function and one of the two kernels."""
+    """Sums over repetitions of one work function."""
 
     items: int = 0
+    total_us: int = 0
     buckets: Counter[int] = field(default_factory=Counter)
     places: Counter[str] = field(default_factory=Counter)
+    has_places: bool = True
 
     def add(self, row: Row) -> None:
         self.items += row.count
+        self.total_us += row.total_us or 0
         self.buckets.update(parse_buckets(row.buckets))
         self.places.update({place: getattr(row, place) or 0 for place in PLACES})
+        self.has_places = self.has_places and row.on_cpu is not None
+
+    def merge(self, other: _Function) -> None:
+        self.items += other.items
+        self.buckets.update(other.buckets)
+        self.places.update(other.places)
+
+    def row(self, cell: tuple[str, str], name: str) -> Row:
+        """Return the sums as a row, for the judgement of what differs."""
+        places = {place: self.places[place] for place in PLACES} if self.has_places else {}
+        return Row.model_validate(
+            {
+                "scenario": cell[0],
+                "setting": cell[1],
+                "topic": TracedTopic.QUEUED,
+                "name": name,
+                "count": self.items,
+                "total_us": self.total_us,
+                **places,
+            }
+        )
 
 
 @dataclass
 class _Cell:
-    functions: dict[tuple[str, Arm], _Function] = field(default_factory=lambda: defaultdict(_Function))
+    boots: dict[Arm, dict[int, dict[str, _Function]]] = field(default_factory=lambda: defaultdict(dict))
+    """Arm -> block -> work function."""
     repetitions: Counter[Arm] = field(default_factory=Counter)
     notes: dict[str, None] = field(default_factory=dict)
     """Notes in order; the keys of a dictionary, because each is shown once."""
 
+    def add(self, arm: Arm, block: int, row: Row) -> None:
+        self.boots[arm].setdefault(block, {}).setdefault(row.name, _Function()).add(row)
 
-def wait_cells(tables: Iterable[tuple[Arm, str]]) -> list[WaitCell]:
-    """Return the waits of each scenario and setting. `tables` has the table of each valid boot.
+    def sides(self, place: tuple[str, str], blocks: Sequence[int]) -> Sides:
+        left, right = (
+            [
+                TracedBoot.of(of.row(place, name) for name, of in self.boots[arm].get(block, {}).items())
+                for block in blocks
+            ]
+            for arm in PAIR
+        )
+        return Sides(left, right)
 
-    A table that cannot be read is ignored.
+    def total(self, name: str, arm: Arm) -> _Function:
+        """Return the sums over all boots of an arm."""
+        found = _Function()
+        for functions in self.boots[arm].values():
+            if name in functions:
+                found.merge(functions[name])
+        return found
+
+
+def wait_cells(tables: Iterable[tuple[Arm, int, str]], *, times: bool) -> list[WaitCell]:
+    """Return the waits of the work functions that differ between both kernels, by scenario and setting.
+
+    `tables` has the arm, the block and the table of each valid boot; one that cannot be read is ignored. What differs
+    is judged by `differences`, all cells as one family; `times`: judge times too. Cells without a difference and
+    without a note are left out.
     """
     cells: dict[tuple[str, str], _Cell] = defaultdict(_Cell)
-    for arm, text in tables:
+    for arm, block, text in tables:
         try:
             rows = list(read(text))
             for row in rows:
@@ -56,29 +105,42 @@ def wait_cells(tables: Iterable[tuple[Arm, str]]) -> list[WaitCell]:
             if row.topic is TracedTopic.NOTE:
                 cell.notes[f"{arm}: {row.name}"] = None
             elif row.topic is TracedTopic.QUEUED:
-                cell.functions[row.name, arm].add(row)
+                cell.add(arm, block, row)
                 counted.add((row.scenario, row.setting, row.repetition))
         for scenario, setting, _ in counted:
             cells[scenario, setting].repetitions[arm] += 1
-    return [_cell(*place, cell) for place, cell in sorted(cells.items())]
+    blocks = _common_blocks(cells.values())
+    places = sorted(cells)
+    judged = differences([cells[place].sides(place, blocks) for place in places], times=times)
+    shown = [
+        _cell(place, cells[place], {each.name for each in of_cell})
+        for place, of_cell in zip(places, judged, strict=True)
+    ]
+    return [cell for cell in shown if cell.works or cell.notes]
 
 
-def _cell(scenario: str, setting: str, cell: _Cell) -> WaitCell:
-    totals: dict[str, float] = defaultdict(float)
-    for (name, arm), function in cell.functions.items():
-        totals[name] += function.items / cell.repetitions[arm]
+def _common_blocks(cells: Iterable[_Cell]) -> list[int]:
+    """Return the blocks in which both kernels counted in every cell that counted at all."""
+    counted = [set(cell.boots[arm]) for cell in cells for arm in PAIR if cell.boots]
+    return sorted(set.intersection(*counted)) if counted else []
+
+
+def _cell(place: tuple[str, str], cell: _Cell, differing: Collection[str]) -> WaitCell:
+    names = {name for blocks in cell.boots.values() for functions in blocks.values() for name in functions}
+    sums = {(name, arm): cell.total(name, arm) for name in names for arm in sorted(cell.repetitions)}
+    totals = {name: sum(sums[name, arm].items / times for arm, times in cell.repetitions.items()) for name in differing}
     busiest = sorted(totals, key=lambda name: (-totals[name], name))[:MAX_FUNCTIONS]
     return WaitCell(
-        scenario=scenario,
-        setting=setting,
+        scenario=place[0],
+        setting=place[1],
         repetitions=dict(cell.repetitions),
         works=[
-            _work(name, arm, cell.functions[name, arm], cell.repetitions[arm])
+            _work(name, arm, sums[name, arm], cell.repetitions[arm])
             for name in busiest
             for arm in sorted(cell.repetitions)
-            if (name, arm) in cell.functions
+            if sums[name, arm].items
         ],
-        functions=len(totals),
+        functions=len(names),
         notes=list(cell.notes),
     )
 

@@ -55,7 +55,9 @@ def test_token_acts_for_its_owner_until_it_is_revoked(live: Live) -> None:
     [(Scope.READ, "submit"), (Scope.SUBMIT, "maintain"), (Scope.MAINTAIN, "admin"), (Scope.MAINTAIN, "worker")],
 )
 def test_token_scopes_cannot_exceed_the_owners(live: Live, scope: Scope, wanted: str) -> None:
-    for client in (live.client(scope), live.browser(scope.value)):
+    # A token with scope read makes no tokens at all: see http/test_read_only.py.
+    clients = [live.browser(scope.value), *([] if scope is Scope.READ else [live.client(scope)])]
+    for client in clients:
         with client:
             refused = expect(client.post(TOKENS, json={"name": "more", "scopes": ["read", wanted]}), 422).json()
             assert refused["errors"][0]["pointer"] == "/scopes/1"

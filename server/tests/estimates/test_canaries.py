@@ -132,3 +132,14 @@ def test_quote_and_report_have_the_record(lab: LabUnderTest) -> None:
     assert "On single-1, 4 A/A comparisons of affinity:" in " ".join(page.split())
     with lab.transaction() as session:
         assert session.get_one(Device, "single-1").health is DeviceHealth.GOOD
+
+
+def test_spread_of_a_submission_is_that_of_the_canaries(lab: LabUnderTest) -> None:
+    rng = np.random.default_rng(2)
+    noise = 50 + 3 * rng.normal(size=(2, 40))
+    add_canary(lab, noise[0].tolist(), noise[1].tolist())
+    [run] = lab.runs(lab.submit("affinity@single"))
+    spread = float(np.std(noise[1] - noise[0]))
+    assert run.profile.spreads["share_l3"] == pytest.approx(spread, rel=0.25)
+    [study] = lab.runs(lab.submit("affinity@single", series=None))
+    assert study.profile.spreads == {}, "settings share their boots, so this is not their noise"

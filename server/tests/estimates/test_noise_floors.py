@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import instrument_examples as examples
@@ -12,7 +13,7 @@ from sqlalchemy import select, update
 from wqlab_comparison import compare
 from wqlab_contracts.enums import PAIR, Arm
 from wqlab_contracts.specs import Profile
-from wqlab_server.estimates.noise_floors import MOST_SEEDS, noise_floors, planned_seeds
+from wqlab_server.estimates.noise_floors import MOST_SEEDS, control_spreads, noise_floors, planned_seeds
 from wqlab_server.models import Boot, BootValue, Comparison, Run, Submission
 from wqlab_server.storage.db import clock, transaction
 
@@ -89,7 +90,7 @@ def test_control_that_changes_nothing_gives_zero(control: str, scene: Scene) -> 
         assert {(each.floor, each.seeds_needed) for each in floors} == {(0.0, 6)}
         planned = planned_seeds(session, "flush", "tiny", profile_of(scene))
         assert planned.seeds == 6
-        assert "they find the threshold of each metric in 95 % of cases" in planned.why
+        assert "they show an effect of twice the threshold of each metric in 95 % of cases" in planned.why
 
 
 def test_seeds_are_planned_for_the_metric_that_needs_most(control: str, scene: Scene) -> None:
@@ -106,6 +107,10 @@ def test_seeds_are_planned_for_the_metric_that_needs_most(control: str, scene: S
         assert planned.seeds == MOST_SEEDS
         assert "transfers_within_l3_per_op needs" in planned.why
         assert "across" not in planned.why, "what is found is not listed"
+        spreads = control_spreads(session, "flush", "tiny", run.profile)
+        assert 0 == spreads["kernel_instructions_per_op"] < spreads["transfers_across_l3_per_op"]
+        # A third of the seeds each is 20 % lower, equal and higher.
+        assert spreads["transfers_within_l3_per_op"] == pytest.approx(0.2 * math.sqrt(2 / 3 * 6 / 5), rel=0.1)
 
 
 def test_control_with_another_window_is_no_noise_floor(control: str, scene: Scene) -> None:

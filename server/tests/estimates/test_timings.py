@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import select
 
 from wqlab_contracts.enums import PAIR
 from wqlab_server.estimates.timings import BootTime, boot_times, build_times
+from wqlab_server.models import Submission
 
 from ..support.lab import LabUnderTest
 
@@ -39,5 +41,7 @@ def test_build_time_is_the_mean_of_builds_that_compiled(lab: LabUnderTest) -> No
     lab.sql("UPDATE jobs SET result = jsonb_set(result, '{duration_s}', '90')")
     with lab.transaction() as session:
         times = build_times(session)
-    assert {key[2] for key in times} == set(PAIR)
+    with lab.transaction() as session:
+        tree = session.scalars(select(Submission.tree)).one()
+    assert {(key[0], key[3]) for key in times} == {(tree, arm) for arm in PAIR}
     assert {(each.seconds, each.count) for each in times.values()} == {(90.0, 1)}

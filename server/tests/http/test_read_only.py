@@ -1,11 +1,26 @@
-"""What a token with scope read may do."""
+"""A token with scope read changes nothing, whatever its account may do."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from fastapi.routing import iter_route_contexts
 
 from wqlab_contracts.enums import Scope, UserRole
-from wqlab_server.http.auth import Principal, is_read_only
+from wqlab_server.http.auth import Principal, create_token, is_read_only
+from wqlab_server.storage.db import SessionFactory, transaction
+
+from ..support.live_server import Live
+from ..support.people import add_user
+
+CALCULATES = {"/api/v1/quotes", "/api/v1/touches", "/api/v1/series/inspect"}
+"""Requests other than GET that store nothing and start nothing."""
+NEEDS_NO_TOKEN = {
+    "/api/v1/forges/{name}/events", "/api/v1/labs/join", "/api/v1/mail-address/confirm/{token}",
+    "/api/v1/unsubscribe/{token}", "/api/v1/session",
+}  # fmt: skip
+"""Requests that carry their own proof: a signature, an invitation, a link's secret, a password, a cookie."""
 
 
 @pytest.mark.parametrize(
@@ -13,14 +28,33 @@ from wqlab_server.http.auth import Principal, is_read_only
     [
         ({Scope.READ}, UserRole.ADMIN, None, True),
         ({Scope.READ}, UserRole.SUBMITTER, None, True),
-        ({Scope.READ}, UserRole.VIEWER, None, False),
+        ({Scope.READ}, UserRole.VIEWER, None, True),
         ({Scope.READ}, UserRole.ADMIN, "a browser", False),
+        ({Scope.READ}, UserRole.VIEWER, "a browser", False),
         ({Scope.SUBMIT}, UserRole.ADMIN, None, False),
         ({Scope.READ, Scope.MAINTAIN}, UserRole.MAINTAINER, None, False),
         ({Scope.WORKER}, None, None, False),
     ],
 )
-def test_a_token_with_less_than_its_account_only_reads(
+def test_a_token_with_scope_read_only_reads(
     scopes: set[Scope], role: UserRole | None, csrf: str | None, read_only: bool
 ) -> None:
     assert is_read_only(Principal("ada", frozenset(scopes), role=role, csrf=csrf)) is read_only
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("role", [UserRole.ADMIN, UserRole.VIEWER])
+def test_every_request_that_changes_something_refuses_it(live: Live, sessions: SessionFactory, role: UserRole) -> None:
+    with transaction(sessions) as session:
+        _, secret = create_token(session, "stolen", [Scope.READ], user=add_user(session, "ada", role))
+    tried = set()
+    with live.client(None) as thief:
+        thief.headers["Authorization"] = f"Bearer {secret}"
+        for route in iter_route_contexts(live.app.routes):
+            for method in (route.methods or set()) - {"GET", "HEAD", "OPTIONS"}:
+                if route.path in CALCULATES | NEEDS_NO_TOKEN:
+                    continue
+                answer = thief.request(method, re.sub(r"\{[^}]*\}", "1", route.path), json={})
+                assert answer.status_code == 403, f"{method} {route.path}: {answer.text}"
+                tried.add(route.path)
+    assert len(tried) > 40

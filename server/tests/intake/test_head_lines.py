@@ -30,7 +30,7 @@ LATER = NOW + timedelta(days=1)
 
 def chosen(known: list[WatchedHead], batch: Batch) -> tuple[str, str, str] | None:
     """Return (head, parent, heads passed over) as letters."""
-    choice = head_lines.choose(known, batch, LATER)
+    choice = head_lines.choose(known, batch)
     if choice is None:
         return None
     return choice.head.commit, choice.parent.commit, "".join(head.commit for head in choice.passed_over)
@@ -53,9 +53,6 @@ def test_nothing_is_chosen_while_a_head_is_measured_or_nothing_waits() -> None:
     assert chosen(heads(State.START, State.RUNNING, State.WAITING), Batch.ALL) is None
     assert chosen(heads(State.START, State.MEASURED), Batch.ALL) is None
     assert chosen([], Batch.ALL) is None
-    known = heads(State.START, State.WAITING)
-    known[1].due_at = LATER + timedelta(seconds=1)
-    assert chosen(known, Batch.NEWEST) is None, "it is tried again later"
 
 
 def test_branch_that_is_set_back_is_at_the_old_head_again() -> None:

@@ -1,4 +1,4 @@
-"""A real public-inbox is watched by a rule: the real worker reads it, and the series is applied up to `applied`."""
+"""A real public-inbox is watched: the real worker reads it, and the series is applied up to `applied`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.api.base import Page
-from wqlab_contracts.api.rules import RuleDecision, RulePreview, RuleView
 from wqlab_contracts.api.submissions import SubmissionView
+from wqlab_contracts.api.watches import WatchDecision, WatchPreview, WatchView
 from wqlab_contracts.enums import DecisionReason, DecisionState, DeliveryKind, DeliveryState, JobKind, JobState, Outcome
 from wqlab_server.intake.mailbox.check_signature import check_signature
 from wqlab_server.models import Delivery, Job, ListReply, WatchedList
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.pipeline.list_replies import handle
+from wqlab_server.pipeline.run_sources import admit_orders, place_orders
 from wqlab_server.pipeline.watch_lists import watch_lists
 from wqlab_server.storage.db import SessionFactory, transaction
 from wqlab_worker.claims import jobs
@@ -29,8 +30,8 @@ from .test_real_worker import Kernel, PublicInbox, apply_series, inbox, kernel, 
 __all__ = ["inbox", "kernel", "worker"]
 
 pytestmark = pytest.mark.integration
-RULE = {
-    "name": "wq", "archive": "ours", "tree": "t", "owner": "admin", "paths": ["kernel/workqueue.c"],
+WATCH = {
+    "kind": "list", "name": "wq", "archive": "ours", "tree": "t", "owner": "admin", "paths": ["kernel/workqueue.c"],
     "targets": ["flush@tiny"],
 }  # fmt: skip
 
@@ -56,7 +57,9 @@ class Watcher:
         self.live, self.sessions, self.worker = live, sessions, worker
 
     def tick(self) -> None:
-        watch_lists(self.sessions, self.live.app.state.settings, self.live.app.state.data)
+        settings, data = self.live.app.state.settings, self.live.app.state.data.current()
+        for step in (watch_lists, place_orders, admit_orders):
+            step(self.sessions, settings, data)
 
     def read(self) -> None:
         """Read whatever the list has, and decide on it."""
@@ -69,7 +72,7 @@ class Watcher:
 
     def work(self) -> None:
         with transaction(self.sessions) as session:
-            reads = Job.kind.in_([JobKind.READ_LIST, JobKind.PREVIEW_RULE])
+            reads = Job.kind.in_([JobKind.READ_LIST, JobKind.PREVIEW_WATCH])
             waiting = session.scalars(select(Job.id).where(reads, Job.state == JobState.QUEUED)).all()
         assert waiting, "no read is queued"
         for number in waiting:
@@ -87,13 +90,13 @@ def asking(kernel: Kernel, version: int) -> list[str]:
     return [cover.replace("*** BLURB HERE ***", "wqlab: test"), *patches]
 
 
-def view(client: httpx.Client) -> RuleView:
-    return RuleView.model_validate_json(expect(client.get("/api/v1/rules/wq")).content)
+def view(client: httpx.Client) -> WatchView:
+    return WatchView.model_validate_json(expect(client.get("/api/v1/watches/wq")).content)
 
 
-def decisions(client: httpx.Client) -> list[RuleDecision]:
-    answer = expect(client.get("/api/v1/rules/wq/decisions"))
-    return Page[RuleDecision].model_validate_json(answer.content).items
+def decisions(client: httpx.Client) -> list[WatchDecision]:
+    answer = expect(client.get("/api/v1/watches/wq/decisions"))
+    return Page[WatchDecision].model_validate_json(answer.content).items
 
 
 def test_series_on_a_list_is_previewed_taken_and_applied(
@@ -105,25 +108,25 @@ def test_series_on_a_list_is_previewed_taken_and_applied(
     first = asking(kernel, 1)
     for mail in first:
         inbox.receive(mail)
-    expect(client.post("/api/v1/rules", json=RULE), 201)
+    expect(client.post("/api/v1/watches", json=WATCH), 201)
 
-    # Before it is switched on, the rule shows what it would have taken.
-    url = "/api/v1/rules/wq/preview"
-    queued = RulePreview.model_validate_json(expect(client.get(url, params={"days": 30, "wait_s": 0})).content)
+    # Before it is enabled, the watch shows what it would have taken.
+    url = "/api/v1/watches/wq/preview"
+    queued = WatchPreview.model_validate_json(expect(client.get(url, params={"days": 30, "wait_s": 0})).content)
     assert queued.state is JobState.QUEUED
     watcher.work()
-    shown = RulePreview.model_validate_json(expect(client.get(url, params={"days": 30, "wait_s": 20})).content)
+    shown = WatchPreview.model_validate_json(expect(client.get(url, params={"days": 30, "wait_s": 20})).content)
     assert (shown.state, shown.outcome, shown.failure) == (JobState.FINISHED, Outcome.PASSED, None)
     assert shown.found is not None and shown.found.taken == 1 and shown.found.minutes > 0
     (series,) = shown.found.series
     assert (series.message_id, series.targets, series.taken) == ("v1-0@kernel.example", ["flush@tiny"], True)
     assert decisions(client) == []
 
-    # Switched on, it takes what arrives from then on.
-    expect(client.post("/api/v1/rules/wq/on"))
+    # Enabled, it takes what arrives from then on.
+    expect(client.post("/api/v1/watches/wq/enable"))
     watcher.tick()
     watcher.read()
-    assert decisions(client) == [] and view(client).watched is not None
+    assert decisions(client) == [] and view(client).mailing_list is not None
     kernel.edit("1024", "2048")
     kernel.git("commit", "--quiet", "--all", "--amend", "--no-edit")
     cover, patch = asking(kernel, 2)
@@ -152,22 +155,22 @@ def test_series_on_a_list_is_previewed_taken_and_applied(
 def test_list_that_is_gone_is_shown_and_read_on_when_it_is_back(
     watcher: Watcher, client: httpx.Client, kernel: Kernel, inbox: PublicInbox
 ) -> None:
-    expect(client.post("/api/v1/rules", json={**RULE, "authors": ["@nobody.example"]}), 201)
-    expect(client.post("/api/v1/rules/wq/on"))
+    expect(client.post("/api/v1/watches", json={**WATCH, "authors": ["@nobody.example"]}), 201)
+    expect(client.post("/api/v1/watches/wq/enable"))
     kernel.git("switch", "--quiet", "-c", "topic")
     kernel.edit("512", "1024")
     kernel.commit("workqueue: raise max_active")
     watcher.tick()
     (inbox.folder / "wq/git/0.git").rename(inbox.folder / "moved")
     watcher.read()
-    watched = view(client).watched
+    watched = view(client).mailing_list
     assert watched is not None and watched.failure is not None and watched.failure.kind == "infrastructure"
     assert "has no repository" in watched.failure.summary and "git ls-remote" in watched.failure.advice
     (inbox.folder / "moved").rename(inbox.folder / "wq/git/0.git")
     for mail in asking(kernel, 1):
         inbox.receive(mail)
     watcher.read()
-    watched = view(client).watched
+    watched = view(client).mailing_list
     assert watched is not None and watched.failure is None and watched.mails == 2
     assert [each.reason for each in decisions(client)] == [DecisionReason.AUTHORS]
 
@@ -176,9 +179,9 @@ def test_reply_in_the_archive_commands_once(
     watcher: Watcher, client: httpx.Client, kernel: Kernel, inbox: PublicInbox
 ) -> None:
     """A signed reply goes through the real archive, and its signature still holds."""
-    rule = {**RULE, "commanders": ["ada@example.org"]}
-    expect(client.post("/api/v1/rules", json=rule), 201)
-    expect(client.post("/api/v1/rules/wq/on"))
+    watch = {**WATCH, "commanders": ["ada@example.org"]}
+    expect(client.post("/api/v1/watches", json=watch), 201)
+    expect(client.post("/api/v1/watches/wq/enable"))
     watcher.tick()
     watcher.read()
     kernel.git("switch", "--quiet", "-c", "topic")

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from wqlab_contracts.api.threads import ArchiveView, ThreadPreview
 from wqlab_contracts.celery_names import JOB, LOOKUP_QUEUE
 from wqlab_contracts.enums import ArtifactKind, JobState, Outcome, Scope
-from wqlab_contracts.inspection import inspect
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.messages import Artifact, protocol
 from wqlab_contracts.messages.jobs import Claim, FinishJob
 from wqlab_contracts.messages.thread_lookups import ThreadLookupJob, ThreadLookupResult

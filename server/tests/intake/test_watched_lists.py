@@ -1,9 +1,8 @@
-"""Mails of a watched list become submissions: once each, with the rule's limits, whatever happens in between."""
+"""Mails of a watched list become submissions: once each, with the watch's limits, whatever happens in between."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, Er
 from wqlab_contracts.messages.list_mails import ListMails, ListPosition
 from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_server.intake.decide import decide
-from wqlab_server.intake.take_series import due, take
-from wqlab_server.models import AuditEntry, RuleDecisionRow, SeenMail, StoredRule, WatchedList
-from wqlab_server.pipeline.watch_lists import steps_of
+from wqlab_server.models import AuditEntry, SeenMail, Watch, WatchDecisionRow, WatchedList
+from wqlab_server.orders.orders import minutes_used
+from wqlab_server.pipeline.run_sources import admit_orders, place_orders
+from wqlab_server.sources.lists import ListSource
 from wqlab_server.storage.db import clock
 
 from ..support.datafolder import ARCHIVES, write_data_folder
@@ -51,7 +51,7 @@ TAKEN = ("wq", 1, DecisionState.TAKEN, None)
 
 
 def test_series_that_asks_becomes_a_submission_of_the_owner(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     wq.arrive(*mails())
     (made,) = wq.submissions()
     assert made.owner == "dev" and made.request.tree == "lab-tree"
@@ -60,10 +60,10 @@ def test_series_that_asks_becomes_a_submission_of_the_owner(wq: List) -> None:
     assert [(target.plan, target.device_type) for target in made.request.targets] == [("locks", "single")]
     row = wq.decision()
     assert (row.submission_id, row.state, row.subject) == (made.id, DecisionState.TAKEN, "[PATCH 0/2] workqueue: less")
-    assert row.minutes is not None and row.minutes > 0
     with wq.lab.transaction() as session:
+        assert minutes_used(session, "watch wq") > 0
         entry = session.scalars(select(AuditEntry).where(AuditEntry.action == AuditAction.CREATE_SUBMISSION)).one()
-        assert (entry.actor, entry.detail["owner"]) == ("rule wq", "dev")
+        assert (entry.actor, entry.detail["owner"]) == ("watch wq", "dev")
 
 
 TABLE = """\
@@ -84,8 +84,8 @@ def table(data_dir: Path) -> None:
 
 
 @pytest.mark.usefixtures("table")
-def test_rule_measures_what_a_series_touches(wq: List) -> None:
-    wq.rule(only_if_asked=False, what_it_touches=True, targets=[])
+def test_watch_measures_what_a_series_touches(wq: List) -> None:
+    wq.watch(only_if_asked=False, what_it_touches=True, targets=[])
     wq.arrive(*mails(name="less", asks=False, symbols={"kernel/workqueue.c": ["flush_work"]}))
     (made,) = wq.submissions()
     targets = [(target.plan, target.device_type) for target in made.request.targets]
@@ -98,42 +98,40 @@ def test_rule_measures_what_a_series_touches(wq: List) -> None:
 
 
 def test_nothing_is_taken_twice(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     wq.arrive(*mails())
     # The archive's history was rewritten, so all mails are read again.
     wq.arrive(*mails())
     wq.lab.sql("DELETE FROM list_mails")
     wq.arrive(*mails())
-    wq.rule("again")
+    wq.watch("again")
     wq.arrive(*mails(name="other"))
     assert [made.owner for made in wq.submissions()] == ["dev", "dev"]
     assert wq.decisions() == [
         TAKEN,
         ("again", 1, DecisionState.TAKEN, None),
-        ("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.OTHER_RULE),
+        ("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.OTHER_WATCH),
     ]
 
 
-def decided(wq: List) -> int:
-    """Let a series arrive and return the id of its decision, which waits to be taken."""
-    wq.rule()
+def arrived(wq: List) -> None:
+    """Let a series arrive, decide on it and order it."""
+    wq.watch()
     read_id, claim = wq.claim()
     result = ListReadResult(outcome=Outcome.PASSED, found=ListMails(position=None, mails=mails()))
     wq.finish(read_id, claim.fence, result)
     with wq.lab.transaction() as session:
         decide(session, "lore", clock(session))
-        (number,) = due(session)
-    return number
+    place_orders(wq.lab.sessions, wq.lab.settings, wq.lab.data)
 
 
 def test_two_servers_submit_a_series_once(wq: List) -> None:
-    number = decided(wq)
-    steps, started = steps_of(wq.lab.settings, wq.lab.data), threading.Barrier(2)
+    arrived(wq)
+    started = threading.Barrier(2)
 
     def serve() -> None:
         started.wait()
-        with wq.lab.transaction() as session:
-            take(session, number, steps)
+        admit_orders(wq.lab.sessions, wq.lab.settings, wq.lab.data)
 
     servers = [threading.Thread(target=serve) for _ in range(2)]
     for server in servers:
@@ -143,23 +141,22 @@ def test_two_servers_submit_a_series_once(wq: List) -> None:
     assert len(wq.submissions()) == 1 and wq.decisions() == [TAKEN]
 
 
-def test_crash_between_submission_and_decision_repeats_both(wq: List) -> None:
-    number = decided(wq)
-    steps = steps_of(wq.lab.settings, wq.lab.data)
+def test_crash_between_submission_and_decision_repeats_both(wq: List, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrived(wq)
 
-    def crash(*request: Any) -> int:
-        steps.create(*request)
+    def crash(*_: object) -> None:
         raise SystemExit
 
-    with pytest.raises(SystemExit), wq.lab.transaction() as session:
-        take(session, number, replace(steps, create=crash))
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(ListSource, "submitted", crash)
+        admit_orders(wq.lab.sessions, wq.lab.settings, wq.lab.data)
     assert wq.submissions() == []
     wq.lab.tick()
     assert len(wq.submissions()) == 1 and wq.decisions() == [TAKEN]
 
 
 def test_position_and_mails_are_stored_together(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     read_id, claim = wq.claim()
     assert claim.job.source.position is None and not claim.job.heads_only
     assert claim.job.source.archive.epochs == "https://lore.example.org/wq/{epoch}"
@@ -174,7 +171,7 @@ def test_position_and_mails_are_stored_together(wq: List) -> None:
 
 
 def test_more_mails_are_read_without_waiting_for_a_tick(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     replies = [patch(f"r{number}@x", is_reply=True, archived_at=SOON) for number in range(1_000)]
     wq.arrive(*replies, *mails()[:1], more=True)
     following = wq.unfinished()
@@ -186,7 +183,7 @@ def test_more_mails_are_read_without_waiting_for_a_tick(wq: List) -> None:
 
 
 def test_lost_worker_loses_nothing(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     read_id, claim = wq.claim()
     wq.lab.expire(read_id)
     wq.lab.tick()
@@ -199,16 +196,16 @@ def test_lost_worker_loses_nothing(wq: List) -> None:
 
 
 def test_archive_that_does_not_answer_is_shown_and_asked_later(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     wq.arrive(*mails()[:1])
     read_id, claim = wq.claim()
     failure = failed(ErrorKind.INFRASTRUCTURE, "cannot fetch https://lore.example.org/wq/0")
     wq.finish(read_id, claim.fence, ListReadResult(outcome=Outcome.FAILED, failure=failure))
     wq.lab.tick()
     assert wq.unfinished() is None, "it is not asked again at once"
-    (view,) = get(wq, "rules")
-    assert view["watched"]["failure"]["summary"] == "cannot fetch https://lore.example.org/wq/0"
-    assert view["watched"]["failing_since"] and view["watched"]["read_at"] and view["watched"]["undecided"] == 1
+    view = get(wq, "watches/wq")["mailing_list"]
+    assert view["failure"]["summary"] == "cannot fetch https://lore.example.org/wq/0"
+    assert view["failing_since"] and view["read_at"] and view["undecided"] == 1
     assert wq.watched().commit == f"{1:040x}"
 
 
@@ -218,7 +215,7 @@ def get(wq: List, path: str) -> Any:
 
 
 def test_incomplete_series_waits_a_day_for_its_patches(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     wq.arrive(*mails()[:2])
     assert wq.decisions() == []
     wq.lab.sql("UPDATE list_mails SET seen_at = now() - interval '25 hours'")
@@ -230,7 +227,7 @@ def test_incomplete_series_waits_a_day_for_its_patches(wq: List) -> None:
 
 
 def test_series_waits_for_the_cover_letter_that_asks(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     cover, *patches = mails()
     wq.arrive(*patches)
     assert wq.decisions() == []
@@ -239,7 +236,7 @@ def test_series_waits_for_the_cover_letter_that_asks(wq: List) -> None:
 
 
 def test_removed_series_is_not_taken(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     wq.arrive(*mails()[:2])
     wq.arrive(removed=["less-v1-1@x"])
     wq.arrive(mails()[2])
@@ -254,39 +251,39 @@ def test_removed_series_is_not_taken(wq: List) -> None:
     ],
 )
 def test_reason_is_kept(wq: List, changes: dict[str, Any], reason: DecisionReason) -> None:
-    wq.rule()
+    wq.watch()
     wq.arrive(*mails(**changes))
     assert wq.decisions() == [("wq", 1, DecisionState.NOT_TAKEN, reason)] and wq.submissions() == []
-    (shown,) = get(wq, "rules/wq/decisions")["items"]
+    (shown,) = get(wq, "watches/wq/decisions")["items"]
     assert shown["detail"] and shown["url"] == "https://lore.example.org/all/less-v1-0@x/"
 
 
 def test_series_is_not_taken_for_a_device_type_that_the_lab_has_no_more(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     with wq.lab.transaction() as session:
-        row = session.scalars(select(StoredRule)).one()
-        row.rule = row.rule.model_copy(update={"targets": ["locks@nothing"]})
+        row = session.scalars(select(Watch)).one()
+        row.spec = row.spec.model_copy(update={"targets": ["locks@nothing"]})
     wq.arrive(*mails())
     assert wq.decisions() == [("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.INVALID)] and wq.submissions() == []
 
 
 def test_budget_of_a_day_makes_series_wait(wq: List) -> None:
-    wq.rule(minutes_a_day=100)
+    wq.watch(minutes_a_day=100)
     wq.arrive(*mails("one"))
-    minutes = wq.decision().minutes
-    assert minutes is not None and minutes <= 100
-    wq.lab.sql("UPDATE list_decisions SET minutes = 98")
+    with wq.lab.transaction() as session:
+        assert 0 < minutes_used(session, "watch wq") <= 100
+    wq.lab.sql("UPDATE orders SET quoted_s = 98 * 60")
     wq.arrive(*mails("two"))
     row = wq.decision()
     assert (row.state, row.reason) == (DecisionState.WAITING, DecisionReason.OVER_BUDGET)
     assert "98 of 100 a day are used" in row.detail
-    wq.lab.sql("UPDATE list_decisions SET decided_at = now() - interval '25 hours', retry_at = now()")
+    wq.lab.sql("UPDATE orders SET submitted_at = submitted_at - interval '25 hours', due_at = now()")
     wq.lab.tick()
     assert [state for _, _, state, _ in wq.decisions()] == [DecisionState.TAKEN, DecisionState.TAKEN]
 
 
 def test_series_larger_than_the_budget_is_refused(wq: List) -> None:
-    wq.rule(minutes_a_day=1)
+    wq.watch(minutes_a_day=1)
     wq.arrive(*mails())
     row = wq.decision()
     assert (row.state, row.reason) == (DecisionState.NOT_TAKEN, DecisionReason.OVER_BUDGET)
@@ -296,10 +293,10 @@ def test_series_larger_than_the_budget_is_refused(wq: List) -> None:
 def test_quiet_hours_make_series_wait_but_not_for_ever(wq: List) -> None:
     now = datetime.now(UTC)
     hours = [{"begins": f"{now - timedelta(hours=1):%H:%M}", "ends": f"{now + timedelta(hours=2):%H:%M}"}]
-    wq.rule(quiet_hours=hours)
+    wq.watch(quiet_hours=hours)
     wq.arrive(*mails())
     assert wq.decisions() == [("wq", 1, DecisionState.WAITING, DecisionReason.QUIET_HOURS)]
-    wq.lab.sql("UPDATE list_decisions SET created_at = now() - interval '4 days', retry_at = now()")
+    wq.lab.sql("UPDATE orders SET created_at = now() - interval '4 days', due_at = now()")
     wq.lab.tick()
     assert wq.decisions() == [("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.QUIET_HOURS)]
 
@@ -307,7 +304,7 @@ def test_quiet_hours_make_series_wait_but_not_for_ever(wq: List) -> None:
 def test_quota_of_the_owner_makes_series_wait(wq: List) -> None:
     with wq.lab.transaction() as session:
         add_user(session, "lists", UserRole.SUBMITTER)
-    wq.rule(owner="lists")
+    wq.watch(owner="lists")
     for number in range(wq.lab.settings.quota_waiting):
         wq.lab.submit("locks@single", owner="lists", priority=number)
     wq.arrive(*mails())
@@ -317,20 +314,20 @@ def test_quota_of_the_owner_makes_series_wait(wq: List) -> None:
 
 
 def test_later_revision_supersedes_an_earlier_one_that_has_not_begun(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     wq.arrive(*mails())
     wq.arrive(*mails(version=2))
     first, second = wq.submissions()
     assert first.cancel_requested_at is not None and second.cancel_requested_at is None
     with wq.lab.transaction() as session:
-        row = session.scalars(select(RuleDecisionRow).where(RuleDecisionRow.revision == 1)).one()
+        row = session.scalars(select(WatchDecisionRow).where(WatchDecisionRow.revision == 1)).one()
         assert row.detail == "canceled before it was measured: v2 has arrived"
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_no_revision_supersedes_another_if_nobody_checks_senders(wq: List) -> None:
     """Anybody could mail a v99 with the From of somebody else."""
-    wq.rule()
+    wq.watch()
     wq.arrive(*mails())
     wq.arrive(*mails(version=99))
     wq.arrive(*mails(version=2))
@@ -338,7 +335,7 @@ def test_no_revision_supersedes_another_if_nobody_checks_senders(wq: List) -> No
 
 
 def test_revision_that_is_being_measured_goes_on(wq: List) -> None:
-    wq.rule()
+    wq.watch()
     wq.arrive(*mails())
     wq.lab.sql("UPDATE jobs SET started_at = now() WHERE kind = 'run'")
     wq.arrive(*mails(version=2))
@@ -348,7 +345,7 @@ def test_revision_that_is_being_measured_goes_on(wq: List) -> None:
 def test_revision_that_waits_is_superseded_and_a_late_one_not_taken(wq: List) -> None:
     now = datetime.now(UTC)
     hours = [{"begins": f"{now - timedelta(hours=1):%H:%M}", "ends": f"{now + timedelta(hours=2):%H:%M}"}]
-    wq.rule(quiet_hours=hours)
+    wq.watch(quiet_hours=hours)
     wq.arrive(*mails(version=2))
     wq.arrive(*mails(version=3))
     wq.arrive(*mails(version=1))
@@ -359,8 +356,8 @@ def test_revision_that_waits_is_superseded_and_a_late_one_not_taken(wq: List) ->
     ]
 
 
-def test_rule_takes_only_what_arrives_after_it_was_switched_on(wq: List) -> None:
-    wq.rule()
+def test_only_series_that_arrive_after_the_watch_was_enabled_are_taken(wq: List) -> None:
+    wq.watch()
     long_ago = datetime(2026, 1, 1, tzinfo=UTC)
     wq.arrive(*(mail.model_copy(update={"archived_at": long_ago}) for mail in mails()))
     assert wq.decisions() == [] and wq.submissions() == []
@@ -368,31 +365,43 @@ def test_rule_takes_only_what_arrives_after_it_was_switched_on(wq: List) -> None
         assert [row.settled for row in session.scalars(select(SeenMail))] == [True] * len(mails())
 
 
-def test_list_without_enabled_rule_is_not_read(wq: List) -> None:
-    wq.rule()
+def test_list_without_enabled_watch_is_not_read(wq: List) -> None:
+    wq.watch()
     wq.arrive()
-    wq.lab.post("rules/wq/off")
+    wq.lab.post("watches/wq/disable")
     wq.lab.tick()
     with wq.lab.transaction() as session:
         assert session.scalars(select(WatchedList)).all() == []
     assert wq.unfinished() is None
 
 
-def test_rules_of_the_data_folder_are_stored_and_removed(wq: List, data_dir: Path) -> None:
-    file = data_dir / "intake/rules/flushes.yaml"
+def test_series_that_waits_is_not_taken_once_its_watch_is_disabled_or_removed(wq: List) -> None:
+    hours = [{"begins": "00:00", "ends": "12:00"}, {"begins": "12:00", "ends": "00:00"}]
+    for name, end in (("one", wq.disable), ("two", wq.remove)):
+        wq.watch(name, quiet_hours=hours)
+        wq.arrive(*mails(name))
+        assert wq.decision().state is DecisionState.WAITING
+        end(name)
+        wq.lab.sql("UPDATE orders SET due_at = now()")
+        wq.lab.tick()
+        assert wq.decision().reason is DecisionReason.DISABLED
+
+
+def test_watch_of_the_data_folder_is_read_and_removed_with_its_file(wq: List, data_dir: Path) -> None:
+    file = data_dir / "intake/watches/flushes.yaml"
     file.parent.mkdir()
     file.write_text(
-        "name: flushes\narchive: lore\ntargets: [locks@single]\ntree: lab-tree\nowner: dev\nenabled: true\n"
+        "kind: list\nname: flushes\narchive: lore\ntargets: [locks@single]\ntree: lab-tree\nowner: dev\nenabled: true\n"
     )
     live = wq.lab.app.state.data
     live._checked_at = float("-inf")
     wq.lab.tick()
     wq.arrive(*mails())
     assert wq.decisions() == [("flushes", 1, DecisionState.TAKEN, None)]
-    (view,) = get(wq, "rules")
+    (view,) = get(wq, "watches")
     assert view["from_file"] and view["changed_by"] == "operator" and view["problems"] == []
     file.unlink()
     live._checked_at = float("-inf")
     wq.lab.tick()
-    with wq.lab.transaction() as session:
-        assert session.scalars(select(StoredRule)).all() == []
+    assert get(wq, "watches") == [] and wq.unfinished() is None
+    assert len(get(wq, "watches/flushes/decisions")["items"]) == 1

@@ -30,7 +30,7 @@ def configured(lab: LabUnderTest) -> None:
 class Person:
     """An account that uses the API."""
 
-    def __init__(self, lab: LabUnderTest, name: str, role: UserRole = UserRole.VIEWER) -> None:
+    def __init__(self, lab: LabUnderTest, name: str, role: UserRole = UserRole.SUBMITTER) -> None:
         self.lab, self.id = lab, account(lab, name, role=role)
         with lab.transaction() as session:
             _, secret = create_token(session, name, [SCOPE_OF_ROLE[role]], user=session.get_one(User, self.id))

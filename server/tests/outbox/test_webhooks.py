@@ -55,7 +55,7 @@ LAB = LabNotice(
 CULPRIT = CulpritNotice(
     type=OutboxEvent.CULPRIT_FOUND, timestamp=NOW,
     data=WebhookCulprit(
-        bisection=1, url="u", headline="h", owner="ann", tree="t", watched_tree=None, shift=None, plan="fsync",
+        bisection=1, url="u", headline="h", owner="ann", tree="t", watch=None, shift=None, plan="fsync",
         device_type="xeon", scenario="fsync", setting=None, metric="locks", failure="", good="a" * 40, bad="b" * 40,
         submission=1, confirmed_by=2, state=BisectionState.FOUND, first="b" * 40, culprit="b" * 40, subject="s",
         author="a", is_merge=False, probability=0.97, verdict=Verdict.REGRESSION, effect=2.0, ci95=None,

@@ -1,4 +1,4 @@
-"""Commands in replies that the archive of a watched list has: followed once, by whom the rule names."""
+"""Commands in replies that the archive of a watched list has: followed once, by whom the watch names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wqlab_contracts.enums import CommandState, DecisionState, Outcome
 from wqlab_contracts.messages.list_mails import ArchivedReply, ListMails, ListPosition
 from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_server.intake.mailbox.check_signature import check_signature
-from wqlab_server.models import Delivery, ListReply, RuleDecisionRow
+from wqlab_server.models import Delivery, ListReply, WatchDecisionRow
 from wqlab_server.pipeline.list_replies import handle, nudge_due
 from wqlab_server.storage.db import clock
 
@@ -47,17 +47,17 @@ def data_dir(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 class Archive(List):
     """A watched list whose archive has replies."""
 
-    def __init__(self, lab: LabUnderTest, **rule: Any) -> None:
+    def __init__(self, lab: LabUnderTest, **watch: Any) -> None:
         super().__init__(lab)
-        self.rule(**rule)
+        self.watch(**watch)
 
     def take(self, submission_id: int) -> None:
-        """Record that the rule took the series of a submission."""
+        """Record that the watch took the series of a submission."""
         with self.lab.transaction() as session:
             texts = dict.fromkeys(("root", "message_id", "subject", "author", "author_address", "subject_key"), "x")
             session.add(
-                RuleDecisionRow(
-                    rule="wq", archive="lore", revision=1, targets=[], state=DecisionState.TAKEN,
+                WatchDecisionRow(
+                    watch="wq", archive="lore", revision=1, targets=[], state=DecisionState.TAKEN,
                     submission_id=submission_id, **texts,
                 )
             )  # fmt: skip
@@ -127,16 +127,16 @@ def test_archive_that_checks_senders_needs_no_signature(lab: LabUnderTest, mail:
     assert said.startswith("refused: ")
 
 
-def test_commanders_of_the_rule_that_took_the_series(lab: LabUnderTest, mail: Delivery) -> None:
+def test_commanders_of_the_watch_that_took_the_series(lab: LabUnderTest, mail: Delivery) -> None:
     archive = Archive(lab, commanders=["Bo@example.org"])
     (said,) = archive.has(reply(mail.message_id, "wqlab: stop\n", sender=BO))
     assert said == (
-        "refused: bo@example.org is neither the author of the series nor named by its rule or WQLAB_MAIL_COMMANDERS"
+        "refused: bo@example.org is neither the author of the series nor named by its watch or WQLAB_MAIL_COMMANDERS"
     )
     archive.take(1)
     (said,) = archive.has(reply(mail.message_id, "wqlab: stop\n", sender=BO, age=timedelta(minutes=1)))
     assert said == "done: no more mails about this revision"
-    # Repetitions of the submission are under the same rule, also by the lab's own mail server.
+    # Repetitions of the submission are under the same watch, also by the lab's own mail server.
     lab.post("submissions/1/retry")
     said = received(lab, reply(mail.message_id, "wqlab: stop\n", sender=BO, age=timedelta(minutes=2)))
     assert said == "done: submission 2 is canceled; no more mails about this revision"

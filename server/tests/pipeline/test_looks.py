@@ -170,7 +170,7 @@ def test_canceled_submission_gets_no_further_blocks(lab: LabUnderTest) -> None:
 
 def test_other_targets_count_in_the_family_before_they_have_figures(lab: LabUnderTest) -> None:
     """The first run to look must leave room for the claims of the others."""
-    lab.worker.value = locks(-1.3, 1)
+    lab.worker.value = locks(-3.3, 1)
     submission_id = lab.submit("locks@device", "locks@single", looks=LOOKS)
     lab.finished(submission_id)
     for run in lab.runs(submission_id):

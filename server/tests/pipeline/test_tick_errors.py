@@ -54,9 +54,8 @@ def test_unreadable_apply_does_not_block_other_expired_claims(lab: LabUnderTest)
     assert lab.tick_errors() == {("apply", str(broken)): 2}
     assert errors_in_metrics(lab) == {
         "apply": 2, "build": 0, "run": 0, "submission": 0, "device": 0, "health_check": 0, "device_check": 0,
-        "offers": 0, "ids": 0, "retention": 0, "last_tick": 0, "audit": 0, "outbox": 0,
-        "lists": 0, "watched_trees": 0, "watched_tree": 0, "history": 0, "shift": 0, "bisection": 0,
-        "bisections": 0, "commit_list": 0,
+        "offers": 0, "retention": 0, "last_tick": 0, "audit": 0, "outbox": 0, "lists": 0, "watches": 0,
+        "history": 0, "bisections": 0, "order": 0, "source": 0, "forges": 0, "forge_head": 0, "claims": 0, "canary": 0,
     }  # fmt: skip
     with lab.transaction() as session:
         error = session.scalars(select(TickError.error).where(TickError.what == "apply")).one()

@@ -70,7 +70,7 @@ def test_a_difference_orders_traced_boots_on_the_same_device(tracing: LabUnderTe
     assert (submission.outcome, submission.exit_code) == (Outcome.PASSED, 0)
     measured, traced = tracing.runs(submission_id)
     assert (measured.purpose, traced.purpose) == (RunPurpose.MEASURE, RunPurpose.TRACE)
-    assert (traced.state, traced.outcome, traced.boots_done) == (JobState.FINISHED, Outcome.PASSED, 4)
+    assert (traced.state, traced.outcome, traced.boots_done) == (JobState.FINISHED, Outcome.PASSED, 12)
     assert traced.wanted_device == traced.device_name == measured.device_name
     assert (traced.verdict, measured.verdict) == (None, Verdict.IMPROVEMENT)
     (session,) = traced_sessions(tracing)
@@ -80,7 +80,7 @@ def test_a_difference_orders_traced_boots_on_the_same_device(tracing: LabUnderTe
     assert len({value.block for value in target.values}) == 2
     assert target.explanation is not None
     (explained,) = target.explanation.comparisons
-    assert (target.explanation.run_id, explained.metric, explained.boots) == (traced.id, "locks_per_flush", 2)
+    assert (target.explanation.run_id, explained.metric, explained.boots) == (traced.id, "locks_per_flush", 6)
     assert explained.sentences == ["work items of xfs_end_io: 5 -> 1 per fsync"]
 
 
@@ -109,7 +109,7 @@ def test_traced_boots_are_listed_apart_while_they_run(tracing: LabUnderTest) -> 
         view = answer.raise_for_status().json()
         assert [each["id"] for each in view["runs"]] == [measured.id]
         assert [each["id"] for each in view["traced_runs"]] == [traced.id]
-        assert (view["eta"]["done_boots"], view["eta"]["total_boots"]) == (4, 8), "four traced boots are left"
+        assert (view["eta"]["done_boots"], view["eta"]["total_boots"]) == (4, 16), "twelve traced boots are left"
 
 
 def test_no_difference_orders_no_boots(tracing: LabUnderTest) -> None:

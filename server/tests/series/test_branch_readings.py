@@ -14,7 +14,7 @@ from wqlab_contracts.api.series import BranchInspection
 from wqlab_contracts.api.touches import Touches
 from wqlab_contracts.celery_names import APPLY_QUEUE, JOB
 from wqlab_contracts.enums import ErrorKind, JobState, Outcome, Scope
-from wqlab_contracts.inspection import inspect
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.messages import Failure, protocol
 from wqlab_contracts.messages.branch_readings import BranchReadingJob, BranchReadingResult
 from wqlab_contracts.messages.jobs import Claim, FinishJob

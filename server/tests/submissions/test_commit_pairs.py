@@ -14,6 +14,7 @@ from wqlab_server.models import Apply, Device
 from wqlab_server.submissions import service
 
 from ..support.lab import LabUnderTest, ScriptedWorker, oid, passing_apply
+from ..support.watches import add_tree_watch
 
 pytestmark = pytest.mark.integration
 PAIR = CommitPair(baseline=oid("old"), candidate=oid("new"), ref="for-next")
@@ -50,14 +51,11 @@ def test_pair_is_applied_without_bundle_and_named_in_the_report(lab: LabUnderTes
 
 
 def test_commits_that_the_lab_has_seen_as_heads_may_be_fetched_by_their_id(lab: LabUnderTest) -> None:
+    with lab.transaction() as session:
+        add_tree_watch(session, owner="dev", tree="lab-tree", target="locks@device")
     lab.sql(
-        "INSERT INTO watched_trees (name, spec, from_file, enabled, problem, waiting_for, created_by) VALUES"
-        ' (\'next\', \'{"name": "next", "tree": "lab-tree", "branches": ["for-next"],'
-        ' "targets": ["locks@device"], "owner": "dev"}\', false, true, \'\', \'\', \'dev\')'
-    )
-    lab.sql(
-        "INSERT INTO watched_heads (tree_name, ref, name, commit, state, reason, seen_at, attempts, verdicts, devices,"
-        " cut, ranged) VALUES ('next', 'for-next', 'for-next', :commit, 'start', '', now(), 0, '[]', '{}', '', false)",
+        "INSERT INTO watched_heads (tree_name, ref, name, commit, state, reason, seen_at, verdicts, devices,"
+        " cut, ranged) VALUES ('next', 'for-next', 'for-next', :commit, 'start', '', now(), '[]', '{}', '', false)",
         commit=PAIR.baseline,
     )
     lab.submit("locks@device", series=Series(commits=PAIR))

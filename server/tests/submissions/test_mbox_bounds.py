@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
-from wqlab_contracts.inspection import inspect
-from wqlab_contracts.mbox import LINE_LIMIT, header_problem, parse_first_headers
+from wqlab_contracts.mails.inspection import inspect
+from wqlab_contracts.mails.mbox import LINE_LIMIT, header_problem, parse_first_headers
 from wqlab_contracts.messages import MboxSeries, Series
 from wqlab_server.submissions.walk import patch_count
 
@@ -37,7 +37,7 @@ def test_no_mailbox_keeps_the_parser_busy(text: str) -> None:
     try:
         problem = header_problem(text)
         assert problem is not None and f"at most {LINE_LIMIT} are read" in problem
-        assert patch_count(Series(mbox=MboxSeries(text=text))) is None
+        assert patch_count(Series(mbox=MboxSeries(text=text)), inspect) is None
         assert parse_first_headers(text) is not None
         assert not inspect(text).usable
         assert tracemalloc.get_traced_memory()[1] < 150_000_000
@@ -51,4 +51,4 @@ def test_large_mailboxes_of_the_usual_form_are_read() -> None:
     assert header_problem(text) is None
     one_large_patch = FIRST + PATCH + "+x\n" * 3_000_000
     assert header_problem(one_large_patch) is None
-    assert patch_count(Series(mbox=MboxSeries(text=one_large_patch))) == 1
+    assert patch_count(Series(mbox=MboxSeries(text=one_large_patch)), inspect) == 1

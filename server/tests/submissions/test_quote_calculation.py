@@ -13,7 +13,14 @@ from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
 from wqlab_contracts.specs import DeviceType, Profile, TestPlan
 from wqlab_server.estimates.lab_snapshot import DeviceSnapshot, LabSnapshot, UnfinishedRun
 from wqlab_server.estimates.timings import BootTime, MeanTime
-from wqlab_server.submissions.quote_calculation import Request, RequestedKernel, RequestedTarget, boot_time, quote
+from wqlab_server.submissions.quote_calculation import (
+    Request,
+    RequestedKernel,
+    RequestedTarget,
+    SimilarBoots,
+    boot_time,
+    quote,
+)
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DEVICE = DeviceType.model_validate(
@@ -100,15 +107,22 @@ def test_more_settings_increase_the_workload_time() -> None:
 def test_fewer_scenarios_reduce_the_boot_time() -> None:
     narrow = replace(target_of(), plan=PLAN.with_scenarios(["b"]))
     assert boot_time(narrow)[0] == 20.0 + 15.0
-    assert boot_time(replace(narrow, measured=None))[0] == 202 + 4 * 10
+    assert boot_time(replace(narrow, measured=None))[0] == 52 + 4 * 10
 
 
 def test_quote_uses_the_plans_times_without_measurements() -> None:
     found = quote(request(target_of(measured=None)), lab_state(GOOD))
     (target,) = found.targets
-    assert target.boot_s == 202 + 4 * 60 + 4 * 10, "boot timeouts, timeout of one scenario, run time of the other"
+    assert target.boot_s == 52 + 4 * 5 + 4 * 10, "shares of the limits of boots and one scenario, run time of the other"
     assert (target.basis, target.measured_boots, found.basis) == (QuoteBasis.PLANNED, 0, QuoteBasis.PLANNED)
-    assert "not measured yet" in target.basis_text
+    assert target.basis_text.startswith("a guess, since fsync was not measured on such a device type yet: 52 s to boot")
+
+
+def test_boots_on_a_similar_device_type_are_the_guess_for_a_new_one() -> None:
+    unmeasured = replace(target_of(measured=None, settings=["", ""]), similar=SimilarBoots("small", PAST))
+    seconds, basis, text = boot_time(unmeasured)
+    assert (seconds, basis) == (20.0 + 2 * 30.0, QuoteBasis.PLANNED)
+    assert text == "a guess, since fsync was not measured on tiny yet: its boots on small"
 
 
 def test_kernels_never_built_have_no_build_time() -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from wqlab_contracts.api.quotes import QuoteBasis
 from wqlab_contracts.api.touches import TouchedFile, Touches
 from wqlab_contracts.enums import DeviceHealth, JobState, Outcome
-from wqlab_contracts.inspection import inspect
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.messages import Artifact, ThreadSeries
 from wqlab_contracts.messages.thread_lookups import ThreadLookupJob, ThreadLookupResult
 from wqlab_server.models import Device, Submission, ThreadLookup

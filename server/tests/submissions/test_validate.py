@@ -94,7 +94,8 @@ def test_valid_request_has_no_mistakes(series: Any) -> None:
 
 def test_a_whole_number_is_text_too() -> None:
     """`disk_nodes=1` on the command line, of a parameter whose default is `any`."""
-    assert found(parameters={"block": 4}) == {}
+    for value in (4, "", "1/1", "node:1", "0-3,8", "crc32c", "0.1", "/sys/kernel/x_y"):
+        assert found(parameters={"block": value}) == {}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,14 @@ def test_a_whole_number_is_text_too() -> None:
         ({"parameters": {"block": 4.5}}, "/targets/0/parameters/block", "takes text, such as '32k', not 4.5"),
         ({"parameters": {"block": -4}}, "/targets/0/parameters/block", "takes text, such as '32k', not -4"),
         ({"parameters": {"size": 4}}, "/targets/0/parameters/size", "set by scenario high"),
-        ({"parameters": {"block": "4k\n"}}, "/targets/0/parameters/block", "printable"),
+        ({"parameters": {"block": "4k\n"}}, "/targets/0/parameters/block", "letters, digits"),
+        ({"parameters": {"block": "4k --filename=/dev/sda"}}, "/targets/0/parameters/block", "letters, digits"),
+        ({"parameters": {"block": "a[$(id)]"}}, "/targets/0/parameters/block", "letters, digits"),
+        ({"parameters": {"block": "`id`"}}, "/targets/0/parameters/block", "letters, digits"),
+        ({"parameters": {"block": "4k;id"}}, "/targets/0/parameters/block", "letters, digits"),
+        ({"parameters": {"block": "'"}}, "/targets/0/parameters/block", "letters, digits"),
+        ({"parameters": {"block": "4\u00e9"}}, "/targets/0/parameters/block", "letters, digits"),
+        ({"parameters": {"block": "k" * 201}}, "/targets/0/parameters/block", "letters, digits"),
         ({"series": {}}, "/series", "one of git"),
         ({"series": {"mbox": {"text": " "}}}, "/series/mbox/text", "empty"),
         ({"series": {"mbox": {"text": "hello"}}}, "/series/mbox/text", "git format-patch"),

@@ -115,10 +115,15 @@ class StubForge:
         return 201, {"id": len(self.statuses), "state": body["state"]}
 
     def _branch(self, branch: str) -> tuple[int, Any]:
-        commit = self.branches.get(branch)
+        commit = self.branches.get(branch) or self._head_of(branch)
         if commit is None:
             return 404, {"message": "Branch not found"}
         return 200, {"name": branch, "commit": {"sha" if self.kind == "github" else "id": commit}}
+
+    def _head_of(self, branch: str) -> str | None:
+        """Return the head of a pull request whose head is a branch here: one by AGit (`agit` in tests) has none."""
+        heads = [pull["head"] for pull in self.pulls.values() if "head" in pull and not pull.get("agit")]
+        return next((head["sha"] for head in heads if head["ref"] == branch), None)
 
     def _list(self, query: dict[str, list[str]]) -> tuple[int, Any]:
         if self.kind == "gitea":

@@ -16,7 +16,6 @@ from wqlab_contracts.enums import (
     Verdict,
     WatchedHeadState,
 )
-from wqlab_contracts.specs import WatchedTree as Spec
 from wqlab_server.history.shifts import levels_of
 from wqlab_server.models import (
     HistoryEnvironment,
@@ -24,8 +23,9 @@ from wqlab_server.models import (
     HistoryPoint,
     HistoryShift,
     WatchedHead,
-    WatchedTree,
 )
+
+from .watches import add_tree_watch
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 VALUES = [34.0] * 6 + [40.0] * 4
@@ -33,9 +33,7 @@ VALUES = [34.0] * 6 + [40.0] * 4
 
 def add_history(session: Session, run_id: int) -> None:
     """Add a watched tree with ten measured heads, whose locks rise from 34 to 40 at the seventh; all in one run."""
-    spec = Spec(name="next", tree="lab-tree", branches=["for-next"], targets=["locks@device"], owner="dev")
-    session.add(WatchedTree(name="next", spec=spec, from_file=False, enabled=True, created_by="dev"))
-    session.flush()  # lines refer to it
+    add_tree_watch(session, owner="dev", tree="lab-tree", target="locks@device")
     session.add(HistoryEnvironment(id=1, digest="0" * 64, facts={"device": "device-1"}))
     line = HistoryLine(
         id=1, tree_name="next", ref="for-next", plan_name="locks", device_type="device", scenario="fsync",

@@ -11,7 +11,7 @@ from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages.jobs import Claim, FinishJob
 from wqlab_contracts.messages.list_mails import ListMail, ListMails, ListPosition
 from wqlab_contracts.messages.list_reads import ListReadResult
-from wqlab_server.models import ListRead, RuleDecisionRow, Submission, WatchedList
+from wqlab_server.models import ListRead, Submission, WatchDecisionRow, WatchedList
 
 from .lab import LabUnderTest
 
@@ -19,7 +19,7 @@ EPOCHS = "    list: wq@lists.example.org\n    epochs: https://lore.example.org/w
 """Keys by which the lab reads an archive as a list; they follow `ARCHIVES`."""
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SOON = datetime.now(UTC) + timedelta(days=1)
-"""Arrival of a mail; later than any rule was switched on."""
+"""Arrival of a mail; later than any watch was enabled."""
 
 
 def patch(message_id: str, number: int | None = None, total: int | None = None, **changes: Any) -> ListMail:
@@ -66,8 +66,9 @@ class List:
         self.lab = lab
         self.commits = 0
 
-    def rule(self, name: str = "wq", **changes: Any) -> None:
+    def watch(self, name: str = "wq", **changes: Any) -> None:
         fields: dict[str, Any] = {
+            "kind": "list",
             "name": name,
             "archive": "lore",
             "tree": "lab-tree",
@@ -75,9 +76,16 @@ class List:
             "paths": ["kernel/workqueue.c"],
             "targets": ["locks@single"],
         }
-        self.lab.post("rules", {**fields, **changes})
-        self.lab.post(f"rules/{name}/on")
+        self.lab.post("watches", {**fields, **changes})
+        self.lab.post(f"watches/{name}/enable")
         self.lab.tick()
+
+    def disable(self, name: str) -> None:
+        self.lab.post(f"watches/{name}/disable")
+
+    def remove(self, name: str) -> None:
+        headers = {"Authorization": f"Bearer {self.lab.token}"}
+        self.lab.client.delete(f"/api/v1/watches/{name}", headers=headers).raise_for_status()
 
     def unfinished(self) -> ListRead | None:
         with self.lab.transaction() as session:
@@ -109,14 +117,14 @@ class List:
         self.lab.worker.post(f"jobs/{read_id}/finish", body, expect)
 
     def decisions(self) -> list[tuple[str, int, str, str | None]]:
-        """Return rule, revision of the series, state and reason of each decision, the first decision first."""
+        """Return watch, revision of the series, state and reason of each decision, the first decision first."""
         with self.lab.transaction() as session:
-            rows = session.scalars(select(RuleDecisionRow).order_by(RuleDecisionRow.id))
-            return [(row.rule, row.revision, row.state, row.reason) for row in rows]
+            rows = session.scalars(select(WatchDecisionRow).order_by(WatchDecisionRow.id))
+            return [(row.watch, row.revision, row.state, row.reason) for row in rows]
 
-    def decision(self) -> RuleDecisionRow:
+    def decision(self) -> WatchDecisionRow:
         with self.lab.transaction() as session:
-            return session.scalars(select(RuleDecisionRow).order_by(RuleDecisionRow.id.desc())).all()[0]
+            return session.scalars(select(WatchDecisionRow).order_by(WatchDecisionRow.id.desc())).all()[0]
 
     def submissions(self) -> list[Submission]:
         with self.lab.transaction() as session:

@@ -15,7 +15,9 @@ from wqlab_contracts.enums import WatchedHeadState as State
 from wqlab_contracts.messages import ApplyJob, ApplyResult
 from wqlab_contracts.messages.commit_lists import CommitListJob, CommitListResult
 from wqlab_contracts.messages.lookups import LookupJob
-from wqlab_server.models import Submission, WatchedHead, WatchedTree
+from wqlab_server.intake import watches
+from wqlab_server.models import Order, Submission, Watch, WatchedHead
+from wqlab_server.orders import orders
 from wqlab_server.storage.db import Message
 from wqlab_worker.apply.apply_series import apply
 from wqlab_worker.apply.list_commits import list_commits
@@ -27,12 +29,13 @@ from .lab import LabUnderTest, ScriptedWorker
 
 FAKE_KERNEL = Path(__file__).parents[3] / "worker" / "tests" / "fakekernel"
 FILE = """\
-watched_trees:
-  - name: next
-    tree: lab-tree
-    branches: [for-next]
-    targets: [locks@device]
-    owner: bot
+kind: tree
+name: next
+enabled: true
+tree: lab-tree
+branches: [for-next]
+targets: [locks@device]
+owner: bot
 """
 
 
@@ -103,7 +106,7 @@ class WatchingLab(LabUnderTest):
 
     def look(self) -> None:
         """Look now, and store what is found."""
-        self.sql("UPDATE watched_trees SET due_at = now()")
+        self.sql("UPDATE watches SET due_at = now()")
         self.tick()
         self.work(JobKind.LIST_BRANCHES)
         self.tick()
@@ -116,12 +119,28 @@ class WatchingLab(LabUnderTest):
     def states(self, ref: str = "for-next") -> list[State]:
         return [head.state for head in self.heads(ref)]
 
-    def tree(self) -> WatchedTree:
+    def watch(self) -> Watch:
         with self.transaction() as session:
-            return session.scalars(select(WatchedTree)).one()
+            return session.scalars(select(Watch)).one()
+
+    def order(self, source: str, key: int | str) -> Order:
+        with self.transaction() as session:
+            found = orders.find(session, source, key)
+            assert found is not None
+            return found
+
+    def waiting_for(self) -> str:
+        """Return why heads of the watched tree wait."""
+        with self.transaction() as session:
+            return orders.why_orders_wait(session, watches.TREE_SOURCE, watches.budget_name("next"))
 
     def configure(self, text: str) -> None:
-        (self.settings.data_dir / "intake/watched-trees.yaml").write_text(text)
+        """Write the file of the watch; remove it if the text is empty."""
+        file = self.settings.data_dir / "intake/watches/next.yaml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        if not text:
+            file.unlink()
         self.app.state.data._checked_at = float("-inf")  # it is read at most once a second
 
     def measure(self) -> None:

@@ -52,14 +52,14 @@ def list_bisections(
     state: BisectionState | None = None,
     active: Annotated[bool | None, Query(description="true: still going on; false: ended")] = None,
     owner: Annotated[str | None, Query(max_length=100)] = None,
-    watched_tree: Annotated[str | None, Query(max_length=100)] = None,
+    watch: Annotated[str | None, Query(max_length=100)] = None,
     submission: Annotated[
         int | None, Query(ge=1, le=MAX_ID, description="made by the bisection, or the one that it began with")
     ] = None,
 ) -> Page[Bisection]:
     """List bisections, newest first."""
     conditions = []
-    for column, value in ((Row.owner, owner), (Row.watched_tree, watched_tree)):
+    for column, value in ((Row.owner, owner), (Row.watch, watch)):
         if value is not None:
             plain_text(column.key, value)
             conditions.append(column == value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select, type_coerce
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
@@ -14,7 +12,8 @@ from wqlab_contracts.messages.jobs import JobResult
 from ..http.problems import ApiProblem
 from ..jobs import claims
 from ..jobs.kinds import Context, Kind
-from ..models import Bisection, CommitList, WatchedHead, WatchedTree
+from ..jobs.seen_commits import seen_commits
+from ..models import Bisection, CommitList
 from ..storage.db import Message, post
 
 
@@ -42,19 +41,8 @@ def request(
         bad=bad,
         ref=bisection.ref or bisection.request.ref,
         side_of_merge=bool(merge),
-        seen=seen_commits(session, bisection.repository.name, [bisection.request.good, bisection.request.bad]),
+        seen=seen_commits(session, bisection.repository, [bisection.request.good, bisection.request.bad]),
     )
     row = CommitList(bisection_id=bisection.id, level=level, merge=merge, payload=job)
     claims.queue(session, row)
     return row
-
-
-def seen_commits(session: Session, tree: str, commits: list[str]) -> list[str]:
-    """Return those of `commits` that the lab has seen as heads of a watched tree with the repository of `tree`."""
-    found = session.scalars(
-        select(WatchedHead.commit)
-        .where(WatchedHead.commit.in_(commits))
-        .join(WatchedTree, WatchedTree.name == WatchedHead.tree_name)
-        .where(type_coerce(WatchedTree.spec, JSONB)["tree"].astext == tree)
-    )
-    return sorted(set(found))

@@ -41,7 +41,7 @@ def create(
     *,
     limited: bool,
     repository: Tree | None = None,
-    watched_tree: str | None = None,
+    watch: str | None = None,
     device: str | None = None,
 ) -> Bisection:
     """Begin a bisection: a worker is asked for the commits.
@@ -52,7 +52,7 @@ def create(
     if request.submission is not None and session.get(Submission, request.submission) is None:
         raise invalid([{"pointer": "/submission", "detail": f"no submission {request.submission}"}])
     unfinished = select(func.count()).where(Bisection.owner == owner, Bisection.state.in_(OPEN_STATES))
-    if watched_tree is None and (session.scalar(unfinished) or 0) >= MOST_OPEN:
+    if watch is None and (session.scalar(unfinished) or 0) >= MOST_OPEN:
         raise Wait(
             f"{MOST_OPEN} of your bisections go on; wait until one has ended, or cancel one",
             pause=timedelta(minutes=10),
@@ -62,7 +62,7 @@ def create(
         repository=repository or data.trees[request.tree],
         owner=owner,
         limited=limited,
-        watched_tree=watched_tree,
+        watch=watch,
         device=device,
         state=BisectionState.LISTING,
     )

@@ -88,7 +88,7 @@ def _fields(row: Bisection, shift_id: int | None) -> dict[str, object]:
         "boots": row.boots,
         "plain_boots": row.plain_boots,
         "shift_id": shift_id,
-        "watched_tree": row.watched_tree,
+        "watch": row.watch,
         "created_at": row.created_at,
         "ended_at": row.ended_at,
     }

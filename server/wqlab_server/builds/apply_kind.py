@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select, type_coerce
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE, TICK
@@ -13,7 +12,8 @@ from wqlab_contracts.messages.jobs import JobPayload, JobResult
 
 from ..http.problems import ApiProblem
 from ..jobs.kinds import Context, Kind
-from ..models import Apply, Bisection, BisectionStep, Submission, WatchedHead, WatchedTree
+from ..jobs.seen_commits import seen_commits
+from ..models import Apply, Bisection, BisectionStep, Submission
 from ..storage.db import Message, post
 from ..storage.events import dump_failure, emit
 from .locks import lock_submissions
@@ -110,10 +110,4 @@ def _seen_commits(session: Session, apply: Apply, submission: Submission | None)
         .where(BisectionStep.submission_id == apply.submission_id)
         .limit(1)
     ).one_or_none()
-    found = session.scalars(
-        select(WatchedHead.commit)
-        .where(WatchedHead.commit.in_([pair.baseline, pair.candidate, *(ends or ())]))
-        .join(WatchedTree, WatchedTree.name == WatchedHead.tree_name)
-        .where(type_coerce(WatchedTree.spec, JSONB)["tree"].astext == apply.payload.tree.name)
-    )
-    return sorted(set(found))
+    return seen_commits(session, apply.payload.tree, [pair.baseline, pair.candidate, *(ends or ())])

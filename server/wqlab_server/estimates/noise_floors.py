@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -36,24 +39,10 @@ _Values = dict[tuple[str, str, str], dict[int, dict[Arm, float]]]
 def noise_floors(session: Session, plan: str, device_type: str, profile: Profile) -> list[NoiseFloor]:
     """Return the noise floors of a plan on an instrumented device type; empty if the control was never measured with
     this profile's window."""
-    controls = session.execute(
-        select(Run.id, Run.compared_at, Run.profile)
-        .join(Submission, Submission.id == Run.submission_id)
-        .where(
-            Submission.noise_control,
-            Run.purpose == RunPurpose.MEASURE,
-            Run.plan_name == plan,
-            Run.device_type == device_type,
-            Run.compared_at.is_not(None),
-            select(Comparison.run_id).where(Comparison.run_id == Run.id).exists(),
-        )
-        .order_by(Run.compared_at.desc())
-        .limit(_CONTROLS_LOOKED_AT)
-    )
-    newest = next((row for row in controls if _has_same_window(row.profile, profile)), None)
+    newest = _newest_control(session, plan, device_type, profile)
     if newest is None:
         return []
-    run_id, measured_at, _ = newest
+    run_id, measured_at = newest
     values = _values(session, run_id)
     rows = session.scalars(select(Comparison).where(Comparison.run_id == run_id).order_by(Comparison.position))
     return [
@@ -69,6 +58,36 @@ def noise_floors(session: Session, plan: str, device_type: str, profile: Profile
         for of in (row.data for row in rows)
         if of.candidate is not None and (floor := _floor(of)) is not None
     ]
+
+
+def control_spreads(session: Session, plan: str, device_type: str, profile: Profile) -> dict[str, float]:
+    """Return metric -> largest standard deviation of a seed's difference (of logarithms) in the control series."""
+    newest = _newest_control(session, plan, device_type, profile)
+    found: dict[str, float] = {}
+    for (_, _, metric), blocks in (_values(session, newest[0]) if newest else {}).items():
+        noise = _noise(blocks)
+        if noise is not None:
+            found[metric] = max(found.get(metric, 0.0), float(np.sqrt(np.square(noise).mean())))
+    return found
+
+
+def _newest_control(session: Session, plan: str, device_type: str, profile: Profile) -> tuple[int, datetime] | None:
+    controls = session.execute(
+        select(Run.id, Run.compared_at, Run.profile)
+        .join(Submission, Submission.id == Run.submission_id)
+        .where(
+            Submission.noise_control,
+            Run.purpose == RunPurpose.MEASURE,
+            Run.plan_name == plan,
+            Run.device_type == device_type,
+            Run.compared_at.is_not(None),
+            select(Comparison.run_id).where(Comparison.run_id == Run.id).exists(),
+        )
+        .order_by(Run.compared_at.desc())
+        .limit(_CONTROLS_LOOKED_AT)
+    )
+    newest = next((row for row in controls if _has_same_window(row.profile, profile)), None)
+    return None if newest is None or newest.compared_at is None else (newest.id, newest.compared_at)
 
 
 def _floor(of: ComparisonData) -> float | None:
@@ -95,7 +114,8 @@ class PlannedSeeds:
 
 
 def planned_seeds(session: Session, plan: str, device_type: str, profile: Profile) -> PlannedSeeds:
-    """Return the seeds that find the threshold of every judged metric, at least LEAST_BLOCKS and at most MOST_SEEDS.
+    """Return the seeds that show an effect of twice the threshold of every judged metric, at least LEAST_BLOCKS and at
+    most MOST_SEEDS.
 
     Until the control was measured, the profile's own number applies.
     """
@@ -111,7 +131,10 @@ def planned_seeds(session: Session, plan: str, device_type: str, profile: Profil
         )
     most = max(floors, key=lambda floor: floor.seeds_needed or 0)
     needed = most.seeds_needed or LEAST_BLOCKS
-    why = f"by the noise floor they find the threshold of each metric in 95 % of cases; {most.metric} needs the most"
+    why = (
+        "by the noise floor they show an effect of twice the threshold of each metric in 95 % of cases; "
+        f"{most.metric} needs the most"
+    )
     return PlannedSeeds(needed, why)
 
 
@@ -129,15 +152,25 @@ def _values(session: Session, run_id: int) -> _Values:
 def _seeds_needed(of: ComparisonData, values: _Values) -> int | None:
     """Return the seeds needed at the spread of the control, without its own effect; every effect is found if there is
     no spread."""
-    blocks = values[of.scenario, of.setting, of.metric].values()
-    pairs = [(block[Arm.BASELINE], block[Arm.CANDIDATE]) for block in blocks if len(block) == len(PAIR)]
-    if len(pairs) < 2 or not of.delta:
+    noise = _noise(values[of.scenario, of.setting, of.metric])
+    if noise is None or not of.delta:
+        return None
+    if not noise.any():
+        return LEAST_BLOCKS
+    return blocks_that_find(math.log1p(of.delta / 100), noise, ALPHA, _POWER)
+
+
+def _noise(blocks: Mapping[int, Mapping[Arm, float]]) -> NDArray[np.float64] | None:
+    """Return the differences of logarithms without their own effect; None with fewer than two pairs, or without ratio.
+
+    They are enlarged because the effect was estimated from the same seeds.
+    """
+    pairs = [(block[Arm.BASELINE], block[Arm.CANDIDATE]) for block in blocks.values() if len(block) == len(PAIR)]
+    if len(pairs) < 2:
         return None
     if all(before == after for before, after in pairs):
-        return LEAST_BLOCKS
+        return np.zeros(len(pairs))
     if any(before <= 0 or after <= 0 for before, after in pairs):
         return None
     d = np.array([math.log(after / before) for before, after in pairs])
-    # Enlarged because the effect was estimated from the same seeds.
-    noise = (d - estimate_effect(d)) * math.sqrt(len(d) / (len(d) - 1))
-    return blocks_that_find(math.log1p(of.delta / 100), noise, ALPHA, _POWER)
+    return (d - estimate_effect(d)) * math.sqrt(len(d) / (len(d) - 1))

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import Arm, Outcome
 
-from ..models import Boot, Build, Run, SubmissionBuild
+from ..models import Boot, Build, Run, Submission, SubmissionBuild
 
 HISTORY = 40
 """Number of the newest boots or builds that a mean is taken over."""
@@ -37,6 +37,10 @@ class BootTime(MeanTime):
     def scaled_to(self, cells: int) -> float:
         """Return the seconds of a boot that measures `cells` cells."""
         return self.seconds + self.workload_s * (cells / self.cells - 1)
+
+
+BuildTimes = dict[tuple[str, str, str, Arm], MeanTime]
+"""(tree, recipe, arch, arm) -> mean time of past builds."""
 
 
 def boot_times(session: Session, targets: Collection[tuple[str, str]]) -> dict[tuple[str, str], BootTime]:
@@ -75,19 +79,24 @@ def boot_times(session: Session, targets: Collection[tuple[str, str]]) -> dict[t
     return found
 
 
-def build_times(session: Session) -> dict[tuple[str, str, Arm], MeanTime]:
-    """Return (recipe, arch, arm) -> mean time of the newest builds that compiled something."""
-    seconds: dict[tuple[str, str, Arm], list[float]] = defaultdict(list)
+def build_times(session: Session) -> BuildTimes:
+    """Return (tree, recipe, arch, arm) -> mean time of the newest builds that compiled something.
+
+    The first build of a tree takes many times as long as those that find its objects in the compiler cache, so builds
+    of other trees do not count.
+    """
+    seconds: dict[tuple[str, str, str, Arm], list[float]] = defaultdict(list)
     rows = session.execute(
-        select(SubmissionBuild.recipe, SubmissionBuild.arch, SubmissionBuild.arm, Build.result)
+        select(Submission.tree, SubmissionBuild.recipe, SubmissionBuild.arch, SubmissionBuild.arm, Build.result)
         .join(Build, Build.id == SubmissionBuild.build_id)
+        .join(Submission, Submission.id == SubmissionBuild.submission_id)
         .where(Build.outcome == Outcome.PASSED)
         .order_by(Build.id.desc())
         .limit(HISTORY)
     )
-    for recipe, arch, arm, result in rows:
+    for tree, recipe, arch, arm, result in rows:
         if result is not None and not result.reused and result.duration_s > 0:
-            seconds[recipe, arch, arm].append(result.duration_s)
+            seconds[tree, recipe, arch, arm].append(result.duration_s)
     return {key: MeanTime(sum(each) / len(each), len(each)) for key, each in seconds.items()}
 
 

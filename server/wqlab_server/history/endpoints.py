@@ -10,6 +10,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from sqlalchemy import RowMapping, func, select
+from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.history import HistoryLine, HistoryLineData, HistoryShift, ShiftChange
@@ -25,7 +26,9 @@ from ..http.problems import ApiProblem, documented, invalid, not_found
 from ..models import HistoryLine as LineRow
 from ..models import HistoryShift as ShiftRow
 from ..models import User
+from ..orders import orders
 from ..storage.db import clock
+from . import shifts
 from .views import line_json, lines_of, points_of, shifts_of
 
 router = APIRouter(prefix="/history", tags=["history"], responses=documented(401, 403, 422, 429))
@@ -175,7 +178,7 @@ def change_history_shift(
     if body.owner and session.scalar(select(User.id).where(User.name == body.owner)) is None:
         raise invalid([{"pointer": "/owner", "detail": f"there is no account {body.owner!r}"}])
     if body.state is not None and body.state != row.state:
-        _set_state(row, ShiftState(body.state))
+        _set_state(session, row, ShiftState(body.state))
     if body.owner is not None:
         row.owner = body.owner
     if body.notes is not None:
@@ -188,11 +191,12 @@ def change_history_shift(
     return shifts_of(session, [row])[0]
 
 
-def _set_state(row: ShiftRow, state: ShiftState) -> None:
+def _set_state(session: Session, row: ShiftRow, state: ShiftState) -> None:
     if state is ShiftState.CONFIRMED and row.effect is None:
         raise ApiProblem(409, f"shift {row.id} was not measured again; set the state new, and the lab measures it")
     if state is ShiftState.NEW:
-        row.submission_id, row.attempts, row.submitted_at, row.reason = None, 0, None, ""
+        row.submission_id, row.reason = None, ""
+        orders.forget(session, shifts.SOURCE, shifts.order_key(row, session.get_one(LineRow, row.line_id)))
     row.state = state
 
 

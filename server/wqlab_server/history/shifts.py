@@ -21,6 +21,15 @@ _DIFFERENT = frozenset({Verdict.REGRESSION, Verdict.IMPROVEMENT})
 _UNMEASURED = frozenset({Verdict.FAILED, Verdict.UNSUPPORTED, Verdict.NO_EVIDENCE})
 
 
+SOURCE = "shift"
+"""Name of the source of the orders that confirm shifts."""
+
+
+def order_key(shift: HistoryShift, line: HistoryLine) -> str:
+    """Return the key of the order that confirms a shift: shifts between the same heads and target share it."""
+    return f"{shift.before_id}:{shift.after_id}:{line.plan_name}@{line.device_type}"
+
+
 def open_shifts(session: Session, line: HistoryLine) -> list[HistoryShift]:
     """Compute the line's levels, and open a shift for each change that no shift of the line covers yet.
 
@@ -133,7 +142,7 @@ def _open(
     now = clock(session)
     shift = HistoryShift(
         line_id=line.id, before_id=before, after_id=after, source=source, state=ShiftState.NEW,
-        suspected_effect=effect, attempts=0, reason="", owner="", notes="", created_at=now, changed_at=now,
+        suspected_effect=effect, reason="", owner="", notes="", created_at=now, changed_at=now,
         changed_by="",
     )  # fmt: skip
     session.add(shift)

@@ -9,7 +9,7 @@ from sqlalchemy import RowMapping, func, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api import history as api
-from wqlab_contracts.api.watched_trees import HeadRef
+from wqlab_contracts.api.watches import HeadRef
 from wqlab_contracts.enums import ShiftState
 
 from ..models import Bisection, HistoryLine, HistoryPoint, HistoryShift, Run, WatchedHead

@@ -388,13 +388,11 @@ def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]
 
 
 def is_read_only(principal: Principal) -> bool:
-    """Return True for an API token that has only scope read, of an account that may do more.
+    """Return True for an API token of an account that has only scope read.
 
-    The token of an account that only reads is for its own settings, too, such as its mail address.
+    In a browser, with its CSRF token, the same account may change its own settings, such as its mail address.
     """
-    if principal.csrf is not None or principal.role in {None, UserRole.VIEWER}:
-        return False
-    return not principal.may(Scope.SUBMIT)
+    return principal.csrf is None and principal.role is not None and not principal.may(Scope.SUBMIT)
 
 
 def may_read(request: Request) -> bool:

@@ -83,6 +83,12 @@ class ApiProblem(Exception):
         self.errors = [dict(error) for error in errors]
         self.headers = dict(headers or {})
 
+    @property
+    def text(self) -> str:
+        """The mistakes that the problem lists, each with its place, or its detail."""
+        mistakes = [f"{error.get('pointer', '')}: {error['detail']}" for error in self.errors if "detail" in error]
+        return "; ".join(mistakes) or self.detail
+
 
 def not_found(kind: str, name: object, hint: str = "") -> ApiProblem:
     """Return a 404 problem for a missing `kind` of resource named `name`, with an optional hint."""
@@ -184,9 +190,11 @@ def _pattern(path: str) -> re.Pattern[str]:
     return compile_path(path)[0]
 
 
-async def _on_validation_error(_: Request, error: Exception) -> Response:
+async def _on_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101
-    errors = [_field_error(each) for each in error.errors()]
+    field = getattr(request.scope.get("route"), "body_field", None)
+    tagged = getattr(getattr(field, "field_info", None), "discriminator", None)
+    errors = [_field_error(each, tagged) for each in error.errors()]
     if any(each["type"] == "json_invalid" for each in error.errors()):
         return response(ApiProblem(400, f"the body is not JSON: {errors[0]['detail']}", errors=errors))
     return response(invalid(errors))
@@ -229,9 +237,13 @@ async def _on_crash(request: Request, error: Exception) -> Response:
     return response(ApiProblem(500, "internal server error; the server's log has the details"))
 
 
-def _field_error(error: Mapping[str, Any]) -> dict[str, str]:
+def _field_error(error: Mapping[str, Any], tag: str | None) -> dict[str, str]:
+    """Return what an error says of a field. `tag`: the field by which a union of bodies is told apart, or None."""
     location, *path = error["loc"] or ("body",)
     detail = _field_message(error)
+    if location == "body" and tag is not None:
+        # Pydantic puts the tag of the chosen model before the path in it.
+        path = path[1:] or ([tag] if error["type"].startswith("union_tag") else [])
     if location == "body":
         return {"pointer": json_pointer(path), "detail": detail}
     return {"parameter": str(path[0]) if path else str(location), "in": str(location), "detail": detail}
@@ -243,6 +255,8 @@ def _field_message(error: Mapping[str, Any]) -> str:
         return f"unknown field {error['loc'][-1]!r}; remove it"
     if error["type"] == "missing":
         return f"{error['loc'][-1]!r} is required"
+    if error["type"] == "union_tag_not_found":
+        return f"{error['ctx']['discriminator']} is required"
     message = str(error["msg"]).removeprefix("Value error, ")
     shown = repr(error.get("input"))
     return f"{message} (got {shown})" if len(shown) <= 80 else message

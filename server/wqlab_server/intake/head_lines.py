@@ -109,7 +109,7 @@ class Choice:
     """Waiting heads that are skipped in favour of it."""
 
 
-def choose(heads: Sequence[WatchedHead], batch: Batch, now: datetime) -> Choice | None:
+def choose(heads: Sequence[WatchedHead], batch: Batch) -> Choice | None:
     """Return what to measure next of a line; None if nothing waits, or one of its heads is being measured.
 
     It is compared with the head that was measured last, or with the starting point.
@@ -121,8 +121,6 @@ def choose(heads: Sequence[WatchedHead], batch: Batch, now: datetime) -> Choice 
     if not waiting or not measured:
         return None
     head = waiting[0] if batch is Batch.ALL else waiting[-1]
-    if head.due_at is not None and head.due_at > now:
-        return None
     before = [each for each in measured if _order(each) < _order(head)]
     return Choice(head, last_seen(before or measured), () if batch is Batch.ALL else tuple(waiting[:-1]))
 

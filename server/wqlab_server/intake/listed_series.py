@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from wqlab_contracts.api.touches import TouchedFile
-from wqlab_contracts.mail_threads import with_roles
-from wqlab_contracts.mbox import Mail
+from wqlab_contracts.mail import address_of
+from wqlab_contracts.mails.mail_threads import with_roles
+from wqlab_contracts.mails.mbox import Mail
+from wqlab_contracts.mails.subjects import format_subject, parse_subject
 from wqlab_contracts.messages.list_mails import ListMail
-from wqlab_contracts.subjects import format_subject, parse_subject
 
 
 @dataclass
@@ -78,11 +79,15 @@ class ListedSeries:
         return max(mail.archived_at for mail in self.mails)
 
     def add(self, mail: ListMail) -> None:
-        """Add a cover letter or patch. Of two patches with one number the first one stays."""
+        """Add a cover letter or patch. Of two patches with one number that of the cover letter's author, else the first
+        one, stays: anybody may reply to a cover letter."""
         if mail.number == 0:
             self.cover = self.cover or mail
-        else:
-            self.patches.setdefault(mail.number or 1, mail)
+            return
+        number = mail.number or 1
+        known = self.patches.setdefault(number, mail)
+        if self.cover and address_of(known.author) != address_of(self.cover.author) == address_of(mail.author):
+            self.patches[number] = mail
 
 
 def root_of(mail: ListMail, parents: Mapping[str, str]) -> str:

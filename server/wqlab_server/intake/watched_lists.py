@@ -1,4 +1,4 @@
-"""Order reads of the lists that enabled rules watch, and store the mails that workers read."""
+"""Order reads of the lists that enabled watches read, and store the mails that workers read."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages.jobs import JobResult
 from wqlab_contracts.messages.list_mails import MAILS_A_READ, ListMail, ListMails, ListPosition, ListSource
 from wqlab_contracts.messages.list_reads import ListReadJob, ListReadResult
-from wqlab_contracts.specs import Archive
+from wqlab_contracts.specs import Archive, ListWatch
 
 from ..jobs import claims
 from ..jobs.errors import infrastructure_failure
 from ..jobs.kinds import Context, Kind
-from ..models import ListRead, SeenMail, StoredRule, WatchedList
+from ..models import ListRead, SeenMail, Watch, WatchedList
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.times import is_recent
@@ -39,14 +39,12 @@ _BATCH = 500
 
 
 def order_reads(session: Session, data: DataFolder, settings: Settings) -> None:
-    """Order a read of each watched list that is due. A list whose rules were all switched off is forgotten."""
+    """Order a read of each watched list that is due. A list whose watches were all disabled is forgotten."""
     now = clock(session)
     since: dict[str, datetime] = {}
-    for rule, enabled_at in session.execute(
-        select(StoredRule.rule, StoredRule.enabled_at).where(StoredRule.enabled_at.is_not(None))
-    ):
-        if enabled_at is not None:
-            since[rule.archive] = min(enabled_at, since.get(rule.archive, enabled_at))
+    for watch in session.scalars(select(Watch).where(Watch.enabled_at.is_not(None))):
+        if isinstance(watch.spec, ListWatch) and watch.enabled_at is not None:
+            since[watch.spec.archive] = min(watch.enabled_at, since.get(watch.spec.archive, watch.enabled_at))
     watched = {row.archive: row for row in session.scalars(select(WatchedList).with_for_update())}
     for name in watched.keys() - since.keys():
         session.delete(watched[name])

@@ -82,7 +82,7 @@ def finish(context: Context, kinds: Kinds, job_id: int, body: FinishJob) -> None
     job.result_digest = digest
 
 
-_KIND_OF_RESULT = {JobKind.PREVIEW_RULE: JobKind.READ_LIST}
+_KIND_OF_RESULT = {JobKind.PREVIEW_WATCH: JobKind.READ_LIST}
 """Kinds whose worker does the same as for another kind."""
 
 

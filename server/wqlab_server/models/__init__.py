@@ -15,10 +15,11 @@ from .history import HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
 from .job import Apply, BranchList, BranchReading, HeadReading, Job, ListRead, ThreadLookup
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
-from .lists import ListPreview, RuleDecisionRow, SeenMail, StoredRule, WatchedList
+from .lists import ListPreview, SeenMail, WatchDecisionRow, WatchedList
 from .mail_addresses import MailAddress
 from .mailbox import ListReply, MailBounce, ReceivedCommand
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
+from .orders import Order
 from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
 from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
@@ -26,7 +27,7 @@ from .storage_reports import StorageReport
 from .submissions import Event, Submission
 from .tick_errors import TickError
 from .ticks import LastTick
-from .watched_trees import WatchedHead, WatchedTree
+from .watches import Watch, WatchedHead
 
 __all__ = [
     "Apply",
@@ -74,16 +75,15 @@ __all__ = [
     "ListReply",
     "MailAddress",
     "MailBounce",
+    "Order",
     "PendingEvent",
     "ReceivedCommand",
-    "RuleDecisionRow",
     "Run",
     "RunAttempt",
     "Sample",
     "SeenMail",
     "SignInThrottle",
     "StorageReport",
-    "StoredRule",
     "Submission",
     "SubmissionBuild",
     "SubmissionMail",
@@ -93,9 +93,10 @@ __all__ = [
     "Typed",
     "Unsupported",
     "User",
+    "Watch",
+    "WatchDecisionRow",
     "WatchedHead",
     "WatchedList",
-    "WatchedTree",
     "Webhook",
     "fences",
 ]

@@ -17,8 +17,8 @@ from wqlab_contracts.api.bisections import BisectionRequest
 from wqlab_contracts.api.canaries import FloorJump
 from wqlab_contracts.api.history import HistoryLevel
 from wqlab_contracts.api.report import Comparison as ComparisonData
-from wqlab_contracts.api.rules import PreviewedSeriesList
 from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.api.watches import PreviewedSeriesList
 from wqlab_contracts.api.webhooks import WebhookFilter
 from wqlab_contracts.mail import OutgoingMail
 from wqlab_contracts.messages import (
@@ -37,8 +37,7 @@ from wqlab_contracts.messages.looks import LookRecord
 from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_contracts.messages.storage import StorageArea
 from wqlab_contracts.messages.walk import WalkStep
-from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree, WatchedTree
-from wqlab_contracts.specs.rules import ListRule
+from wqlab_contracts.specs import DeviceType, KernelRecipe, ListWatch, Profile, TestPlan, Tree
 
 
 class Typed(TypeDecorator[Any]):
@@ -108,6 +107,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.JobKind,
             enums.JobState,
             enums.NotMeasuredCause,
+            enums.OrderState,
             enums.OutboxEvent,
             enums.Outcome,
             enums.Question,
@@ -135,7 +135,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             FloorJump,
             KernelRecipe,
             ListMail,
-            ListRule,
+            ListWatch,
             LavaPool,
             MeasuredTopology,
             OutgoingMail,
@@ -146,7 +146,6 @@ _COLUMN_TYPES: dict[Any, Any] = {
             SubmissionRequest,
             TestPlan,
             Tree,
-            WatchedTree,
             WebhookFilter,
             dict[str, str],
             dict[str, dict[str, str]],

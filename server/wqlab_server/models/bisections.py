@@ -27,7 +27,7 @@ class Bisection(Base):
             "id",
             postgresql_where=text("state IN ('listing', 'ends', 'searching', 'confirming')"),
         ),
-        Index("ix_bisections_watched_tree", "watched_tree"),
+        Index("ix_bisections_watch", "watch"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -37,8 +37,8 @@ class Bisection(Base):
     owner: Mapped[str] = mapped_column(index=True)
     limited: Mapped[bool]
     """True if the owner's quotas limit it."""
-    watched_tree: Mapped[str | None] = mapped_column(ForeignKey("watched_trees.name"))
-    """The watched tree on whose budget it runs; null if a person asked for it."""
+    watch: Mapped[str | None] = mapped_column(ForeignKey("watches.name"))
+    """The watch on whose budget it runs; null if a person asked for it."""
     state: Mapped[BisectionState]
     reason: Mapped[str] = mapped_column(default="")
     good: Mapped[str | None]
@@ -94,10 +94,7 @@ class BisectionStep(Base):
     """One measurement: a submission of two commits."""
 
     __tablename__ = "bisection_steps"
-    __table_args__ = (
-        Index("ix_bisection_steps_bisection_id", "bisection_id", "id"),
-        Index("ix_bisection_steps_submitted_at", "submitted_at"),
-    )
+    __table_args__ = (Index("ix_bisection_steps_bisection_id", "bisection_id", "id"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     bisection_id: Mapped[int] = mapped_column(ForeignKey("bisections.id"))
@@ -114,8 +111,6 @@ class BisectionStep(Base):
     blocks: Mapped[int | None]
     """Blocks that were asked for; null: as the plan says."""
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id"), index=True)
-    quoted_s: Mapped[float | None]
-    """Device time (seconds) that the quote of its submission predicts; null for the submission of a shift."""
     submitted_at: Mapped[datetime] = mapped_column(server_default=func.now())
     ended_at: Mapped[datetime | None]
     identical: Mapped[bool] = mapped_column(default=False)

@@ -140,8 +140,6 @@ class ForgeHead(Base):
     """The job that reads it; null while nobody has allowed it to use devices."""
     decided_at: Mapped[datetime | None]
     """When the result of the reading became a submission or a reason."""
-    due_at: Mapped[datetime | None]
-    """Time of the next attempt to submit if a quota of the owner was used up; otherwise null."""
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
     withdrawn_at: Mapped[datetime | None]
     """When a newer head replaced it, or the pull request was closed."""

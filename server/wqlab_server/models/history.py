@@ -25,7 +25,7 @@ class HistoryLine(Base):
     )  # fmt: skip
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    tree_name: Mapped[str] = mapped_column(ForeignKey("watched_trees.name"))
+    tree_name: Mapped[str] = mapped_column(ForeignKey("watches.name"))
     ref: Mapped[str]
     plan_name: Mapped[str]
     device_type: Mapped[str]
@@ -100,11 +100,6 @@ class HistoryShift(Base):
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
     bisection_id: Mapped[int | None] = mapped_column(ForeignKey("bisections.id"), index=True)
     """The bisection that searches its commit; equal shifts of several lines share one."""
-    attempts: Mapped[int] = mapped_column(default=0)
-    """Number of submissions made to confirm it."""
-    quoted_s: Mapped[float | None]
-    """Device time (seconds) that their quotes predict; null if an equal shift of another line made them."""
-    submitted_at: Mapped[datetime | None]
     effect: Mapped[float | None]
     ci_low: Mapped[float | None]
     ci_high: Mapped[float | None]

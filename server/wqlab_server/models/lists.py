@@ -1,4 +1,4 @@
-"""Tables of watched mailing lists: rules, positions, reads, mails that await a decision, and decisions."""
+"""Tables of watched mailing lists: positions, previews, mails that await a decision, and decisions."""
 
 from __future__ import annotations
 
@@ -9,34 +9,19 @@ from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, fu
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
-from wqlab_contracts.api.rules import PreviewedSeriesList
+from wqlab_contracts.api.watches import PreviewedSeriesList
 from wqlab_contracts.enums import DecisionReason, DecisionState, JobKind
 from wqlab_contracts.messages import Failure
 from wqlab_contracts.messages.list_mails import ListMail
 from wqlab_contracts.messages.list_reads import ListReadJob
-from wqlab_contracts.specs.rules import ListRule
+from wqlab_contracts.specs import ListWatch
 
 from .base import Base
 from .job import Job
 
 
-class StoredRule(Base):
-    """A rule by which series on a list are measured, of the data folder or made over the API."""
-
-    __tablename__ = "list_rules"
-
-    name: Mapped[str] = mapped_column(primary_key=True)
-    rule: Mapped[ListRule]
-    from_file: Mapped[bool]
-    enabled_at: Mapped[datetime | None]
-    """When it was switched on; it takes series that arrive later. Null while it is off."""
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    changed_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    changed_by: Mapped[str]
-
-
 class WatchedList(Base):
-    """A list that an enabled rule watches, and the position up to which it has been read."""
+    """A list that an enabled watch reads, and the position up to which it has been read."""
 
     __tablename__ = "watched_lists"
 
@@ -61,13 +46,13 @@ class WatchedList(Base):
 
 
 class ListPreview(Job):
-    """A read of the last mails of a list, and what a rule would have taken of them. Its key is the rule's name."""
+    """A read of the last mails of a list, and what a watch would have taken of them."""
 
     __tablename__ = "list_previews"
-    __mapper_args__ = {"polymorphic_identity": JobKind.PREVIEW_RULE}
+    __mapper_args__ = {"polymorphic_identity": JobKind.PREVIEW_WATCH}
 
     id: Mapped[int] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
-    rule: Mapped[ListRule]
+    spec: Mapped[ListWatch]
     days: Mapped[int]
     found: Mapped[PreviewedSeriesList | None]
     if TYPE_CHECKING:
@@ -88,18 +73,18 @@ class SeenMail(Base):
     mail: Mapped[ListMail]
     seen_at: Mapped[datetime] = mapped_column(server_default=func.now())
     settled: Mapped[bool] = mapped_column(default=False)
-    """True once the rules have decided on its series."""
+    """True once the watches have decided on its series."""
     removed: Mapped[bool] = mapped_column(default=False)
     """True if the archive has removed it."""
 
 
-class RuleDecisionRow(Base):
-    """What a rule decided on a revision of a series. The rows of taken series are kept, so that none is taken twice."""
+class WatchDecisionRow(Base):
+    """What a watch decided on a revision of a series. Rows of taken series are kept, so that none is taken twice."""
 
     __tablename__ = "list_decisions"
     __table_args__ = (
-        UniqueConstraint("rule", "root", "revision"),
-        # Two rules do not measure the same series.
+        UniqueConstraint("watch", "root", "revision"),
+        # Two watches do not measure the same series.
         Index(
             "uq_list_decisions_taken",
             "root",
@@ -107,13 +92,13 @@ class RuleDecisionRow(Base):
             unique=True,
             postgresql_where=text("state IN ('waiting', 'taken')"),
         ),
-        Index("ix_list_decisions_waiting", "retry_at", postgresql_where=text("state = 'waiting'")),
+        Index("ix_list_decisions_waiting", "id", postgresql_where=text("state = 'waiting'")),
         Index("ix_list_decisions_series", "author_address", "subject_key"),
-        Index("ix_list_decisions_of_rule", "rule", "id"),
+        Index("ix_list_decisions_of_watch", "watch", "id"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    rule: Mapped[str]
+    watch: Mapped[str] = mapped_column(ForeignKey("watches.name"))
     archive: Mapped[str]
     root: Mapped[str]
     """Message-ID that identifies the revision: the cover letter's, or that of the first patch without one."""
@@ -126,11 +111,9 @@ class RuleDecisionRow(Base):
     subject_key: Mapped[str]
     """The subject without its prefix; with the author's address it is common to all revisions."""
     targets: Mapped[list[str]] = mapped_column(ARRAY(Text))
-    minutes: Mapped[float | None]
     state: Mapped[DecisionState]
     reason: Mapped[DecisionReason | None]
     detail: Mapped[str] = mapped_column(default="")
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     decided_at: Mapped[datetime | None]
-    retry_at: Mapped[datetime | None]

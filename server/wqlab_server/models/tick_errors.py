@@ -11,8 +11,8 @@ from .base import Base
 
 TICK_ITEM_KINDS = (
     *("apply", "build", "run", "submission", "device", "health_check", "device_check", "offers"),
-    *("ids", "retention", "last_tick", "audit", "outbox", "lists"),
-    *("watched_trees", "watched_tree", "history", "shift", "bisection", "bisections", "commit_list"),
+    *("retention", "last_tick", "audit", "outbox", "lists", "watches", "history", "bisections"),
+    *("order", "source", "forges", "forge_head", "claims", "canary"),
 )
 
 

@@ -77,6 +77,11 @@ def write_status(
     )
 
 
+def context_of(change: ForgeChange) -> str:
+    """Return the name of the status: a pull request and a push may have the same commit."""
+    return "wqlab" if change.number is not None else "wqlab/push"
+
+
 def has_status(session: Session, forge: str, commit: str, context: str) -> bool:
     """Return True if a status of this name was written for the commit."""
     found = select(Delivery.id).where(Delivery.thread == _status_thread(forge, commit, context))

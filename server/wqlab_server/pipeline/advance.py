@@ -213,7 +213,7 @@ def _ensure_builds(session: Session, submission: Submission, applied: ApplyResul
                     fragments=run.fragments,
                     modules=run.modules,
                     toolchain=applied.toolchain,
-                    layouts=run.layouts,
+                    layouts=max(each.layouts for each in runs),
                 )
                 if link is None:
                     link = SubmissionBuild(

@@ -22,11 +22,11 @@ from wqlab_contracts.enums import OutboxEvent, Verdict
 from ..models import Device, Lab, LabHost, LastTick, PendingEvent, Submission
 from ..outbox import deliveries, webhooks
 from ..settings import Settings
+from ..sources.culprits import culprit_notice
 from ..storage.announcements import announce
 from ..storage.db import SessionFactory, clock, transaction
 from ..views.load import target_summaries
 from .answers import write_answer
-from .culprits import culprit_notice
 from .kcidb_results import write_result
 from .personal_results import write_results
 from .tick_errors import isolate_errors

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import DeviceHealth, JobState, Outcome, RunPurpose, SubmissionState
-from wqlab_contracts.loading import DataError, DataFolder
+from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import DeviceFacts
 
 from ..estimates.lab_snapshot import lab_capacities, published_pools
@@ -29,7 +29,6 @@ from ..models import Device, Lease, Run, RunAttempt, Submission
 from ..runs import service as runs
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, fetch_dict, transaction
-from ..storage.live_data import LiveData
 from .read_canary import read_canary
 from .start_canary import start_canary
 from .tick_errors import isolate_errors
@@ -96,8 +95,11 @@ def _is_lab_idle(session: Session) -> bool:
 # --- the tick -----------------------------------------------------------------------------------------------------
 
 
-def run_canaries(factory: SessionFactory, settings: Settings, data: LiveData) -> None:
-    """Read finished canaries, drop those that are too old or switched off, and start the next ones."""
+def run_canaries(factory: SessionFactory, settings: Settings, data: DataFolder | None) -> None:
+    """Read finished canaries, drop those that are too old or switched off, and start the next ones.
+
+    `data`: None if the data folder is broken; then finished ones are read only.
+    """
     with transaction(factory) as session:
         finished = session.scalars(
             select(Run.id)
@@ -112,9 +114,7 @@ def run_canaries(factory: SessionFactory, settings: Settings, data: LiveData) ->
     for run_id in finished:
         with isolate_errors(factory, "canary", run_id), transaction(factory) as session:
             read_canary(session, run_id)
-    try:
-        current = data.current()
-    except DataError:  # logged by the step that reads the devices
+    if data is None:
         return
     with transaction(factory) as session:
         queued = session.scalars(
@@ -122,12 +122,12 @@ def run_canaries(factory: SessionFactory, settings: Settings, data: LiveData) ->
         ).all()
     for run_id in queued:
         with isolate_errors(factory, "canary", run_id), transaction(factory) as session:
-            _drop_if_stale(session, current, run_id, settings)
+            _drop_if_stale(session, data, run_id, settings)
     with transaction(factory) as session:
-        chosen = _devices_to_use(session, current, settings)
+        chosen = _devices_to_use(session, data, settings)
     for name in chosen:
         with isolate_errors(factory, "canary", name), transaction(factory) as session:
-            start_canary(session, current, name, settings)
+            start_canary(session, data, name, settings)
 
 
 def _minutes(data: DataFolder, device: DeviceFacts, settings: Settings) -> int:

@@ -18,7 +18,7 @@ from wqlab_contracts.messages import ClaimRequest, RunEvent, RunResult
 from wqlab_contracts.messages.jobs import JobPayload, JobResult
 
 from ..jobs import claims
-from ..jobs.errors import canceled_failure, infrastructure_failure
+from ..jobs.errors import NotClaimable, canceled_failure, infrastructure_failure
 from ..jobs.kinds import Context, Kind
 from ..jobs.state import Ended, Retry
 from ..lab import health, lease
@@ -30,7 +30,7 @@ from ..runs.state import decide_run
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.events import dump_failure, emit, emit_run_state
-from . import health_checks, looks, walks
+from . import device_rules, health_checks, looks, walks
 
 HEALTH_CHECK_ATTEMPTS = 2
 """An interrupted check is retried once; a check that failed is conclusive."""
@@ -55,6 +55,8 @@ class RunKind(Kind[Run]):
 
     def take(self, context: Context, job: Run, request: ClaimRequest) -> JobPayload:
         session, run = context.session, runs.lock_run(context.session, job.id, with_snapshot=True)
+        if (reason := device_rules.refusal(session, run, context.data.current())) is not None:
+            raise NotClaimable(claims.describe(run), reason)
         device, was_dirty = lease.take(session, run, request.worker, request.lab, context.settings)
         emit_run_state(session, run, holder=request.worker, attempt=run.attempts)
         return runs.make_job(session, run, device, previous_holder=was_dirty)

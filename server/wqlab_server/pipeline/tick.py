@@ -1,9 +1,13 @@
-"""Run one tick over the whole lab.
+"""Run one tick over the whole lab: six steps, in this order.
 
-A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, measures new heads of
-watched trees, advances bisections, takes series from watched lists, runs canaries on idle devices, repeats unanswered
-messages, writes and wakes deliveries, and runs retention when it is due. An error in one item does not affect the
-others.
+1. reclaim: retry or end jobs whose claims have expired, delete expired offers
+2. advance: submissions, health checks and device checks; give results to the sources of orders and to the history
+3. propose: read what is new in lists, trees and forges, and place orders
+4. admit: submit the orders that are due
+5. assign: devices to runs, and idle devices to canaries
+6. deliver: unanswered messages, statuses, mails and webhooks; then retention, if it is due
+
+An error in one item does not affect the others.
 """
 
 from __future__ import annotations
@@ -18,8 +22,9 @@ from sqlalchemy.orm import load_only
 
 from wqlab_contracts.celery_names import JOB_QUEUES, lab_queue
 from wqlab_contracts.enums import JobKind, JobState
-from wqlab_contracts.loading import DataError
+from wqlab_contracts.loading import DataError, DataFolder
 
+from ..intake import watches
 from ..jobs import claims
 from ..jobs.kinds import Context
 from ..jobs.protocol import end_late, late_jobs
@@ -31,19 +36,17 @@ from ..settings import Settings
 from ..storage import broker
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
-from . import assign_devices, canaries, device_check, health_checks
+from . import assign_devices, canaries, device_check, device_rules, health_checks, run_sources
 from .advance import advance
 from .announcements import send_announcements
-from .bisections import advance_bisections
 from .clock_steps import shorten_claims
 from .due import due_submissions
-from .forges import advance_forges
-from .history import advance_history
+from .forges import read_forges, tell_forges
+from .history import record_heads
 from .job_kinds import KINDS
 from .operator_changes import record_changes
 from .tick_errors import isolate_errors
 from .watch_lists import watch_lists
-from .watched_trees import watch_trees
 
 log = structlog.get_logger(__name__)
 
@@ -59,21 +62,18 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
     with transaction(factory) as guard:
         if not guard.scalar(select(func.pg_try_advisory_xact_lock(_TICK_LOCK))):
             return False
-        _reclaim_expired(factory, settings, data)
-        _advance_submissions(factory, settings)
-        _sync_devices_and_checks(factory, settings, data)
-        watch_trees(factory, settings, data)
-        advance_history(factory, settings, data)
-        advance_bisections(factory, settings, data)
-        with isolate_errors(factory, "audit", "operator"), transaction(factory) as session:
-            record_changes(session, settings, data)
-        watch_lists(factory, settings, data)
-        assign_devices.assign_devices(factory, settings)
-        canaries.run_canaries(factory, settings, data)
-        _repeat_nudges(factory, settings)
-        advance_forges(factory, settings, data)
-        send_announcements(factory, settings)
-        _sync_broker_users(factory, settings)
+        _reclaim(factory, settings, data)
+        try:
+            current = data.current()
+        except DataError as error:
+            log.error("data_folder_broken", error=str(error))
+            current = None
+        _advance(factory, settings, current)
+        if current is not None:
+            _propose(factory, settings, data, current)
+            run_sources.admit_orders(factory, settings, current)
+        _assign(factory, settings, current)
+        _deliver(factory, settings, current)
         with isolate_errors(factory, "retention", "server"):
             retention.try_to_run(factory, settings)
         with isolate_errors(factory, "last_tick", "server"):
@@ -93,7 +93,7 @@ def _record_end(factory: SessionFactory, seconds: float) -> None:
         )
 
 
-def _reclaim_expired(factory: SessionFactory, settings: Settings, data: LiveData) -> None:
+def _reclaim(factory: SessionFactory, settings: Settings, data: LiveData) -> None:
     """Retry or end jobs whose claims have expired, and delete expired offers."""
     with isolate_errors(factory, "claims", "clock"), transaction(factory) as session:
         shorten_claims(session, settings)
@@ -106,26 +106,57 @@ def _reclaim_expired(factory: SessionFactory, settings: Settings, data: LiveData
             end_late(Context(session, settings, data), KINDS, kind, job_id)
 
 
-def _advance_submissions(factory: SessionFactory, settings: Settings) -> None:
+def _advance(factory: SessionFactory, settings: Settings, data: DataFolder | None) -> None:
+    """Advance what is unfinished, and take the results of what is finished."""
     with transaction(factory) as session:
         submission_ids = due_submissions(session)
     for submission_id in submission_ids:
         with isolate_errors(factory, "submission", submission_id):
             advance(factory, settings, submission_id)
+    if data is not None:
+        _sync_devices_and_checks(factory, settings, data)
+        run_sources.take_results(factory, settings, data)
+    record_heads(factory)
 
 
-def _sync_devices_and_checks(factory: SessionFactory, settings: Settings, data: LiveData) -> None:
+def _propose(factory: SessionFactory, settings: Settings, live: LiveData, data: DataFolder) -> None:
+    """Read what is new, and place orders for it."""
+    with isolate_errors(factory, "audit", "operator"), transaction(factory) as session:
+        record_changes(session, settings, live)
+    with isolate_errors(factory, "watches", "files"), transaction(factory) as session:
+        watches.sync_files(session, data)
+    watch_lists(factory, settings, data)
+    read_forges(factory, settings, data)
+    run_sources.place_orders(factory, settings, data)
+
+
+def _assign(factory: SessionFactory, settings: Settings, data: DataFolder | None) -> None:
+    """Offer devices to runs that wait, then idle ones to canaries."""
+    assign_devices.assign_devices(factory, settings)
+    canaries.run_canaries(factory, settings, data)
+
+
+def _deliver(factory: SessionFactory, settings: Settings, data: DataFolder | None) -> None:
+    """Repeat unanswered messages, and write and wake deliveries."""
+    _repeat_nudges(factory, settings)
+    if data is not None:
+        tell_forges(factory, settings, data)
+    send_announcements(factory, settings)
+    _sync_broker_users(factory, settings)
+
+
+def _sync_devices_and_checks(factory: SessionFactory, settings: Settings, current: DataFolder) -> None:
     """Sync the devices table with the data folder, and order and advance health checks and device checks."""
-    try:
-        current = data.current()
-    except DataError as error:
-        log.error("data_folder_broken", error=str(error))
-        return
     with transaction(factory) as session:
         changes = lab_service.pool_changes(session, current)
     for change in changes:
         with isolate_errors(factory, "device", change.name), transaction(factory) as session:
             lab_service.change_pool(session, change)
+    with transaction(factory) as session:
+        queued = device_rules.runs_to_check(session, current)
+    for run_id in queued:
+        with isolate_errors(factory, "run", run_id), transaction(factory) as session:
+            device_rules.end_refused(session, run_id, current)
     with transaction(factory) as session:
         names = health_checks.devices_to_check(session, current, settings)
     for name in names:

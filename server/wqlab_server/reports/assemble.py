@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -159,12 +159,15 @@ class _Parts:
     def waits(self, rows: RunRows) -> list[WaitCell]:
         """Return how long work items waited, of all valid boots with a table."""
         boots = sorted((boot for boot in rows.boots if boot.valid), key=lambda boot: (boot.block, boot.position))
-        texts = []
+        tables = self._tables(rows.run, [boot for boot in boots if boot.arm in PAIR])
+        return wait_cells(tables, times=not rows.run.device_spec.emulated)
+
+    def _tables(self, run: Run, boots: Iterable[Boot]) -> Iterator[tuple[Arm, int, str]]:
+        """Yield arm, block and counted events of the boots that have a table of them."""
         for boot in boots:
-            sha256 = self._files.get((rows.run.id, traced_counts.file_name(_key(boot))))
-            if boot.arm in PAIR and sha256 is not None and (text := _text(self._store, sha256)) is not None:
-                texts.append((boot.arm, text))
-        return wait_cells(texts)
+            sha256 = self._files.get((run.id, traced_counts.file_name(_key(boot))))
+            if sha256 is not None and (text := _text(self._store, sha256)) is not None:
+                yield boot.arm, boot.block, text
 
     def instrument(self, rows: RunRows) -> list[InstrumentCell]:
         """Return where the counts come from, of all valid boots with a profile."""
@@ -187,9 +190,7 @@ class _Parts:
         boots = self._session.scalars(
             select(Boot).where(Boot.run_id == traced.id, Boot.valid).order_by(Boot.block, Boot.position)
         ).all()
-        files = [(boot.arm, self._files.get((traced.id, traced_counts.file_name(_key(boot))))) for boot in boots]
-        texts = [(arm, _text(self._store, sha256)) for arm, sha256 in files if sha256 is not None]
-        return TracedRun(traced, [(arm, text) for arm, text in texts if text is not None])
+        return TracedRun(traced, list(self._tables(traced, boots)))
 
     def backend(self, run: Run) -> Backend | None:
         """Return the backend of the run's device; None if it had none."""

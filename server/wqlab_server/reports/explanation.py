@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from wqlab_comparison.differences import TracedBoot, by_cell, differences, sentences
+from wqlab_comparison.differences import Sides, TracedBoot, by_cell, differences, sentences
 from wqlab_contracts import traced_counts
 from wqlab_contracts.api.explanations import ExplainedComparison, Explanation
 from wqlab_contracts.api.instrument import InstrumentCell
@@ -24,10 +24,10 @@ from ..views.traced_boots import differing, why_not_traced
 
 @dataclass(frozen=True)
 class TracedRun:
-    """The run of traced boots, and the table of each boot of a finished block."""
+    """The run of traced boots, and the table of each boot of a finished block: arm, block and text."""
 
     run: Run
-    tables: Sequence[tuple[Arm, str]]
+    tables: Sequence[tuple[Arm, int, str]]
 
 
 def explain(
@@ -48,8 +48,7 @@ def explain(
     if traced is None:
         reason = why_not_traced(request, run.files, backend, figures=run.recipe.figures)
         return Explanation(reason=reason or "no traced boots were made")
-    boots = _boots(traced.tables)
-    explained = [each for each in (_explain(one, boots, run.device_spec.emulated) for one in found) if each is not None]
+    explained = _explain(found, _boots(traced.tables), run.device_spec.emulated)
     return Explanation(
         run_id=traced.run.id, comparisons=explained, reason="" if explained else _why_nothing(traced.run)
     )
@@ -63,38 +62,47 @@ def _why_nothing(run: Run) -> str:
     return "the traced boots left no counts"
 
 
-_Boots = Mapping[tuple[Arm, str, str], Sequence[Sequence[Row]]]
+_Boots = Mapping[tuple[Arm, str, str], Mapping[int, Sequence[Row]]]
 
 
-def _boots(tables: Iterable[tuple[Arm, str]]) -> _Boots:
-    """Return the rows of each boot by arm, scenario and setting. A table that cannot be read is ignored."""
-    found: dict[tuple[Arm, str, str], list[Sequence[Row]]] = {}
-    for arm, text in tables:
+def _boots(tables: Iterable[tuple[Arm, int, str]]) -> _Boots:
+    """Return the rows of each boot by arm, scenario and setting, and by block. An unreadable table is ignored."""
+    found: dict[tuple[Arm, str, str], dict[int, Sequence[Row]]] = {}
+    for arm, block, text in tables:
         try:
             rows = list(traced_counts.read(text))
         except ValueError:
             continue
         for (scenario, setting), of_cell in by_cell(rows).items():
-            found.setdefault((arm, scenario, setting), []).append(of_cell)
+            found.setdefault((arm, scenario, setting), {})[block] = of_cell
     return found
 
 
-def _explain(comparison: Comparison, boots: _Boots, emulated: bool) -> ExplainedComparison | None:
-    scenario, setting = comparison.scenario, comparison.setting
-    if comparison.question is Question.SETTING:
-        arm = comparison.kernel or Arm.BASELINE
-        keys = (arm, scenario, comparison.reference), (arm, scenario, setting)
-    else:
-        keys = (Arm.BASELINE, scenario, setting), (Arm.CANDIDATE, scenario, setting)
-    left, right = (boots.get(key, ()) for key in keys)
-    if not left or not right:
-        return None
-    sides = ([TracedBoot.of(rows) for rows in left], [TracedBoot.of(rows) for rows in right])
-    ranked = differences(*sides, times=not emulated)
-    notes = dict.fromkeys(row.name for rows in [*left, *right] for row in rows if row.topic is TracedTopic.NOTE)
-    return _explained(
-        comparison, boots=min(len(left), len(right)), sentences=sentences(ranked), differences=ranked, notes=list(notes)
-    )
+def _explain(compared: Sequence[Comparison], boots: _Boots, emulated: bool) -> list[ExplainedComparison]:
+    """Judge all comparisons together, from the blocks that have both sides of each of them."""
+    pairs = [(of, boots.get(left, {}), boots.get(right, {})) for of in compared for left, right in [_keys(of)]]
+    pairs = [(of, left, right) for of, left, right in pairs if left and right]
+    blocks = sorted(set.intersection(*(left.keys() & right.keys() for _, left, right in pairs))) if pairs else []
+    sides = [
+        Sides([TracedBoot.of(left[block]) for block in blocks], [TracedBoot.of(right[block]) for block in blocks])
+        for _, left, right in pairs
+    ]
+    found = []
+    for (of, left, right), ranked in zip(pairs, differences(sides, times=not emulated), strict=True):
+        rows = [row for side in (left, right) for block in blocks for row in side[block]]
+        notes = dict.fromkeys(row.name for row in rows if row.topic is TracedTopic.NOTE)
+        found.append(
+            _explained(of, boots=len(blocks), sentences=sentences(ranked), differences=ranked, notes=list(notes))
+        )
+    return found
+
+
+def _keys(of: Comparison) -> tuple[tuple[Arm, str, str], tuple[Arm, str, str]]:
+    """Return arm, scenario and setting of both sides."""
+    if of.question is Question.SETTING:
+        arm = of.kernel or Arm.BASELINE
+        return (arm, of.scenario, of.reference), (arm, of.scenario, of.setting)
+    return (Arm.BASELINE, of.scenario, of.setting), (Arm.CANDIDATE, of.scenario, of.setting)
 
 
 def _explained(comparison: Comparison, **of: object) -> ExplainedComparison:

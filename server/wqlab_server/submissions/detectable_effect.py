@@ -40,9 +40,17 @@ def primary_metric(plan: TestPlan, emulated: bool) -> Metric | None:
 
 
 def estimate(
-    plan: TestPlan, metric: Metric, *, emulated: bool, series: bool, blocks: int, past: Sequence[PastValue]
+    plan: TestPlan,
+    metric: Metric,
+    *,
+    emulated: bool,
+    series: bool,
+    blocks: int,
+    past: Sequence[PastValue],
+    family: int = 1,
 ) -> DetectableEffect:
-    """Estimate the smallest effect of `metric` that `blocks` blocks detect in about four cases of five.
+    """Estimate the smallest effect of `metric` that `blocks` blocks show as relevant in about four cases of five: its
+    interval is beyond the threshold, and it differs from zero in a family of so many tests.
 
     With `series`, kernels are compared, otherwise settings. The scenario and setting with the largest effect is used.
     """
@@ -51,7 +59,9 @@ def estimate(
     evidence = metric.evidence(emulated)
     exact = evidence is Evidence.MECHANISM and _is_exact(past)
     noise = _noise(differences)
-    effect = None if not noise or exact else _largest_effect(blocks, noise)
+    mean = sum(abs(each.value) for each in past) / len(past) if past else 0.0
+    limit = threshold(metric, emulated, mean)
+    effect = None if not noise or exact else _largest_effect(blocks, noise, limit, family)
     if effect is not None and metric.scale is Scale.RATIO:
         effect = math.expm1(effect) * 100
     return DetectableEffect(
@@ -60,7 +70,7 @@ def estimate(
         scale=metric.scale,
         direction=metric.direction,
         evidence=evidence,
-        delta=metric.delta,
+        delta=metric.least_effect(emulated),
         effect=effect,
         blocks_measured=measured,
         exact=exact,
@@ -82,9 +92,17 @@ def expected_blocks(
         return float(looks[0])
     noise = _noise(_differences(past, metric.scale, plan.reference_setting, series))
     mean = sum(abs(each.value) for each in past) / len(past) if past else 0.0
-    facts = facts_of(metric, emulated)
-    limits = bounds(default_delta(metric.name, facts, mean) if metric.delta is None else metric.delta, metric.scale)
-    return mean_blocks(max(noise, key=lambda each: float(np.std(each))), limits, looks) if noise else None
+    limit = threshold(metric, emulated, mean)
+    return mean_blocks(max(noise, key=lambda each: float(np.std(each))), (-limit, limit), looks) if noise else None
+
+
+def threshold(metric: Metric, emulated: bool, mean: float = 0.0) -> float:
+    """Return the smallest relevant effect on the scale of the differences. `mean`: of past values, for a metric without
+    a threshold of its own."""
+    delta = metric.least_effect(emulated)
+    if delta is None:
+        delta = default_delta(metric.name, facts_of(metric, emulated), mean)
+    return bounds(delta, metric.scale)[1]
 
 
 def _explanation(blocks: int, measured: int, has_noise: bool, effect: float | None, exact: bool) -> str:
@@ -106,7 +124,7 @@ def _explanation(blocks: int, measured: int, has_noise: bool, effect: float | No
         return (
             f"too many of {measured} past blocks were far from the others: no effect is detected in four cases of five"
         )
-    return f"detected in about four cases of five, at the spread of {measured} past blocks"
+    return f"shown as relevant in about four cases of five, at the spread of {measured} past blocks"
 
 
 def _differences(
@@ -152,10 +170,18 @@ def _noise(differences: Mapping[tuple[int, str, str, str], list[float]]) -> list
     return [np.concatenate(runs) for runs in pooled.values()]
 
 
-def _largest_effect(blocks: int, noise: Sequence[NDArray[np.float64]]) -> float | None:
-    """Return the effect detected in every scenario and setting; None if there is none in one of them."""
-    effects = [smallest_effect(blocks, each, ALPHA) for each in noise]
-    return None if None in effects else max(effect for effect in effects if effect is not None)
+def _largest_effect(blocks: int, noise: Sequence[NDArray[np.float64]], limit: float, family: int) -> float | None:
+    """Return the effect shown in every scenario and setting; None if there is none in one of them.
+
+    Its distance from the threshold `limit` must be found alone, and that from zero in the family.
+    """
+    effects: list[float] = []
+    for each in noise:
+        from_limit, from_zero = (smallest_effect(blocks, each, level) for level in (ALPHA, ALPHA / family))
+        if from_limit is None or from_zero is None:
+            return None
+        effects.append(max(limit + from_limit, from_zero))
+    return max(effects)
 
 
 def _is_exact(past: Sequence[PastValue]) -> bool:

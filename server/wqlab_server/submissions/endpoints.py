@@ -19,6 +19,7 @@ from ..http.audit import Audit
 from ..http.auth import Reader, Submitter
 from ..http.deps import AppSettings, Data, Db, Store
 from ..http.downloads import TEXT, StoredBytes, send
+from ..http.inspection_process import BoundedInspect
 from ..http.limits import SlotStream, slow_responses
 from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
 from ..http.problems import ApiProblem, documented
@@ -58,7 +59,7 @@ def _view(session: Db, submission: Submission) -> SubmissionView:
     return submission_view(submission_rows(session, submission))
 
 
-@router.post("", status_code=status.HTTP_201_CREATED, responses=documented(400, 409, 413, rules=_RULES))
+@router.post("", status_code=status.HTTP_201_CREATED, responses=documented(400, 409, 413, 503, rules=_RULES))
 def create_submission(
     *,
     body: SubmissionRequest,
@@ -68,6 +69,7 @@ def create_submission(
     principal: Submitter,
     audit: Audit,
     response: Response,
+    inspect: BoundedInspect,
     idempotency_key: Annotated[
         str | None,
         Header(
@@ -78,7 +80,7 @@ def create_submission(
     ] = None,
 ) -> SubmissionView:
     """Submit a series or a settings study. A refusal lists every mistake of the request."""
-    submission = _create(session, data, settings, body, principal, key=idempotency_key)
+    submission = _create(session, data, settings, body, principal, key=idempotency_key, inspect=inspect)
     # An idempotency key may have found a submission of an earlier transaction.
     if session.scalar(select(Submission.created_at == func.now()).where(Submission.id == submission.id)):
         targets = [f"{target.plan} on {target.device_type}" for target in submission.request.targets]
@@ -88,12 +90,26 @@ def create_submission(
 
 
 def _create(
-    session: Db, data: Data, settings: AppSettings, body: SubmissionRequest, principal: Submitter, *, key: str | None
+    session: Db,
+    data: Data,
+    settings: AppSettings,
+    body: SubmissionRequest,
+    principal: Submitter,
+    *,
+    key: str | None,
+    inspect: BoundedInspect,
 ) -> Submission:
     def create() -> Submission:
         limited = quotas.is_limited(principal)
         return service.create(
-            session, data.current(), settings, body, principal.owner, idempotency_key=key, limited=limited
+            session,
+            data.current(),
+            settings,
+            body,
+            principal.owner,
+            idempotency_key=key,
+            limited=limited,
+            inspect=inspect,
         )
 
     try:
@@ -199,7 +215,7 @@ def cancel_submission(submission_id: Id, session: Db, principal: Submitter, audi
     return _view(session, service.cancel(session, submission_id))
 
 
-@router.post("/{submission_id}/retry", status_code=status.HTTP_201_CREATED, responses=documented(404, 409))
+@router.post("/{submission_id}/retry", status_code=status.HTTP_201_CREATED, responses=documented(404, 409, 503))
 def retry_submission(
     *,
     submission_id: Id,
@@ -209,6 +225,7 @@ def retry_submission(
     principal: Submitter,
     audit: Audit,
     response: Response,
+    inspect: BoundedInspect,
     blocks: Annotated[int | None, Query(ge=1, le=100)] = None,
 ) -> SubmissionView:
     """Create a new submission, owned by the caller, with the request of a finished one. With `blocks` each target runs
@@ -217,7 +234,14 @@ def retry_submission(
     _check_may_change(submission, principal, "retry it", audit, AuditAction.RETRY_SUBMISSION)
     limited = quotas.is_limited(principal)
     created = service.retry(
-        session, data.current(), settings, submission_id, principal.owner, blocks=blocks, limited=limited
+        session,
+        data.current(),
+        settings,
+        submission_id,
+        principal.owner,
+        blocks=blocks,
+        limited=limited,
+        inspect=inspect,
     )
     audit.record(session, AuditAction.RETRY_SUBMISSION, f"submission/{submission_id}", created=created.id)
     response.headers["Location"] = f"/api/v1/submissions/{created.id}"

@@ -14,15 +14,18 @@ from wqlab_contracts.specs import DeviceType, KernelRecipe, TestPlan
 
 from ..models import Run, Submission
 from .plan_targets import PlannedTarget
-from .walk import backend_of, boots_per_block
+from .walk import backend_of
 
 
-def plan_run(submission: Submission, index: int, target: Target, data: DataFolder, planned: PlannedTarget) -> Run:
-    """Create the run of one target, with everything it will use copied from the data folder."""
+def plan_run(
+    submission: Submission, index: int, target: Target, data: DataFolder, planned: PlannedTarget, *, boots: int
+) -> Run:
+    """Create the run of one target, with everything it will use copied from the data folder. Its blocks have so many
+    `boots`, as far as is known."""
     seed, profile, request = secrets.randbits(48), planned.profile, submission.request
     blocks = block_plan(profile.most_blocks, request.series is not None, seed, profile.looks)
     if request.walk:  # planned again when the kernels are built
-        arms = [Arm.BASELINE, *BETWEEN[: boots_per_block(request) - 2], Arm.CANDIDATE]
+        arms = [Arm.BASELINE, *BETWEEN[: boots - 2], Arm.CANDIDATE]
         blocks = walk_plan(profile.most_blocks, arms, seed)
     return Run(
         submission_id=submission.id,
@@ -35,7 +38,7 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
         wanted_device=target.device,
         blocks=blocks,
         looks=profile.looks,
-        layouts=submission.request.layouts,
+        layouts=request.layouts_on(planned.device_type),
         profile=profile,
         **snapshot(data, planned.device_type, planned.plan, planned.recipe),
     )

@@ -13,7 +13,8 @@ from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan
 
-from ..estimates.noise_floors import planned_seeds
+from ..estimates.spreads import spreads
+from . import planned_blocks
 
 _DEBUG_REPETITIONS = Repetitions(warmup=0, untraced=1, traced=0)
 """Repetitions on a debug kernel, which gives no figures: it needs no warm-up, and tracing its locks takes minutes."""
@@ -31,25 +32,35 @@ class PlannedTarget:
     """With only the scenarios to measure."""
     recipe: KernelRecipe
     profile: Profile
-    why_seeds: str = ""
-    """Why there are so many blocks, if the lab chose their number; for people."""
+    why_blocks: str = ""
+    """Why there are so many blocks, or what so few cannot do; for people."""
+    family: int = 1
+    """Number of primary tests that share the level with one of this target."""
 
 
-def plan_target(session: Session, data: DataFolder, request: SubmissionRequest, target: Target) -> PlannedTarget:
-    """Return what a target measures. A request without a number of blocks gets the seeds on an instrumented device
-    that its noise floor asks for.
+def plan_target(
+    session: Session, data: DataFolder, request: SubmissionRequest, target: Target, *, boots: int
+) -> PlannedTarget:
+    """Return what a target measures. A request without a number of blocks gets as many as its family of tests and the
+    noise of the devices ask for. `boots`: boots of a block, as far as is known.
     """
     device_type = data.device_type(target.device_type)
     plan = data.plans[target.plan].on(device_type).measured(target.scenarios, device_type.emulated)
     recipe = kernel_recipe(data, request, target)
     profile = _profile(plan, device_type, recipe, request, target)
-    planned = PlannedTarget(device_type, plan, recipe, profile)
-    if request.blocks is not None or request.looks is not None or not device_type.instrumented:
+    if not recipe.figures:
+        return PlannedTarget(device_type, plan, recipe, profile)
+    if request.series is not None:
+        profile = profile.model_copy(update={"spreads": spreads(session, plan.name, device_type, profile)})
+    family = planned_blocks.family_size(data, request, boots=boots, instrumented=device_type.instrumented)
+    planned = PlannedTarget(device_type, plan, recipe, profile, family=family)
+    if request.blocks is not None:
+        return replace(planned, why_blocks=planned_blocks.warning(family, request.blocks))
+    if profile.looks and (request.looks is not None or not device_type.instrumented):
         return planned
-    seeds = planned_seeds(session, plan.name, device_type.name, profile)
-    return replace(
-        planned, profile=profile.model_copy(update={"blocks": seeds.seeds, "looks": []}), why_seeds=seeds.why
-    )
+    chosen = planned_blocks.choose(session, plan, device_type, profile, family)
+    profile = profile.model_copy(update={"blocks": chosen.blocks, "looks": []})
+    return replace(planned, profile=profile, why_blocks=chosen.why)
 
 
 def kernel_recipe(data: DataFolder, request: SubmissionRequest, target: Target) -> KernelRecipe:

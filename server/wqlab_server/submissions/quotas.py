@@ -41,8 +41,8 @@ _TEXTS = {
 def device_s(quote: Quote) -> float:
     """Return the device time (seconds) that a quote predicts.
 
-    A boot of a plan that was never measured counts UNMEASURED_BOOT_S: the plan's time limits, on which such a quote is
-    based, are many times longer.
+    A boot of a plan that was never measured counts UNMEASURED_BOOT_S, as it does while the run is not finished: a guess
+    does not use up a quota.
     """
     return sum(
         target.device_s

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from wqlab_comparison import words
 from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.devices import DeviceCounts
 from wqlab_contracts.api.quotes import BuildQuote, DetectableEffect, Quote, QuoteBasis, QuoteMistake, TargetQuote
@@ -21,6 +22,20 @@ from .walk import UNKNOWN_PATCHES
 _WEAKEST_FIRST = (QuoteBasis.UNKNOWN, QuoteBasis.PLANNED, QuoteBasis.MEASURED)
 
 
+TYPICAL_BOOT_SHARE = 1 / 4
+"""Share of the limits of its two boots that a device takes."""
+TYPICAL_REPETITION_SHARE = 1 / 12
+"""Share of its limit that a repetition takes: the median of the plans that state a run time or load."""
+
+
+@dataclass(frozen=True)
+class SimilarBoots:
+    """Past boots of a plan on another device type."""
+
+    device_type: str
+    time: BootTime
+
+
 @dataclass(frozen=True)
 class RequestedTarget:
     """A valid target of the request, with past times of its plan and device type."""
@@ -33,13 +48,15 @@ class RequestedTarget:
     boots_per_block: int
     measured: BootTime | None
     detectable: DetectableEffect | None
-    why_seeds: str = ""
-    """Why so many seeds are planned, if the lab chose their number."""
+    why_blocks: str = ""
+    """Why so many blocks are planned, or what so few cannot do."""
     expected_blocks: float | None = None
     """Mean number of blocks of a run with looks, if there is no difference."""
     canaries: Sequence[CanaryRecord] = ()
     patches_unknown: bool = False
     """True for a walk whose number of patches is not known yet."""
+    similar: SimilarBoots | None = None
+    """Past boots of the plan on a similar device type, if there are none on this one."""
     traced_boots: int = 0
     """Boots that are added if a primary metric differs."""
 
@@ -186,23 +203,29 @@ def boot_time(target: RequestedTarget) -> tuple[float, QuoteBasis, str]:
         if cells != past.cells:
             text += f", with the workload scaled from {past.cells:g} to {cells} (scenarios times settings)"
         return past.scaled_to(cells), QuoteBasis.MEASURED, text
+    if (similar := target.similar) is not None:
+        text = (
+            f"a guess, since {target.plan.name} was not measured on {target.device_type.name} yet: its boots on "
+            f"{similar.device_type}"
+        )
+        return similar.time.scaled_to(cells), QuoteBasis.PLANNED, text
     boot = target.device_type.boot
-    startup_s = boot.power_off_s + boot.golden_timeout_s + boot.variant_timeout_s
+    startup_s = boot.power_off_s + TYPICAL_BOOT_SHARE * (boot.golden_timeout_s + boot.variant_timeout_s)
     rounds = target.profile.repetitions.most * settings
     workload_s = sum(rounds * repetition_s(target.profile, scenario) for scenario in target.plan.scenarios)
     text = (
-        f"not measured yet: at most {startup_s:g} s to boot, and {rounds * len(target.plan.scenarios)} repetitions "
-        f"that take {workload_s:g} s by the plan's times and limits"
+        f"a guess, since {target.plan.name} was not measured on such a device type yet: {startup_s:.0f} s to boot, and "
+        f"{workload_s:.0f} s for its repetitions ({rounds * len(target.plan.scenarios)}) by the plan's timings"
     )
     return startup_s + workload_s, QuoteBasis.PLANNED, text
 
 
 def repetition_s(profile: Profile, scenario: Scenario) -> float:
-    """Return the seconds of a repetition: the run time that the plan sets, if any, else the limit of its profile."""
+    """Return the usual seconds of a repetition: the run time that the plan sets, if any, else a share of its limit."""
     runtime = {**profile.parameters, **scenario.parameters}.get("runtime_s", 0)
     if isinstance(runtime, int | float) and runtime > 0:
         return float(min(runtime, profile.measure_timeout_s))
-    return float(profile.measure_timeout_s)
+    return profile.measure_timeout_s * TYPICAL_REPETITION_SHARE
 
 
 def _builds(kernels: Sequence[RequestedKernel]) -> list[BuildQuote]:
@@ -231,8 +254,9 @@ def _builds(kernels: Sequence[RequestedKernel]) -> list[BuildQuote]:
 
 
 def _target_notes(target: RequestedTarget) -> list[str]:
-    seeds = [f"{target.profile.blocks} seeds: {target.why_seeds}"] if target.why_seeds else []
-    return [*seeds, *([UNKNOWN_PATCHES] if target.patches_unknown else [])]
+    noun = "seed" if target.device_type.instrumented else "block"
+    blocks = [f"{words.count(target.profile.blocks, noun)}: {target.why_blocks}"] if target.why_blocks else []
+    return [*blocks, *([UNKNOWN_PATCHES] if target.patches_unknown else [])]
 
 
 def _trace_notes(target: RequestedTarget, boot_s: float) -> list[str]:
@@ -241,7 +265,7 @@ def _trace_notes(target: RequestedTarget, boot_s: float) -> list[str]:
         return []
     minutes = max(1, round(target.traced_boots * boot_s / 60))
     return [
-        f"if a primary metric differs, {target.traced_boots} traced boots more (at most {minutes} min) count what else "
+        f"if a primary metric differs, {target.traced_boots} traced boots more (about {minutes} min) count what else "
         "differs"
     ]
 

@@ -9,6 +9,7 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 
 from ..http.auth import Principal, Reader, Submitter
 from ..http.deps import AppSettings, Data, Db
+from ..http.inspection_process import BoundedInspect
 from ..http.problems import documented
 from ..settings import Settings
 from . import quotas
@@ -17,12 +18,21 @@ from .quote_service import make_quote
 router = APIRouter(tags=["submissions"], responses=documented(401, 403, 422, 429))
 
 
-@router.post("/quotes", responses=documented(400, 413))
-def create_quote(body: SubmissionRequest, session: Db, data: Data, settings: AppSettings, principal: Reader) -> Quote:
+@router.post("/quotes", responses=documented(400, 413, 503))
+def create_quote(
+    *,
+    body: SubmissionRequest,
+    session: Db,
+    data: Data,
+    settings: AppSettings,
+    principal: Reader,
+    inspect: BoundedInspect,
+) -> Quote:
     """Estimate what the same request to `create_submission` would cost and when it would be finished, in the lab's
-    current state. Nothing is created or reserved. Mistakes of the request are listed in `errors`; only a body that
-    does not fit the schema is refused. `quotas` says what is left before this submission."""
-    quote = make_quote(session, data.current(), settings, body, principal.owner)
+    current state. Nothing is created or reserved. Mistakes of the request are listed in `errors`; only a body that does
+    not fit the schema is refused, and an mbox that takes too long or too much memory to inspect. `quotas` says what is
+    left before this submission."""
+    quote = make_quote(session, data.current(), settings, body, principal.owner, inspect=inspect)
     return quote.model_copy(update={"quotas": _quotas(session, settings, principal)})
 
 

@@ -9,22 +9,23 @@ from sqlalchemy import select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import mbox
 from wqlab_contracts.api.quotes import Quote
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import BETWEEN, PAIR, Arm, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.messages import Target
 from wqlab_contracts.specs import Backend, CpuArch, DeviceType, GeneratedTopology
 
 from ..estimates import canaries, lab_snapshot, timings
-from ..models import Apply, Boot, BootValue, Build, Run
+from ..http.inspection_process import Inspect
+from ..models import Apply, Boot, BootValue, Build, Run, Submission, SubmissionBuild
 from ..settings import Settings
 from ..views.traced_boots import TRACED_BLOCKS, why_not_traced
 from . import detectable_effect
 from .device_access import access_mistakes
 from .plan_targets import kernel_recipe, plan_target
-from .quote_calculation import LINK_S, Request, RequestedKernel, RequestedTarget, quote
+from .quote_calculation import LINK_S, Request, RequestedKernel, RequestedTarget, SimilarBoots, quote
 from .validate import Mistake, mistakes
 from .walk import boots_per_block, patch_count
 
@@ -32,28 +33,39 @@ _RUNS = 20
 """Number of newest runs that the spread is calculated from."""
 
 
-def make_quote(session: Session, data: DataFolder, settings: Settings, request: SubmissionRequest, owner: str) -> Quote:
+def make_quote(
+    session: Session,
+    data: DataFolder,
+    settings: Settings,
+    request: SubmissionRequest,
+    owner: str,
+    *,
+    inspect: Inspect = inspect,
+) -> Quote:
     """Return the quote of a request of `owner`. The request's mistakes are listed in `errors`; targets with mistakes
-    are left out."""
-    errors = mistakes(request, data, settings.local_git_path_list)
+    are left out. `inspect` inspects its mbox; an endpoint gives `BoundedInspect`."""
+    errors = mistakes(request, data, settings.local_git_path_list, inspect)
     errors += access_mistakes(request.expanded(), data, owner)
     valid = [(index, target) for index, target in request.indexed_targets() if _is_valid(index, errors)]
     series = request.series is not None
     boot_times = timings.boot_times(session, {(target.plan, target.device_type) for _, target in valid})
+    boots = boots_per_block(request, inspect)
     targets = []
     for index, target in valid:
-        planned = plan_target(session, data, request, target)
+        planned = plan_target(session, data, request, target, boots=boots)
         device_type, plan, profile = planned.device_type, planned.plan, planned.profile
         metric = detectable_effect.primary_metric(plan, device_type.emulated)
         effect = expected = None
         if metric is not None:
             past = _past_values(session, plan.name, device_type.name, metric.name)
             effect = detectable_effect.estimate(
-                plan, metric, emulated=device_type.emulated, series=series, blocks=profile.blocks, past=past
-            )
+                plan, metric, emulated=device_type.emulated, series=series, blocks=profile.blocks, past=past,
+                family=planned.family,
+            )  # fmt: skip
             expected = detectable_effect.expected_blocks(
                 plan, metric, emulated=device_type.emulated, series=series, looks=profile.looks, past=past
             )
+        measured = boot_times.get((target.plan, target.device_type))
         traced_blocks = _traced_blocks(request, data, plan.name, device_type, planned.recipe.figures)
         targets.append(
             RequestedTarget(
@@ -61,12 +73,13 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
                 plan=plan,
                 device_type=device_type,
                 profile=profile,
-                boots_per_block=boots_per_block(request),
-                patches_unknown=request.walk and patch_count(request.series) is None,
+                boots_per_block=boots,
+                patches_unknown=request.walk and patch_count(request.series, inspect) is None,
                 traced_boots=traced_blocks * (2 if series else 1),
-                measured=boot_times.get((target.plan, target.device_type)),
+                measured=measured,
+                similar=None if measured else _similar_boots(session, data, plan.name, device_type),
                 detectable=effect,
-                why_seeds=planned.why_seeds,
+                why_blocks=planned.why_blocks,
                 expected_blocks=expected,
                 canaries=canaries.records(session, device_type=device_type.name, plan=plan.name) if series else (),
             )
@@ -77,7 +90,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
             owner=owner,
             priority=request.priority,
             targets=targets,
-            kernels=_kernels(session, data, request, [target for _, target in valid], build_times),
+            kernels=_kernels(session, data, request, [target for _, target in valid], build_times, inspect=inspect),
             builds_ahead=_builds_ahead(session, build_times),
             errors=errors,
         ),
@@ -105,9 +118,6 @@ def _is_valid(index: int, errors: Sequence[Mistake]) -> bool:
     return not any(error["pointer"] == own or error["pointer"].startswith(f"{own}/") for error in errors)
 
 
-_BuildTimes = dict[tuple[str, str, Arm], timings.MeanTime]
-
-
 def _traced_blocks(
     request: SubmissionRequest, data: DataFolder, plan: str, device_type: DeviceType, figures: bool
 ) -> int:
@@ -119,31 +129,39 @@ def _traced_blocks(
 
 
 def _kernels(
-    session: Session, data: DataFolder, request: SubmissionRequest, targets: Sequence[Target], times: _BuildTimes
+    session: Session,
+    data: DataFolder,
+    request: SubmissionRequest,
+    targets: Sequence[Target],
+    times: timings.BuildTimes,
+    *,
+    inspect: Inspect,
 ) -> list[RequestedKernel]:
     """Return the needed kernels: a baseline, with a series a candidate, and in a walk those between, per recipe,
     architecture and kind of device (emulated or not)."""
-    arms = [*PAIR, *BETWEEN[: boots_per_block(request) - 2]] if request.series is not None else [Arm.BASELINE]
-    kinds: dict[tuple[str, CpuArch, bool], None] = {}
+    arms = [*PAIR, *BETWEEN[: boots_per_block(request, inspect) - 2]] if request.series is not None else [Arm.BASELINE]
+    layouts: dict[tuple[str, CpuArch, bool], int] = {}
+    """Of each kind, the layouts of the target that boots the most."""
     for target in targets:
         spec = data.device_type(target.device_type)
-        kinds[kernel_recipe(data, request, target).name, spec.arch, spec.on_bench] = None
-    existing = _existing_baselines(session, request) if targets else set()
+        kind = kernel_recipe(data, request, target).name, spec.arch, spec.on_bench
+        layouts[kind] = max(layouts.get(kind, 1), request.layouts_on(spec))
+    existing = _existing_baselines(session, request, inspect) if targets else set()
     link_s = timings.link_s(session) or LINK_S
     return [
         RequestedKernel(
             recipe,
-            _build_time(times, recipe, arch, arm),
+            _build_time(times, request.tree, recipe, arch, arm),
             arm is Arm.BASELINE and (recipe, arch, emulated) in existing,
-            links=request.layouts - 1,
+            links=of_kind - 1,
             link_s=link_s,
         )
-        for recipe, arch, emulated in kinds
+        for (recipe, arch, emulated), of_kind in layouts.items()
         for arm in arms
     ]
 
 
-def _existing_baselines(session: Session, request: SubmissionRequest) -> set[tuple[str, str, bool]]:
+def _existing_baselines(session: Session, request: SubmissionRequest, inspect: Inspect) -> set[tuple[str, str, bool]]:
     """Return (recipe, arch, emulated) of the kernels already built from the tree's last known commit.
 
     Empty if the request's mailbox names another base commit.
@@ -163,7 +181,7 @@ def _existing_baselines(session: Session, request: SubmissionRequest) -> set[tup
         return set()
     tree_oid, commit = head
     if request.series is not None and request.series.mbox is not None:
-        named = mbox.base_commit([request.series.mbox.text])
+        named = inspect(request.series.mbox.text).base_commit
         if named is not None and named != commit:
             return set()
     found = session.execute(
@@ -174,17 +192,39 @@ def _existing_baselines(session: Session, request: SubmissionRequest) -> set[tup
     return {(recipe.name, arch, emulated) for recipe, arch, emulated in found}
 
 
-def _build_time(times: _BuildTimes, recipe: str, arch: str, arm: Arm) -> timings.MeanTime | None:
+def _build_time(times: timings.BuildTimes, tree: str, recipe: str, arch: str, arm: Arm) -> timings.MeanTime | None:
     """Return the mean build time of an arm, else of the other arm, whose source is nearly the same; None if unknown."""
-    return next((times[recipe, arch, each] for each in (arm, *reversed(PAIR)) if (recipe, arch, each) in times), None)
+    known = (times.get((tree, recipe, arch, each)) for each in (arm, *reversed(PAIR)))
+    return next((time for time in known if time is not None), None)
 
 
-def _builds_ahead(session: Session, times: _BuildTimes) -> list[timings.MeanTime | None]:
+def _builds_ahead(session: Session, times: timings.BuildTimes) -> list[timings.MeanTime | None]:
     """Return the mean times of the builds that are queued or running."""
-    pending = session.execute(
-        select(Build.recipe, Build.arch).where(Build.state.in_([JobState.QUEUED, JobState.RUNNING]))
+    tree = (
+        select(Submission.tree)
+        .join(SubmissionBuild, SubmissionBuild.submission_id == Submission.id)
+        .where(SubmissionBuild.build_id == Build.id)
+        .limit(1)
+        .scalar_subquery()
     )
-    return [_build_time(times, recipe.name, arch, Arm.BASELINE) for recipe, arch in pending]
+    pending = session.execute(
+        select(tree, Build.recipe, Build.arch).where(Build.state.in_([JobState.QUEUED, JobState.RUNNING]))
+    )
+    return [_build_time(times, tree, recipe.name, arch, Arm.BASELINE) for tree, recipe, arch in pending]
+
+
+def _similar_boots(session: Session, data: DataFolder, plan: str, device_type: DeviceType) -> SimilarBoots | None:
+    """Return the boots of a plan on another device type of the same kind, of these the one with the nearest number of
+    CPUs; None if it was measured on none."""
+    cpus = device_type.topology.cpus
+    others = {
+        each.name: abs(each.topology.cpus - cpus)
+        for each in data.device_types.values()
+        if (each.emulated, each.instrumented) == (device_type.emulated, device_type.instrumented)
+    }
+    times = timings.boot_times(session, {(plan, name) for name in others})
+    nearest = min(times, key=lambda key: (others[key[1]], key), default=None)
+    return None if nearest is None else SimilarBoots(nearest[1], times[nearest])
 
 
 def _past_values(session: Session, plan: str, device_type: str, metric: str) -> list[detectable_effect.PastValue]:

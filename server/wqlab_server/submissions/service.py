@@ -7,15 +7,17 @@ from collections.abc import Iterable
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
 from wqlab_contracts.enums import EventKind, OutboxEvent, Outcome, SubmissionState, Verdict
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.mail import source_of
+from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.messages import ApplyJob, TakenThread, Target, ThreadSource, normalised_subject
 from wqlab_contracts.specs import Tree
 
+from ..http.inspection_process import Inspect
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims
 from ..models import Apply, Artifact, ArtifactLink, Device, Submission
@@ -30,6 +32,7 @@ from .plan_runs import plan_run
 from .plan_targets import plan_target
 from .state import check_transition
 from .validate import mistakes
+from .walk import boots_per_block
 
 _MAX_TEXT = 500
 """Maximum characters of an indexed text; a btree index entry has room for 2,700 bytes."""
@@ -47,6 +50,8 @@ def create(
     taken: TakenThread | None = None,
     limited: bool = False,
     repository: Tree | None = None,
+    on_behalf: bool = False,
+    inspect: Inspect = inspect,
 ) -> Submission:
     """Create a submission with its apply queued and its runs waiting.
 
@@ -54,7 +59,9 @@ def create(
     with every mistake of the request, or if the key was used for another request; with `limited`, QuotaUsedUp if a
     quota of the owner is used up. The submission keeps the request with a target for each point of its sweep. `taken`
     are the mails of a series that is given by a Message-ID, if an earlier submission has taken them. `repository`
-    replaces the tree of the data folder, for a pair of commits of another repository.
+    replaces the tree of the data folder, for a pair of commits of another repository. `on_behalf`: a rule or forge took
+    the series from somebody else, so that devices for the series of named people do not take it. `inspect` inspects the
+    request's mbox; an endpoint gives `BoundedInspect`.
     """
     requested, request = request, request.expanded()
     if idempotency_key is not None:
@@ -65,9 +72,9 @@ def create(
             if known.request != request:
                 raise ApiProblem(422, f"idempotency key {idempotency_key!r} was used for another request")
             return known
-    found = mistakes(requested, data, settings.local_git_path_list)
+    found = mistakes(requested, data, settings.local_git_path_list, inspect)
     if not is_noise_control(request, data):
-        found += access_mistakes(request, data, owner, repository)
+        found += access_mistakes(request, data, None if on_behalf else owner, repository)
     if found:
         raise invalid(found)
     if limited:
@@ -109,9 +116,11 @@ def create(
     if taken is not None:
         link = ArtifactLink(sha256=taken.mbox.sha256, job_id=apply.id, kind=taken.mbox.kind, name=taken.mbox.name)
         session.add(link)
+    boots = boots_per_block(request, inspect)
     for index, target in enumerate(request.targets):
         _check_known(session, index, target)
-        session.add(plan_run(submission, index, target, data, plan_target(session, data, request, target)))
+        planned = plan_target(session, data, request, target, boots=boots)
+        session.add(plan_run(submission, index, target, data, planned, boots=boots))
     emit(session, submission.id, EventKind.SUBMISSION_STATE, state=submission.state)
     announce(session, OutboxEvent.SUBMISSION_ACCEPTED, submission.id, submission_id=submission.id)
     return submission
@@ -127,11 +136,14 @@ def _check_known(session: Session, index: int, target: Target) -> None:
 def is_noise_control(request: SubmissionRequest, data: DataFolder) -> bool:
     """Return True if the series is the control series of the data folder, whoever submits it."""
     mbox = request.series.mbox if request.series is not None else None
-    return mbox is not None and bool(data.noise_control) and _lines(mbox.text) == _lines(data.noise_control)
+    control = data.noise_control
+    if mbox is None or not control or len(mbox.text) > 2 * len(control):  # the lines of 20 MB would need 1 GB
+        return False
+    return _lines(mbox.text) == _lines(control)
 
 
 def _lines(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip().splitlines()]
+    return [line.rstrip() for line in text.strip().split("\n")]
 
 
 def lock(session: Session, submission_id: int) -> Submission:
@@ -169,6 +181,7 @@ def retry(
     *,
     blocks: int | None = None,
     limited: bool = False,
+    inspect: Inspect = inspect,
 ) -> Submission:
     """Create a new submission with the request of a finished one; builds that passed are reused.
 
@@ -195,6 +208,7 @@ def retry(
         taken=taken,
         limited=limited,
         repository=repository,
+        inspect=inspect,
     )
     source = find(session, old.id)
     if source is not None:

@@ -8,7 +8,6 @@ from starlette.concurrency import run_in_threadpool
 from wqlab_contracts.api.series import SeriesInspection
 from wqlab_contracts.api.touches import Touches, TouchesRequest
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.touches import touched_files
 
 from ..http.auth import Reader
 from ..http.deps import AppSettings, Data
@@ -41,7 +40,7 @@ async def propose_targets(
                 session,
                 data.current(),
                 settings,
-                touched_files(inspection),
+                inspection,
                 series=body.series,
                 tree=body.tree,
                 owner=principal.owner,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlalchemy import select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.series import SeriesInspection
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.api.touches import LeftOutPlan, TargetProposal, TouchedFile, Touches
+from wqlab_contracts.api.touches import LeftOutPlan, TargetProposal, Touches
 from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import Outcome
 from wqlab_contracts.messages import GitSeries, Series, ThreadSeries
-from wqlab_contracts.touches import propose
+from wqlab_contracts.touches import propose, touched_files
 from wqlab_contracts.yamlfile import suggest_name
 
 from ..estimates import lab_snapshot
@@ -84,24 +82,24 @@ def propose_with_cost(
     session: Session,
     data: DataFolder,
     settings: Settings,
-    files: Sequence[TouchedFile],
+    inspection: SeriesInspection,
     *,
     series: Series,
     tree: str | None,
     owner: str,
 ) -> Touches:
-    """Return the targets that are proposed for the files of a series, each with its cost in one submission with all.
+    """Return the targets that are proposed for an inspected series, each with its cost in one submission with all.
 
     Raises ApiProblem 422 if the lab does not have the tree.
     """
-    touches = propose(files, data, lab_snapshot.load(session, settings).usable_types)
+    touches = propose(touched_files(inspection), data, lab_snapshot.load(session, settings).usable_types)
     if not touches.proposals:
         return touches
     proposals = touches.proposals[:MAX_TARGETS]
     request = SubmissionRequest(
         series=series, tree=tree or data.default_tree, targets=[each.target for each in proposals]
     )
-    quote = make_quote(session, data, settings, request, owner)
+    quote = make_quote(session, data, settings, request, owner, inspect=lambda _: inspection)
     of_tree = [error for error in quote.errors if error.pointer == "/tree"]
     if of_tree:
         raise invalid([error.model_dump() for error in of_tree])

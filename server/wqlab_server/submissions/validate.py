@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.inspection import inspect
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.mbox import header_problem
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.messages import CommitPair, GitSeries, MboxSeries, Series, Target
 from wqlab_contracts.specs import DeviceType, TestPlan, format_setting, parse_setting
 from wqlab_contracts.specs.plans import LOOKS_MISTAKE, are_looks
@@ -16,23 +16,26 @@ from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.archives import archive_problem
 from ..http.git_urls import GIT_REF, series_problems
+from ..http.inspection_process import Inspect
 from .validate_sweep import sweep_mistakes, type_of_target
 from .walk import walk_mistakes
 
 Mistake = dict[str, str]
 """`pointer` (JSON pointer into the request) and `detail` (the mistake and what to write instead)."""
 
-_INSPECTED_LENGTH = 2_000_000
-"""Longest mbox, in characters, that is inspected before it is stored. What is wrong with a longer one fails its apply,
-because an inspection of 20 million characters stops other requests for seconds."""
 _MAX_SETTINGS = 64
 _MAX_NUMBER = 2**31 - 1
+_TEXT_VALUE = re.compile(r"[A-Za-z0-9,.:/%+=@_-]{0,200}")
+"""Value of a text parameter. Scripts, which run as root on a device, calculate with it and pass it to programs."""
 
 
-def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequence[str] = ()) -> list[Mistake]:
+def mistakes(
+    request: SubmissionRequest, data: DataFolder, local_git_paths: Sequence[str] = (), inspect: Inspect = inspect
+) -> list[Mistake]:
     """Return every mistake of `request`; empty if it can be accepted.
 
-    `local_git_paths` are the absolute paths that an operator allows as a series' git URL.
+    `local_git_paths` are the absolute paths that an operator allows as a series' git URL. `inspect` inspects the mbox
+    of a request; an endpoint gives `BoundedInspect`.
     """
     found: list[Mistake] = []
     if request.tree not in data.trees:
@@ -41,9 +44,9 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
         hint = suggest_name(request.recipe, set(data.recipes))
         found.append(_mistake("/recipe", f"no kernel recipe {request.recipe!r}; {hint}"))
     if request.series is not None:
-        found += _check_series(request.series, request.tree, data, local_git_paths)
+        found += _check_series(request.series, request.tree, data, local_git_paths, inspect)
     found += [_mistake(pointer, detail) for pointer, detail in sweep_mistakes(request, data)]
-    found += [_mistake(pointer, detail) for pointer, detail in walk_mistakes(request, data)]
+    found += [_mistake(pointer, detail) for pointer, detail in walk_mistakes(request, data, inspect)]
     found += _check_looks(request)
     seen: dict[tuple[str, str], int] = {}
     for index, target in enumerate(request.targets):
@@ -74,7 +77,7 @@ def _check_backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake
     found = []
     for name in dict.fromkeys(target.device_type for target in request.targets):
         known = sorted({unit.backend for unit in data.device_type(name).units})
-        if request.layouts > 1 and (request.backend == "lava" or known == ["lava"]):
+        if (request.layouts or 1) > 1 and (request.backend == "lava" or known == ["lava"]):
             found.append(
                 _mistake(
                     "/layouts",
@@ -116,7 +119,9 @@ def _mistake(pointer: str, detail: str) -> Mistake:
 # --- the series -------------------------------------------------------------------------------------------------
 
 
-def _check_series(series: Series, tree: str, data: DataFolder, local_git_paths: Sequence[str]) -> list[Mistake]:
+def _check_series(
+    series: Series, tree: str, data: DataFolder, local_git_paths: Sequence[str], inspect: Inspect
+) -> list[Mistake]:
     if sum(each is not None for each in (series.git, series.mbox, series.thread, series.commits)) != 1:
         detail = (
             "give one of git {url, ref}, mbox {text}, thread {message_id} and commits {baseline, candidate, ref}; "
@@ -130,7 +135,7 @@ def _check_series(series: Series, tree: str, data: DataFolder, local_git_paths: 
         return [] if problem is None else [_mistake("/series/thread/message_id", problem)]
     if series.git is not None:
         return _check_git(series.git, local_git_paths)
-    return _check_mbox(series.mbox) if series.mbox is not None else []
+    return _check_mbox(series.mbox, inspect) if series.mbox is not None else []
 
 
 def _check_git(git: GitSeries, local_git_paths: Sequence[str]) -> list[Mistake]:
@@ -148,14 +153,10 @@ def _check_commits(pair: CommitPair, tree: str, data: DataFolder) -> list[Mistak
     return found
 
 
-def _check_mbox(mbox: MboxSeries) -> list[Mistake]:
+def _check_mbox(mbox: MboxSeries, inspect: Inspect) -> list[Mistake]:
     pointer = "/series/mbox/text"
     if not mbox.text.strip():
         return [_mistake(pointer, "the mailbox is empty")]
-    if (problem := header_problem(mbox.text)) is not None:
-        return [_mistake(pointer, problem)]
-    if len(mbox.text) > _INSPECTED_LENGTH:
-        return []
     return [_mistake(pointer, problem.detail) for problem in inspect(mbox.text).problems if problem.severity == "error"]
 
 
@@ -294,8 +295,9 @@ def _value_mistake(default: str | float, value: str | float) -> str:
     if isinstance(default, int | float) != isinstance(value, int | float):
         return f"takes {'text' if isinstance(default, str) else 'a number'}, such as {default!r}, not {value!r}"
     if isinstance(value, str):
-        printable = len(value) <= 200 and value.isprintable()
-        return "" if printable else "must be printable text of at most 200 characters"
+        return (
+            "" if _TEXT_VALUE.fullmatch(value) else "must be at most 200 letters, digits and characters of ,.:/%+=@_-"
+        )
     if not math.isfinite(value):
         return "must be a finite number"
     if isinstance(default, int) and isinstance(value, float):

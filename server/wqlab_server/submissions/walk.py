@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.inspection import inspect
 from wqlab_contracts.messages import Series
 from wqlab_contracts.messages.apply import WALK_LIMIT
 from wqlab_contracts.specs import Backend, DeviceType
+
+from ..http.inspection_process import Inspect
 
 LEAST_PATCHES = 2
 UNKNOWN_PATCHES = (
@@ -20,22 +20,22 @@ UNKNOWN_PATCHES = (
 """Note on the quote of a branch or a thread."""
 
 
-def patch_count(series: Series | None) -> int | None:
+def patch_count(series: Series | None, inspect: Inspect) -> int | None:
     """Return the number of patches of a mailbox; None for other series, whose number is known once they are applied,
-    and for a mailbox that is refused for its size."""
-    if series is None or series.mbox is None or mbox.size_problem(mbox.split(series.mbox.text)) is not None:
+    and for a mailbox without a patch, or that is refused for its size."""
+    if series is None or series.mbox is None:
         return None
-    return len(inspect(series.mbox.text).patches)
+    return len(inspect(series.mbox.text).patches) or None
 
 
-def boots_per_block(request: SubmissionRequest) -> int:
+def boots_per_block(request: SubmissionRequest, inspect: Inspect) -> int:
     """Return the boots of a block: of a walk at least one for each patch and one of the base."""
     if request.series is None:
         return 1
-    return 1 + (patch_count(request.series) or LEAST_PATCHES) if request.walk else 2
+    return 1 + (patch_count(request.series, inspect) or LEAST_PATCHES) if request.walk else 2
 
 
-def walk_mistakes(request: SubmissionRequest, data: DataFolder) -> Iterator[tuple[str, str]]:
+def walk_mistakes(request: SubmissionRequest, data: DataFolder, inspect: Inspect) -> Iterator[tuple[str, str]]:
     """Yield the mistakes of a request's walk: JSON pointer into the request, and the mistake with its fix."""
     if not request.walk:
         return
@@ -48,8 +48,8 @@ def walk_mistakes(request: SubmissionRequest, data: DataFolder) -> Iterator[tupl
         yield "/walk", "give either walk or sweep; walk the series on the topologies where the sweep shows a change"
     if request.looks is not None:
         yield "/walk", "give either walk or looks; a walk has a fixed number of blocks (blocks)"
-    patches = patch_count(request.series)
-    if patches is not None and 0 < patches < LEAST_PATCHES:
+    patches = patch_count(request.series, inspect)
+    if patches is not None and patches < LEAST_PATCHES:
         yield "/walk", "the series has one patch, so a walk shows no more than an ordinary run; leave walk out"
     if patches is not None and patches > WALK_LIMIT:
         yield (

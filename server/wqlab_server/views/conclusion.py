@@ -53,6 +53,7 @@ def recorded_run(run: Run) -> RecordedRun:
         byte_identical=run.byte_identical,
         failure=run.failure,
         looks=run.looks,
+        spreads=run.profile.spreads,
         walk=run.walk,
     )
 

@@ -248,7 +248,7 @@ def _eta(
                 progress=build.progress,
                 done=build.progress_done,
                 total=build.progress_total,
-                typical_s=_seconds_of(build_times.get((part.recipe, part.arch, part.arm))),
+                typical_s=_seconds_of(build_times.get((submission.tree, part.recipe, part.arch, part.arm))),
             )
             for part, build in parts
         ],

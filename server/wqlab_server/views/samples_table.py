@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 
 from wqlab_comparison import Samples
 from wqlab_contracts.enums import Arm
-from wqlab_contracts.specs import Metric
 
 from ..models import Boot, Run, Sample
 
@@ -105,7 +104,8 @@ def _table(run: Run, boots: _Boots, columns: Sequence[Sequence[Any]]) -> Samples
         direction=[spec.direction.value for spec in specs],
         role=[spec.role(emulated).value for spec in specs],
         evidence=[spec.evidence(emulated).value for spec in specs],
-        delta=[_delta(spec) for spec in specs],
+        delta=[_text(spec.delta) for spec in specs],
+        emulator_delta=[_text(spec.emulator_delta if emulated else None) for spec in specs],
         value=np.array(value, dtype=np.float64),
     )
 
@@ -124,7 +124,8 @@ def samples_csv(session: Session, run: Run, boot: Boot) -> str:
             metric.direction.value,
             metric.role(emulated).value,
             metric.evidence(emulated).value,
-            _delta(metric),
+            _text(metric.delta),
+            _text(metric.emulator_delta if emulated else None),
         )
         for metric in run.plan.metrics
     }
@@ -145,5 +146,5 @@ def samples_csv(session: Session, run: Run, boot: Boot) -> str:
     return text.getvalue()
 
 
-def _delta(metric: Metric) -> str:
-    return "" if metric.delta is None else repr(metric.delta)
+def _text(delta: float | None) -> str:
+    return "" if delta is None else repr(delta)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from wqlab_comparison import LEAST_BLOCKS
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.api.submissions import RequestOptions
 from wqlab_contracts.enums import Role, Verdict
@@ -11,8 +12,8 @@ from wqlab_contracts.specs import Backend
 
 TRACER = "tracer.sh"
 """File of a plan that counts while the plan's script runs; a data folder may lack it."""
-TRACED_BLOCKS = 2
-"""Blocks of traced boots: with one boot a side nothing shows how far boots agree."""
+TRACED_BLOCKS = LEAST_BLOCKS
+"""Blocks of traced boots: the fewest that can show a difference, as one family."""
 MOST_COMPARISONS = 3
 """Primary comparisons of a run that are explained."""
 _DIFFERS = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION})

@@ -109,7 +109,7 @@ def write_bisections(scene: Scene, sessions: SessionFactory) -> None:
             "culprit_effect": 2.3, "culprit_ci_low": 1.6, "culprit_ci_high": 3.0,
         }  # fmt: skip
         ended = clock(session)
-        write_bisection(session, 1, BisectionState.FOUND, boots=32, ended_at=ended, watched_tree="next", **culprit)
+        write_bisection(session, 1, BisectionState.FOUND, boots=32, ended_at=ended, watch="next", **culprit)
         write_bisection(session, 2, BisectionState.SEARCHING, boots=8, reason="waits: quiet hours")
         write_bisection(
             session, 3, BisectionState.FAILED, good=None, bad=None, commits=None, plain_boots=0, effect=None,

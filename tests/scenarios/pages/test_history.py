@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from server.tests.support.live_server import Live
 from server.tests.support.scene import Scene
+from server.tests.support.watches import add_tree_watch
 from wqlab_contracts.enums import (
     Direction,
     Evidence,
@@ -25,7 +26,6 @@ from wqlab_contracts.enums import (
     Verdict,
     WatchedHeadState,
 )
-from wqlab_contracts.specs import WatchedTree as Spec
 from wqlab_server.history.shifts import levels_of
 from wqlab_server.models import (
     HistoryEnvironment,
@@ -33,7 +33,6 @@ from wqlab_server.models import (
     HistoryPoint,
     HistoryShift,
     WatchedHead,
-    WatchedTree,
 )
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
@@ -52,9 +51,7 @@ LOCKS = 1
 
 
 def write_tree(session: Session) -> None:
-    spec = Spec(name="next", tree="t", branches=["for-next"], targets=["flush@tiny"], owner="submit")
-    session.add(WatchedTree(name="next", spec=spec, from_file=False, enabled=True, created_by="submit"))
-    session.flush()
+    add_tree_watch(session, owner="submit", tree="t", target="flush@tiny")
 
 
 def write_heads(session: Session, count: int) -> None:
@@ -292,7 +289,7 @@ def test_a_lab_without_history_says_how_to_get_one(person: MakePerson, sessions:
     reader = person("read")
     reader.open("/history")
     expect(reader.page.get_by_text("No tree is watched")).to_be_visible()
-    expect(reader.page.get_by_text("wqlab watched-tree add tree.yaml")).to_be_visible()
+    expect(reader.page.get_by_text("wqlab watches add tree.yaml")).to_be_visible()
     with transaction(sessions) as session:
         write_tree(session)
     reader.open("/history")

@@ -13,7 +13,7 @@ from server.tests.support.end_job import end_job
 from server.tests.support.live_server import Live
 from server.tests.support.scene import Scene
 from wqlab_contracts.enums import Outcome
-from wqlab_contracts.inspection import inspect
+from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.messages.branch_readings import BranchReadingResult
 from wqlab_contracts.messages.lookups import GitBranch, LookupResult
 from wqlab_server.models import BranchList, BranchReading

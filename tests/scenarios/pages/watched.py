@@ -19,25 +19,30 @@ from thread_mails import mail
 from server.tests.support.end_job import end_job
 from server.tests.support.live_server import Live, expect
 from server.tests.support.scene import Scene
+from server.tests.support.watches import add_watch
 from wqlab_contracts.enums import JobKind, JobState, Outcome, Verdict, WatchedHeadState
 from wqlab_contracts.messages import CommitRange, Failure
 from wqlab_contracts.messages.list_mails import ListMails
 from wqlab_contracts.messages.list_reads import ListReadJob, ListReadResult
-from wqlab_contracts.specs.rules import ListRule
-from wqlab_server.models import Job, StoredRule, WatchedHead, WatchedList, WatchedTree
+from wqlab_contracts.specs import ListWatch
+from wqlab_server.intake import watches
+from wqlab_server.models import Job, Watch, WatchedHead, WatchedList
+from wqlab_server.orders import orders
+from wqlab_server.pipeline.run_sources import admit_orders, place_orders
 from wqlab_server.pipeline.watch_lists import watch_lists
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 from wqlab_worker.intake.read_list import read_for_preview, read_list
 from wqlab_worker.workspace import Workspace
 
-RULE: dict[str, Any] = {
-    "name": "workqueue", "summary": "workqueue series that ask", "archive": "loopback", "tree": "t", "owner": "submit",
+LIST: dict[str, Any] = {
+    "kind": "list", "name": "workqueue", "summary": "workqueue series that ask", "archive": "loopback", "tree": "t",
+    "owner": "submit",
     "paths": ["kernel/workqueue.c", "include/linux/workqueue.h", "fs/xfs/"], "targets": ["flush@tiny"],
     "quiet_hours": [{"begins": "22:00", "ends": "22:30"}],
 }  # fmt: skip
 TREE: dict[str, Any] = {
-    "name": "workqueue-next", "summary": "what is queued for the next release", "tree": "t",
+    "kind": "tree", "name": "workqueue-next", "summary": "what is queued for the next release", "tree": "t",
     "branches": ["for-next", "for-6.12-fixes"], "tags": ["v6.12.*"], "targets": ["flush@tiny"], "owner": "submit",
     "batch": "range", "parameters": {"jobs": 8}, "blocks": 4,
 }  # fmt: skip
@@ -54,7 +59,7 @@ class Lists:
     def read(self) -> int:
         """Read the lists that somebody has asked for, as the worker does; return their number."""
         with transaction(self.sessions) as session:
-            reads = Job.kind.in_([JobKind.READ_LIST, JobKind.PREVIEW_RULE])
+            reads = Job.kind.in_([JobKind.READ_LIST, JobKind.PREVIEW_WATCH])
             numbers = session.scalars(select(Job.id).where(reads, Job.state != JobState.FINISHED)).all()
         for number in numbers:
             end_job(self.sessions, self.settings, self.data, number, self._read)
@@ -75,9 +80,10 @@ class Lists:
             for row in session.scalars(select(WatchedList)):
                 row.next_read_at = clock(session)
         for _ in range(2):
-            watch_lists(self.sessions, self.settings, self.data)
+            watch_lists(self.sessions, self.settings, self.data.current())
             self.read()
-        watch_lists(self.sessions, self.settings, self.data)
+        for step in (watch_lists, place_orders, admit_orders):
+            step(self.sessions, self.settings, self.data.current())
 
 
 def arrive(
@@ -96,34 +102,29 @@ def arrive(
 
 
 def fill(scene: Scene, sessions: SessionFactory, live: Live, inbox: PublicInbox, lists: Lists) -> None:
-    """Make rules, decisions and heads in every state, with texts that are too long for one line."""
+    """Make watches, decisions and heads in every state, with texts that are too long for one line."""
     scene.devices()
     with live.client() as client:
-        everything = RULE | {
+        everything = LIST | {
             "name": "later", "summary": LONG[:200], "only_if_asked": False, "quiet_hours": [],
             "subjects": ["workqueue", LONG[:90]], "authors": ["@example.org", f"{'ada.' * 12}lovelace@example.org"],
         }  # fmt: skip
-        for rule in (RULE, everything):
-            expect(client.post("/api/v1/rules", json=rule), 201)
+        for watch in (LIST, everything, TREE, TREE | {"name": "stable", "branches": [], "summary": ""}):
+            expect(client.post("/api/v1/watches", json=watch), 201)
+        expect(client.post(f"/api/v1/watches/{TREE['name']}/enable"))
         arrive(inbox, "asks", asks=True, title=f"{LONG} (asks)")
         arrive(inbox, "unasked")
         for name in ("workqueue", "later"):
-            expect(client.get(f"/api/v1/rules/{name}/preview?wait_s=0"))
+            expect(client.get(f"/api/v1/watches/{name}/preview?wait_s=0"))
         assert lists.read() == 2
-        expect(client.post("/api/v1/rules/workqueue/on"))
+        expect(client.post("/api/v1/watches/workqueue/enable"))
         for number, asks in enumerate((True, True, False)):
             title = f"{LONG if number else 'workqueue: less'} {number}"
             arrive(inbox, f"later{number}", asks=asks, title=title, later_s=60)
         lists.decide()
-        for tree in (TREE, TREE | {"name": "stable", "enabled": False, "branches": [], "summary": ""}):
-            expect(client.post("/api/v1/watched-trees", json=tree), 201)
     with transaction(sessions) as session:
-        session.add(
-            StoredRule(
-                name="from-file", from_file=True, changed_by="operator", enabled_at=clock(session),
-                rule=ListRule.model_validate(RULE | {"name": "from-file", "enabled": True, "owner": "nobody"}),
-            )
-        )  # fmt: skip
+        spec = ListWatch.model_validate(LIST | {"name": "from-file", "enabled": True, "owner": "nobody"})
+        add_watch(session, spec, from_file=True, created_by="operator", changed_by="operator")
         watched = session.get_one(WatchedList, "loopback")
         watched.failing_since = clock(session) - timedelta(hours=5)
         watched.failure = Failure(
@@ -137,8 +138,8 @@ def write_heads(sessions: SessionFactory, scene: Scene) -> None:
     submissions = [scene.submission() for _ in range(3)]
     with transaction(sessions) as session:
         now = clock(session)
-        tree = session.get_one(WatchedTree, "workqueue-next")
-        tree.looked_at, tree.waiting_for = now, "238 of 240 minutes of device time are used; some is left again later"
+        tree = session.get_one(Watch, "workqueue-next")
+        tree.looked_at = now
         heads: list[WatchedHead] = []
         for number, (ref, state, reason) in enumerate(
             (
@@ -167,3 +168,7 @@ def write_heads(sessions: SessionFactory, scene: Scene) -> None:
             session.flush()
             heads.append(head)
         heads[2].skipped_by_id = heads[3].id
+        orders.place(session, watches.TREE_SOURCE, heads[-1].id, budget=watches.budget_name(tree.name))
+        order = orders.find(session, watches.TREE_SOURCE, heads[-1].id)
+        assert order is not None
+        order.reason = "238 of 240 minutes of device time are used; some is left again later"

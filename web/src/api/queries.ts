@@ -431,9 +431,3 @@ export const deviceHistoryQuery = (name: string, page: { limit?: number; cursor?
       dataOf(api.GET("/api/v1/devices/{name}/history", { params: { path: { name }, query: page }, signal })),
     placeholderData: keepPreviousData,
   });
-
-export const watchedTreesQuery = queryOptions({
-  queryKey: ["watched-trees"],
-  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/watched-trees", { signal })),
-  staleTime: 60_000,
-});

@@ -14,7 +14,7 @@ const NAV_ITEMS = [
   { to: "/lab", name: "Lab" },
   { to: "/plans", name: "Plans" },
   { to: "/trees", name: "Trees" },
-  { to: "/rules", name: "Watched" },
+  { to: "/watches", name: "Watches" },
   { to: "/history", name: "History" },
 ] as const;
 
@@ -27,11 +27,9 @@ export function Header() {
   // Pages that belong to an item with another address.
   const owner = href.startsWith("/compare")
     ? "/submissions"
-    : href.startsWith("/watched-trees")
-      ? "/rules"
-      : href.startsWith("/bisections")
-        ? "/history"
-        : null;
+    : href.startsWith("/bisections")
+      ? "/history"
+      : null;
   useDismissOnOutsideEvent(bar, open, () => setOpen(false));
 
   // Close the menu after navigation.

@@ -41,7 +41,7 @@ export const VERDICTS: Record<Verdict, VerdictLook> = {
     sign: "?",
     word: "inconclusive",
     tone: "unsure",
-    meaning: "Can't tell yet: the data neither show a change nor rule it out.",
+    meaning: "Can't tell yet: the data neither show a relevant change nor rule it out.",
   },
   failed: { sign: "!", word: "failed", tone: "bad", meaning: "Not measured because the run failed." },
   unsupported: {

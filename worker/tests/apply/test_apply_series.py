@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from wqlab_contracts.mbox import Mail
+from wqlab_contracts.mails.mbox import Mail
 from wqlab_contracts.specs import Tree
 from wqlab_worker.apply.checkout import checked_out
 from wqlab_worker.apply.mailed_series import find_hunk

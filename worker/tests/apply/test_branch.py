@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wqlab_contracts import mbox
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.specs import Tree
 from wqlab_worker.apply.checkout import checked_out
 from wqlab_worker.apply.confined_git import ConfinedGit

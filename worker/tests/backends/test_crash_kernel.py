@@ -10,10 +10,11 @@ from wqlab_contracts.enums import ErrorKind, RunPurpose
 from wqlab_contracts.specs import OwnSystem
 from wqlab_worker.backends import crash_kernel
 from wqlab_worker.backends.send_image import VariantImage
+from wqlab_worker.backends.ssh import CommandResult
 from wqlab_worker.backends.verify_boot import infrastructure_failure
 from wqlab_worker.measure.device_interface import DeviceFailure
 
-from .scripted_variant import MACHINE_CHECK, Scene
+from .scripted_variant import MACHINE_CHECK, Scene, ScriptedSsh
 
 CRASH_KERNEL_STARTS = b"""\
 [    0.000000] Linux version 6.12.117 (wqlab@wqlab)\r
@@ -37,6 +38,7 @@ def crashing(request: pytest.FixtureRequest) -> Iterator[Scene]:
     """Yield a running variant that has a crash kernel and whose console is netconsole."""
     scene = Scene(netconsole=NETCONSOLE, variant_timeout_s=CRASH_S, own_system=request.param)
     scene.device._has_crash_kernel = True
+    scene.strategy.tap.expect_crash_kernel()
     yield scene
     scene.strategy.tap.stop()
 
@@ -114,3 +116,22 @@ def test_a_boot_without_its_crash_kernel_is_measured_but_fails_a_health_check(mo
         load_crash_kernel(monkeypatch, reason, RunPurpose.HEALTH_CHECK)
     assert caught.value.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "CONFIG_CRASH_DUMP" in caught.value.failure.advice
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_kernel_that_pretends_its_crash_kernel_started_hides_no_report(loaded: bool) -> None:
+    scene = Scene(ssh=ScriptedSsh([], script=CommandResult(0, b"", b"")))
+    if loaded:
+        scene.strategy.tap.expect_crash_kernel()
+    oops = b"[    9.0] BUG: kernel NULL pointer dereference, address: 0000000000000008\r\n---[ end trace 0 ]---\r\n"
+    try:
+        scene.strategy.console.say(CRASH_KERNEL_STARTS + oops)
+        assert scene.strategy.wait(lambda: scene.strategy.tap.offset > len(CRASH_KERNEL_STARTS), 0)
+        scene.strategy.wait(lambda: False, 0)
+        with pytest.raises(DeviceFailure) as caught:
+            scene.ssh.systems = [None]
+            scene.device.script("measure", {}, 0.05)
+        assert caught.value.failure.kind is ErrorKind.KERNEL
+        assert ("kernel NULL pointer" in caught.value.failure.summary) is not loaded
+    finally:
+        scene.strategy.tap.stop()

@@ -186,7 +186,8 @@ def test_a_variant_whose_ready_line_was_garbled_is_found_by_ssh(scene: Scene, ju
     assert not scene.sink.of(Finding)
 
 
-def test_a_machine_check_is_the_devices_failure_and_no_finding_against_the_kernel(scene: Scene) -> None:
+def test_a_machine_check_is_the_devices_failure_but_excuses_no_kernel(scene: Scene) -> None:
+    """The kernel under test can print these lines whenever it wants to lose a block."""
     scene.ssh.script = LOST
     scene.strategy.console.say(MACHINE_CHECK)
     assert scene.strategy.wait(lambda: scene.strategy.tap.fatal is not None, 0)
@@ -194,6 +195,7 @@ def test_a_machine_check_is_the_devices_failure_and_no_finding_against_the_kerne
         scene.device.script("measure", {}, 0.05)
     failure = caught.value.failure
     assert failure.kind is ErrorKind.INFRASTRUCTURE and caught.value.suspect
+    assert failure.counts_against_arm
     assert failure.summary == (
         "the device's hardware reported an uncorrected error: Kernel panic - not syncing: Fatal machine check"
     )

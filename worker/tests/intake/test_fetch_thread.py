@@ -11,8 +11,8 @@ from hostile_archive import HostileServer
 from publicinbox import PublicInbox
 from thread_mails import mail, series
 
-from wqlab_contracts import mbox
 from wqlab_contracts.enums import ArtifactKind
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.messages import TakenThread, ThreadSeries
 from wqlab_contracts.specs import Archive
 from wqlab_worker.failures import InfrastructureError, UserError

@@ -1,4 +1,4 @@
-"""What rules look at in the mails of a list, taken from the repository's series."""
+"""What watches look at in the mails of a list, taken from the repository's series."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_contracts.mbox import parse_mails
+from wqlab_contracts.mails.mbox import parse_mails
 from wqlab_contracts.messages.list_mails import PATH_LIMIT, SYMBOL_LIMIT, ListMail
 from wqlab_worker.intake.read_commits import describe
 

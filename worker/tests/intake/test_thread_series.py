@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from thread_mails import mail, series
 
-from wqlab_contracts import mbox
-from wqlab_contracts.revision_mails import Selection
-from wqlab_contracts.thread_series import Thread, ThreadProblem, revision_query, select
+from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.revision_mails import Selection
+from wqlab_contracts.mails.thread_series import Thread, ThreadProblem, revision_query, select
 
 
 def thread(mails: Iterable[str]) -> Thread:
@@ -122,6 +122,18 @@ def test_patch_that_was_sent_again_alone_replaces_its_predecessor() -> None:
     assert [each.message_id for each in chosen.patches] == ["less-v1-1@x", "again@x"]
     assert [each.message_id for each in chosen.superseded] == ["less-v1-2@x"]
     assert "re-sends only some patches" in chosen.notes[0]
+
+
+def test_patch_that_was_sent_again_with_its_number_replaces_the_first() -> None:
+    again = mail("[PATCH update 2/2] workqueue: lock less: part 2", "again@x", to="less-v1-2@x", day=6)
+    on_top = mail("[PATCH 1/2 fix] workqueue: another line", "fix@x", to="less-v1-1@x", day=6)
+    chosen = select(thread([*V1, again, on_top]), "less-v1-0@x", None)
+    assert ids(chosen)[:4] == ["less-v1-0@x", "less-v1-2@x", "less-v1-1@x", "again@x"]
+    assert [each.message_id for each in chosen.patches] == ["less-v1-1@x", "again@x"]
+    assert chosen.notes == [
+        "sent again, so that the last is taken: 'workqueue: lock less: part 2'",
+        "patches on top of others of the series are not taken: 'workqueue: another line'",
+    ]
 
 
 def test_revision_that_was_sent_twice_is_taken_from_the_last_time() -> None:

@@ -163,7 +163,7 @@ def test_aa_comparison_on_hardware_measures_how_far_the_monitor_disturbs() -> No
     device.on_script = slower_beside_the_monitor
     work = canary(False, {"monitor.sh": ""})
     assert runner(work, device, sink).run_boot(KEY) is None
-    assert device.monitored[:6] == [True, False, True, False, True, True], "warm-up, two pairs, traced"
+    assert device.monitored[:7] == [False, True, False, True, False, True, True], "both warm-ups, two pairs, traced"
     effects = {name: text for each in sink.of(Samples) for name, text in each.facts.items() if "monitor's" in name}
     assert effects["monitor's effect low scope=cache"] == "speed -4.00 % (2 monitored, 2 plain repetitions)"
     assert len(effects) == 4
@@ -178,7 +178,7 @@ def test_aa_comparison_on_hardware_measures_how_far_the_monitor_disturbs() -> No
 def test_monitors_effect_is_not_measured_where_it_means_nothing(emulated: bool, files: dict[str, str]) -> None:
     device = ScriptedDevice()
     assert runner(canary(emulated, files), device, RecordingSink()).run_boot(KEY) is None
-    assert len(device.monitored) == 4 * 4
+    assert len(device.monitored) == 1 + 4 * 4
 
 
 def test_canceled_run_does_not_boot_the_device() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 import pytest
@@ -14,13 +15,14 @@ from wqlab_contracts.messages import (
     BootFinished,
     BootKey,
     BootVerified,
+    RunJob,
     RunResult,
     Samples,
     Unsupported,
 )
 from wqlab_contracts.specs import Axis
 from wqlab_worker.measure.raw_output import RAW_OUTPUT_LIMIT
-from wqlab_worker.measure.script_calls import cells, repetitions
+from wqlab_worker.measure.script_calls import cells, repetitions, warming_cell
 
 from .scripted import AB, ScriptedDevice, answer, job, key, run
 
@@ -51,7 +53,7 @@ def test_run_sends_blocks_boots_and_samples_in_order() -> None:
 def test_boot_time_is_split_into_workload_and_overhead() -> None:
     _, sink = run(job(blocks=1), ScriptedDevice())
     for finished in sink.of(BootFinished):
-        assert finished.workload_s == 2 * (1 + 16 + 1)
+        assert finished.workload_s == 2 * (1 + 1 + 16 + 1), "setup, warm-up, 4 repetitions of 4 cells, teardown"
         assert finished.overhead_s == pytest.approx(11.5 - 10)
 
 
@@ -175,14 +177,81 @@ def test_unsupported_metric_is_reported_once_and_the_rest_measured() -> None:
     assert {s.metric for event in sink.of(Samples) for s in event.samples} == {"speed"}
 
 
-def test_cells_that_write_nothing_come_first() -> None:
-    chosen = job(blocks=8)
-    plan = chosen.plan.model_copy(
-        update={"axes": [Axis(name="scope", values=["default", "cache", "system"])], "reference_setting": "scope=cache"}
+def with_default_setting(seed: int = 1) -> RunJob:
+    """Return a job with two scenarios under two settings, one of which is the default."""
+    chosen = job(seed=seed)
+    axes = [Axis(name="scope", values=["default", "cache"])]
+    plan = chosen.plan.model_copy(update={"axes": axes, "reference_setting": "scope=default"})
+    profile = chosen.profile.model_copy(update={"settings": ["scope=default", "scope=cache"]})
+    return chosen.model_copy(update={"plan": plan, "profile": profile})
+
+
+@pytest.mark.parametrize(
+    ("seed", "block", "warming", "order"),
+    [
+        (1, 0, "high scope=cache", ["low scope=cache", "low scope=default", "high scope=default", "high scope=cache"]),
+        (1, 1, "high scope=cache", ["high scope=default", "low scope=cache", "low scope=default", "high scope=cache"]),
+        (1, 2, "low scope=default", ["high scope=cache", "low scope=cache", "high scope=default", "low scope=default"]),
+        (2, 0, "high scope=cache", ["low scope=default", "high scope=default", "low scope=cache", "high scope=cache"]),
+    ],
+)
+def test_order_of_a_boot_follows_from_seed_and_block(seed: int, block: int, warming: str, order: list[str]) -> None:
+    work = with_default_setting(seed)
+    assert [str(cell) for cell in cells(work, block)] == order
+    assert str(warming_cell(work, block)) == warming
+
+
+def test_every_cell_is_as_often_in_each_place_of_a_boot() -> None:
+    """A default that always came first would be compared with its place: 4 cells, 4 places, 400 boots."""
+    orders = [[str(cell) for cell in cells(with_default_setting(), block)] for block in range(400)]
+    for place in range(4):
+        found = Counter(order[place] for order in orders)
+        assert len(found) == 4
+        assert all(70 < times < 130 for times in found.values()), found
+
+
+def test_first_call_of_a_boot_warms_it_and_is_not_compared() -> None:
+    device = ScriptedDevice()
+    result, sink = run(job(blocks=1), device)
+    assert result.outcome is Outcome.PASSED
+    first = [environment for at, action, environment in device.scripts if at.position == 0 and action == "measure"]
+    order = cells(job(), 0)
+    assert len(first) == 1 + 4 * len(order)
+    assert (first[0]["SCENARIO"], f"scope={first[0]['SETTING_SCOPE']}") == (order[-1].scenario.name, order[-1].setting)
+    assert device.monitored[0] is False
+    of_cell: Counter[tuple[str, str, str, int]] = Counter(
+        (each.scenario, each.setting, each.metric, each.repetition)
+        for event in sink.of(Samples)
+        for each in event.samples
+        if event.boot.position == 0
     )
-    settings = ["scope=cache", "scope=default", "scope=system"]
-    profile = chosen.profile.model_copy(update={"settings": settings})
-    chosen = chosen.model_copy(update={"plan": plan, "profile": profile})
-    orders = [[cell.setting for cell in cells(chosen, block)] for block in range(8)]
-    assert all(order[:2] == ["scope=default"] * 2 for order in orders)
-    assert len({tuple(order[2:]) for order in orders}) > 1, "the others are shuffled"
+    assert set(of_cell.values()) == {1}
+
+
+def test_unsupported_warm_up_leaves_its_cell_to_be_measured() -> None:
+    def lack(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        if action == "measure" and environment["SETTING_SCOPE"] == cells(job(), 0)[-1].setting.removeprefix("scope="):
+            return "unsupported\t*\tno such scope\n"
+        return None
+
+    _, sink = run(job(blocks=1), ScriptedDevice(on_script=lack))
+    assert len(sink.of(Unsupported)) == 4, "once for each of two scenarios, in two boots"
+
+
+def test_warm_up_that_finds_wrong_data_is_a_failure_of_the_kernel() -> None:
+    def corrupt(key: BootKey, action: str, _environment: Mapping[str, str]) -> str | None:
+        if action == "measure" and key.arm is Arm.CANDIDATE:
+            return "failed\tkernel\tread back other data than were written\n"
+        return None
+
+    device = ScriptedDevice(on_script=corrupt)
+    result, _ = run(job(blocks=1), device)
+    assert result.outcome is Outcome.FAILED
+    assert result.arm is Arm.CANDIDATE
+
+
+def test_boot_with_one_cell_has_no_warm_up() -> None:
+    chosen = job()
+    profile = chosen.profile.model_copy(update={"settings": ["scope=cache"]})
+    plan = chosen.plan.with_scenarios(["low"])
+    assert warming_cell(chosen.model_copy(update={"plan": plan, "profile": profile}), 0) is None

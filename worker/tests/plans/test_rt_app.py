@@ -164,5 +164,3 @@ def test_scopes_are_those_of_dm_crypt_affinity() -> None:
     crypt = {axis.name: axis.values for axis in plan("dm-crypt-affinity").axes}
     assert axes == {name: values for name, values in crypt.items() if name != "local"}
     assert plan("rt-app-scopes").reference_setting == plan("dm-crypt-affinity").reference_setting
-    for profile in (plan("rt-app-scopes").hardware, plan("rt-app-scopes").emulated):
-        assert plan("rt-app-scopes").is_default(profile.settings[0])

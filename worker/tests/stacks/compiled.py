@@ -8,9 +8,9 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from wqlab_contracts.consoles.call_trace import Reference
 from wqlab_contracts.enums import ArtifactKind
 from wqlab_contracts.messages import Artifact, Kernel
-from wqlab_worker.stacks.call_trace import Reference
 
 SOURCE = """\
 static inline __attribute__((always_inline)) void poke(int *where)

@@ -10,8 +10,8 @@ from random import Random
 import pytest
 from pydantic import ValidationError
 
+from wqlab_contracts.consoles.call_trace import Reference
 from wqlab_worker.stacks import decoder as decoder_module
-from wqlab_worker.stacks.call_trace import Reference
 from wqlab_worker.stacks.decoder import Decoder, resolve
 
 from .compiled import SOURCE, after_call, built, compiled_kernel, symbol

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from wqlab_contracts.consoles.detect import Detector, Report
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind, Outcome
 from wqlab_contracts.messages import (
     Artifact,
@@ -21,7 +22,6 @@ from wqlab_contracts.messages import (
     RunResult,
 )
 from wqlab_worker.claims.heartbeats import Stop
-from wqlab_worker.measure.detect import Detector, Report
 from wqlab_worker.stacks.decoding_sink import DecodingSink
 
 from .compiled import after_call, built, compiled_kernel, symbol

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wqlab_contracts import mbox
 from wqlab_contracts.enums import ArtifactKind, Outcome
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.messages import (
     ApplyJob,
     ApplyResult,

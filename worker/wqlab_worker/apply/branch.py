@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from wqlab_contracts import mbox
+from wqlab_contracts.linear_patterns import LinearPattern
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.messages import GitSeries
 from wqlab_contracts.specs import Tree
 
 from ..failures import UserError
-from ..linear_patterns import LinearPattern
 from ..workspace import Progress
 from .confined_git import ConfinedGit, ConfinedGitError, create_confined
 from .fetch import fetch

@@ -18,10 +18,10 @@ from wqlab_contracts.messages import Source
 
 from ..failures import InfrastructureError, UserError
 from ..workspace import Progress, Workspace, no_progress, remove_tree
-from .confined_git import ConfinedGit, ConfinedGitError, create_confined, limits_text
+from .confined_git import ConfinedGit, ConfinedGitError, ConfinedMirror, create_confined, limits_text
 from .git import Git, GitError
-from .mirror import fetch_commit, mirror_folder, update_mirror
-from .series_size import check_size
+from .mirror import fetch_commit, mirror_folder, open_mirror, update_mirror
+from .series_size import check_size, check_whole_tree
 
 MINUTES = 60.0
 # A new hard link changes the ctime of the inode; without these options git would read every file again.
@@ -57,7 +57,7 @@ def checked_out(source: Source, workspace: Workspace, progress: Progress = no_pr
     """
     mirror = mirror_folder(source.tree, workspace)
     workspace.use(mirror)
-    base = Git(workspace, mirror)
+    base = open_mirror(source.tree, workspace)
     needed = source.commit if source.bundle is None else source.base_commit
     if not mirror.is_dir() or base.commit(needed) is None:
         base = update_mirror(source.tree, workspace, progress).git
@@ -187,17 +187,17 @@ def _index_of(files: Path) -> Path:
 def _write_tree(git: Git, commit: str, files: Path, index: Path, progress: Progress) -> None:
     progress(f"checking out {commit[:12]}", 0, 0)
     files.mkdir()
+    words = (*_TRUST, f"--work-tree={files}", "read-tree", "-m", "-u", commit)
+    environment = {"GIT_INDEX_FILE": str(index)}
     try:
-        git.run(
-            *_TRUST,
-            f"--work-tree={files}",
-            "read-tree",
-            "-m",
-            "-u",
-            commit,
-            environment={"GIT_INDEX_FILE": str(index)},
-            timeout_s=10 * MINUTES,
-        )
+        if isinstance(git, ConfinedMirror):
+            with git.reader() as reader:
+                check_whole_tree(reader, commit)
+                reader.pipeline(["git", *words], environment=environment, shared=[files.parent])
+        else:
+            git.run(*words, environment=environment, timeout_s=10 * MINUTES)
+    except ConfinedGitError as error:
+        raise UserError(f"git cannot check out {commit[:12]}", excerpt=error.output, advice=limits_text()) from error
     except GitError as error:
         remove_tree(files)
         raise InfrastructureError(f"cannot check out {commit}", excerpt=error.output) from error

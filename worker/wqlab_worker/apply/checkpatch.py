@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import CheckpatchFinding
 
-from ..linear_patterns import LinearPattern
 from ..sandbox import LINE_LIMIT, MIB, Finished, Limits, Sandbox
 
 SCRIPT = "scripts/checkpatch.pl"

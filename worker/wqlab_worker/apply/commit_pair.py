@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 
 from wqlab_contracts.enums import Outcome
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import ApplyJob, ApplyResult, CommitPair, CommitRange, PatchSummary
 from wqlab_contracts.specs import Tree
 
 from ..failures import UserError
-from ..linear_patterns import LinearPattern
 from ..workspace import Progress, Workspace
 from .git import Git, GitError
 from .mirror import Mirror, fetch_commit, fetch_ref, source_at

@@ -2,7 +2,7 @@
 
 A few kilobytes of objects can describe gigabytes of files: a compressed or delta-encoded blob, a thousand copies of a
 file, nested trees that name each other. So no git process outside the sandbox reads a submitted object. The exception
-is `git fetch` of a branch, which needs the network and has limits of its own (see `fetch`).
+is `git fetch`, which needs the network and has limits of its own (see `fetch`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import io
 import os
 import shlex
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -131,6 +131,32 @@ class ConfinedGit(Git):
         return ""
 
 
+@dataclass(frozen=True)
+class ConfinedMirror(Git):
+    """The mirror of a URL that a user gave. It is fetched by `Git`, and read by this, in the sandbox only."""
+
+    def run(
+        self,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        timeout_s: float = QUICK_S,
+        bounds: Sequence[str] = (),
+        check: bool = True,
+        on_tick: Callable[[], None] = lambda: None,
+    ) -> str:
+        """Run a git command that writes nothing; as `ConfinedGit.run`."""
+        with self.reader() as git:
+            return git.run(
+                *arguments, environment=environment, timeout_s=timeout_s, bounds=bounds, check=check, on_tick=on_tick
+            )
+
+    @contextmanager
+    def reader(self) -> Iterator[ConfinedGit]:
+        """Yield the mirror for several commands, which can write to a temporary folder only."""
+        with self.workspace.temporary("mirror") as folder:
+            yield ConfinedGit(self.workspace, self.directory, folder, (self.directory,))
+
+
 def limits_text() -> str:
     """Return the limits of one command, for the advice of a failure."""
     disk, memory = size_text(LIMITS.disk_bytes), size_text(LIMITS.memory_bytes)
@@ -158,10 +184,15 @@ def create_confined(
     Attributes in the series have no effect: they can convert files to other, larger encodings.
     """
     create_bare(workspace, folder / name, [mirror])
-    info = folder / name / "info"
+    ignore_attributes(folder / name)
+    return ConfinedGit(workspace, folder / name, folder, (mirror, *visible))
+
+
+def ignore_attributes(repository: Path) -> None:
+    """Let no `.gitattributes` in the commits of a repository convert files."""
+    info = repository / "info"
     info.mkdir(exist_ok=True)
     (info / "attributes").write_text("* -text -eol -ident -filter -working-tree-encoding\n")
-    return ConfinedGit(workspace, folder / name, folder, (mirror, *visible))
 
 
 def exceeded_limit(finished: Finished, limits: Limits) -> str:

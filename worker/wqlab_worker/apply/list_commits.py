@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 
 from wqlab_contracts.enums import Outcome
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages.commit_lists import COMMIT_LIMIT, CommitListJob, CommitListResult, ListedCommit, short
 from wqlab_contracts.text import control_character
 
 from ..failures import UserError
-from ..linear_patterns import LinearPattern
 from ..workspace import Progress, Workspace, no_progress
 from .commit_pair import fetch_named_ref, has_commit
 from .git import Git, GitError

@@ -7,10 +7,10 @@ import subprocess
 import tempfile
 
 from wqlab_contracts.enums import Outcome
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages.lookups import BRANCH_LIMIT, GitBranch, LookupJob, LookupResult
 
 from ..failures import JobError, UserError
-from ..linear_patterns import LinearPattern
 from ..workspace import Workspace
 from .fetch import resolve_remote
 from .git import git_environment

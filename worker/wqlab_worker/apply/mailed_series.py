@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wqlab_contracts import mbox
-from wqlab_contracts.canonical_mails import ChosenMails, canonical_mbox
-from wqlab_contracts.inspection import choose_patches, texts_of
+from wqlab_contracts.linear_patterns import LinearPattern
+from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.canonical_mails import ChosenMails, canonical_mbox
+from wqlab_contracts.mails.inspection import choose_patches, texts_of
 from wqlab_contracts.messages import ApplyJob, TakenThread
 from wqlab_contracts.text import valid_text
 
 from ..failures import InfrastructureError, UserError
-from ..linear_patterns import LinearPattern
 from ..sandbox import GIB, MIB, TOOLS, Finished, Limits, Sandbox, interpreter, limit_error
 from ..workspace import Progress, Workspace, collect
 from .checkout import BUNDLE_REFERENCE, unbundle

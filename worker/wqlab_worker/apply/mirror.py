@@ -1,4 +1,7 @@
-"""Keep a bare mirror of each kernel tree, fetched from its URL or imported from a Debian source package."""
+"""Keep a bare mirror of each kernel tree, fetched from its URL or imported from a Debian source package.
+
+That of a URL that a user gave is read in the sandbox: its objects may expand to anything.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import Source
 from wqlab_contracts.specs import Tree
 
 from ..failures import InfrastructureError, UserError
-from ..linear_patterns import LinearPattern
 from ..workspace import Progress, Workspace, no_progress
+from .confined_git import ConfinedMirror, ignore_attributes
 from .debian import import_package
 from .fetch import MIRROR_LIMITS, Limits, as_infrastructure, fetch
 from .git import Git, GitError, create_bare
@@ -42,14 +46,14 @@ def update_mirror(tree: Tree, workspace: Workspace, progress: Progress = no_prog
     def waiting() -> None:
         progress(f"waiting for another worker that updates tree {tree.name}", 0, 0)
 
-    with workspace.lock(f"mirror-{tree.name}", waiting):
+    with workspace.lock(_lock_name(tree, workspace), waiting):
         git = _open(tree, workspace)
         if tree.debian_source is not None:
             head = import_package(git, tree.debian_source, tree.debian_suite, progress)
             git.run("update-ref", "refs/heads/master", head)
         else:
             head = _fetch_branch(git, tree, progress)
-    return Mirror(git, head)
+    return Mirror(open_mirror(tree, workspace), head)
 
 
 def mirror_folder(tree: Tree, workspace: Workspace) -> Path:
@@ -62,6 +66,17 @@ def mirror_folder(tree: Tree, workspace: Workspace) -> Path:
         return usual
     digest = hashlib.sha256((tree.url or "").encode()).hexdigest()[:12]
     return workspace.mirrors / f"{tree.name}-{tree.origin}-{digest}.git"
+
+
+def open_mirror(tree: Tree, workspace: Workspace) -> Git:
+    """Return the mirror for reading; it may be missing."""
+    folder = mirror_folder(tree, workspace)
+    return Git(workspace, folder) if tree.origin == "operator" else ConfinedMirror(workspace, folder)
+
+
+def _lock_name(tree: Tree, workspace: Workspace) -> str:
+    """Return the lock of the mirror. That of a user's URL is its own, so that a slow server stops nobody else."""
+    return f"mirror-{tree.name if tree.origin == 'operator' else mirror_folder(tree, workspace).stem}"
 
 
 def _recorded_url(folder: Path) -> str | None:
@@ -77,6 +92,7 @@ def _open(tree: Tree, workspace: Workspace) -> Git:
     workspace.use(folder)
     git = create_bare(workspace, folder)
     _remove_leftovers(git)
+    ignore_attributes(folder)
     if _recorded_url(folder) is None:
         (folder / _URL).write_text(tree.url or "")
     return git
@@ -111,12 +127,12 @@ def _fetch_into(tree: Tree, refspec: str, commit: str | None, workspace: Workspa
     def waiting() -> None:
         progress(f"waiting for another worker that updates tree {tree.name}", 0, 0)
 
-    with workspace.lock(f"mirror-{tree.name}", waiting):
-        git = _open(tree, workspace)
-        if commit is None or git.commit(commit) is None:
+    with workspace.lock(_lock_name(tree, workspace), waiting):
+        git, mirror = _open(tree, workspace), open_mirror(tree, workspace)
+        if commit is None or mirror.commit(commit) is None:
             source = refspec.partition(":")[0].removeprefix("+")
             _fetch(git, tree, refspec, lambda: progress(f"fetching {source} of {tree.url}", 0, 0))
-    return git
+    return mirror
 
 
 def _remove_leftovers(git: Git) -> None:
@@ -139,7 +155,7 @@ def _fetch_branch(git: Git, tree: Tree, progress: Progress) -> str:
         if tree.origin == "user":
             raise
         raise as_infrastructure(error) from error
-    head = git.commit(reference)
+    head = open_mirror(tree, git.workspace).commit(reference)
     if head is None:
         raise InfrastructureError(f"tree {tree.name} has no branch {tree.branch}")
     return head

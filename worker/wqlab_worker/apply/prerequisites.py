@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wqlab_contracts.linear_patterns import LinearPattern
+
 from ..failures import UserError
-from ..linear_patterns import LinearPattern
 from ..workspace import Progress
 from .confined_git import ConfinedGit
 

@@ -20,6 +20,8 @@ CHECKOUT_BYTES = 512 * MIB
 """Total size of the files in which the result differs from its base; copies count in full."""
 TREE_FILES = 500_000
 """Files in the result; Linux has 90 000."""
+TREE_BYTES = 4096 * MIB
+"""Total size of the files of a whole tree of a user's repository; Linux has 1,500 MiB."""
 CHANGED_FILES = 20_000
 """Files in which the result differs from its base."""
 PATCH_BYTES = 64 * MIB
@@ -82,6 +84,25 @@ def _check_tree(git: ConfinedGit, commit: str, on_tick: Callable[[], None]) -> N
 
     listing = ["git", "ls-tree", "-r", "--object-only", commit]
     git.pipeline(listing, output_bytes=2 * TREE_FILES * _LINE_BYTES, on_tick=on_tick, on_line=add)
+
+
+def check_whole_tree(git: ConfinedGit, commit: str) -> None:
+    """Raise UserError, which names the limit, if all files of a commit are more or larger than those of a kernel."""
+    count = total = 0
+
+    def add(line: str) -> None:
+        nonlocal count, total
+        size = _size(line.strip())
+        count, total = count + 1, total + size
+        if count > TREE_FILES:
+            raise UserError(f"{commit[:12]} has more than {TREE_FILES} files")
+        if size > FILE_BYTES:
+            raise UserError(f"{commit[:12]} has a file of {size} bytes; at most {size_text(FILE_BYTES)} are allowed")
+        if total > TREE_BYTES:
+            raise UserError(f"the files of {commit[:12]} have more than {size_text(TREE_BYTES)}")
+
+    listing = ["git", "ls-tree", "-r", "--format=%(objectsize)", commit]
+    git.pipeline(listing, output_bytes=2 * TREE_FILES * _LINE_BYTES, on_line=add)
 
 
 def _check_files(git: ConfinedGit, base: str, commit: str, on_tick: Callable[[], None]) -> None:

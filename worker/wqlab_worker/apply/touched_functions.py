@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages.apply import TOUCHED_LIMIT
-
-from ..linear_patterns import LinearPattern
 
 _HUNK = LinearPattern(r"@@ -[0-9,]+ \+[0-9,]+ @@ ?(.*)")
 _DEFINITION = LinearPattern(r"(?:[A-Za-z_][^;=(]*[\s*])?([A-Za-z_][A-Za-z0-9_]{0,150})\s*\([^;]*$")

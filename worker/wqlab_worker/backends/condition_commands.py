@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.specs import Condition, Conditions
 
-from ..linear_patterns import LinearPattern
 from . import temperature
 
 _CPU = "/sys/devices/system/cpu"

@@ -14,11 +14,11 @@ from pexpect import TIMEOUT  # type: ignore[import-untyped]
 from serial import SerialException  # type: ignore[import-untyped]
 
 from wqlab_contracts.consequences import cause_of
+from wqlab_contracts.consoles.detect import Detector, Ready, Report
 from wqlab_contracts.enums import FindingKind
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import BootKey, Finding
 
-from ..measure.detect import Detector, Ready, Report
 from .interface import EventSink
 
 log = structlog.get_logger()
@@ -65,7 +65,7 @@ class ConsoleTap:
         self._emit = emit
         self._wakeup = wakeup
         self._lock = threading.Lock()
-        self._detector = Detector()
+        self._detector = Detector(has_crash_kernel=False)
         self._key: BootKey | None = None
         self._variant = False
         self._offset = 0
@@ -118,7 +118,7 @@ class ConsoleTap:
         """Begin a boot at offset 0. Call it with the power off, so that the first byte is recorded."""
         with self._lock:
             self._key, self._offset, self._variant = key, 0, False
-            self._detector = Detector()
+            self._detector = Detector(has_crash_kernel=False)
             self.ready = self.fatal = None
             self.reports = []
             self._findings_left = FINDINGS_LIMIT
@@ -132,6 +132,11 @@ class ConsoleTap:
             self._detector.begin_kernel()
             self._variant = True
             self.ready = self.fatal = None
+
+    def expect_crash_kernel(self) -> None:
+        """Believe from here on that a crash kernel has started if the console says so: it is loaded now."""
+        with self._lock:
+            self._detector.has_crash_kernel = True
 
     def feed(self, data: bytes) -> None:
         """Process the next bytes of this boot's console, read elsewhere."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import shlex
 
+from wqlab_contracts.consoles.detect import CRASH_KERNEL
 from wqlab_contracts.specs import console_arguments
 
-from ..measure.detect import CRASH_KERNEL
 from .kexec import LOAD_TIMEOUT_S, KexecStrategy
 from .send_image import IMAGE_ON_DEVICE, VariantImage, send_image
 from .verify_boot import infrastructure_failure

@@ -21,6 +21,7 @@ from serial import SerialException  # type: ignore[import-untyped]
 
 from wqlab_contracts import logs
 from wqlab_contracts.enums import Arm, ArtifactKind, DeviceStep, Outcome, StepOutcome
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import BootKey, DeviceFacts, RunEvent
 from wqlab_contracts.new_devices.description import DebugCable, NewDevice, Pdu
 from wqlab_contracts.new_devices.trial import (
@@ -41,7 +42,6 @@ from wqlab_contracts.specs import BootMethod, Topology
 
 from ..claims.heartbeats import Stop, canceled
 from ..claims.server import sha256_of
-from ..linear_patterns import LinearPattern
 from ..measure.device_interface import DeviceFailure
 from ..measure.device_text import printable
 from . import answering_system, declare_topology, probe, trial_advice

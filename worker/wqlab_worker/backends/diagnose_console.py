@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..linear_patterns import LinearPattern
-from ..measure.console_lines import read_line
+from wqlab_contracts.consoles.console_lines import read_line
+from wqlab_contracts.consoles.hardware_evidence import hardware_error_lines
+from wqlab_contracts.linear_patterns import LinearPattern
+
 from ..measure.device_text import printable
-from ..measure.hardware_evidence import hardware_error_lines
 
 EXCERPT_LINES = 30
 GARBLED_SHARE = 0.15

@@ -17,12 +17,12 @@ import attr
 from labgrid import target_factory
 from labgrid.strategy import Strategy
 
+from wqlab_contracts.consoles.detect import Report
 from wqlab_contracts.enums import DeviceStep, FindingKind
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import BootKey, DeviceFacts
 from wqlab_contracts.specs import console_arguments
 
-from ..measure.detect import Report
 from ..measure.device_interface import DeviceFailure
 from . import answering_system, diagnose_boot
 from .console_tap import ConsoleTap, Wakeup
@@ -383,7 +383,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             return
         report = self._complete_report()
         if system == _VARIANT or report.of_hardware:
-            raise kernel_failure(report)
+            raise kernel_failure(report, of_variant=system == _VARIANT)
         raise infrastructure_failure(
             f"the golden system failed: {report.kind.value}: {report.title}", excerpt=report.excerpt, suspect=True
         )

@@ -204,12 +204,9 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 def hard_limit_s(job: RunJob, remaining: Sequence[BlockPlan]) -> float:
     """Return the longest time of these blocks in seconds: each step takes its limit, each block is repeated once."""
-    measuring = (
-        len(list(repetitions(job)))
-        * len(job.plan.scenarios)
-        * len(job.profile.settings)
-        * job.profile.measure_timeout_s
-    )
+    cells = len(job.plan.scenarios) * len(job.profile.settings)
+    # One repetition more, which warms the boot.
+    measuring = (len(list(repetitions(job))) * cells + 1) * job.profile.measure_timeout_s
     boot: float = job.device.boot.golden_timeout_s + job.device.boot.variant_timeout_s + 600 + measuring
     if job.device.boot.crash_kernel_mib:
         # After a crash the crash kernel has this time twice: until its first line, and until the end of its log.

@@ -149,6 +149,7 @@ class LabgridDevice:
                 )
             return {"crash kernel": f"not loaded: {reason}"}
         self._has_crash_kernel = True
+        self._strategy.tap.expect_crash_kernel()
         return {"crash kernel": f"the baseline's, in {mib} MiB"}
 
     # --- scripts ------------------------------------------------------------------------------------------------
@@ -178,6 +179,12 @@ class LabgridDevice:
                 f"`{action}` was stopped: it printed {answer.output_excess}",
                 excerpt=answer.stderr_text[-2000:] or answer.text[-2000:],
                 of_variant=True,
+            )
+        if tap.crash_kernel_started:
+            # It starts only after a crash, and hides all later reports.
+            title = f"the console says that the crash kernel started, but the kernel under test ended `{action}`"
+            raise kernel_failure(
+                tap.add_finding(FindingKind.WRONG_RESULT, title, diagnose_console.last_lines(tap.tail))
             )
         return ScriptOutput(
             stdout=answer.text,

@@ -16,8 +16,8 @@ from types import FrameType
 from labgrid.driver import Driver, ExternalPowerDriver
 
 from wqlab_contracts.enums import DeviceStep
+from wqlab_contracts.linear_patterns import LinearPattern
 
-from ..linear_patterns import LinearPattern
 from ..measure.device_interface import DeviceFailure
 from .verify_boot import infrastructure_failure
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from wqlab_contracts import cpu_layout
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import LastLevel, Topology
 
 from ..build.build_id import build_id_in_notes
-from ..linear_patterns import LinearPattern
 from ..measure.device_text import decode_output
 from . import machine_facts, temperature
 from .condition_commands import NOT_AVAILABLE

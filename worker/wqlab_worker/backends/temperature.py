@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..linear_patterns import LinearPattern
+from wqlab_contracts.linear_patterns import LinearPattern
 
 _ZONE, _CHIP = "/sys/class/thermal/thermal_zone[0-9]*", "/sys/class/hwmon/hwmon[0-9]*"
 FILES = (f"{_ZONE}/type", f"{_ZONE}/temp", f"{_CHIP}/name", f"{_CHIP}/temp[0-9]*_input")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wqlab_contracts.consoles.detect import Report
 from wqlab_contracts.enums import DeviceStep, ErrorKind
 from wqlab_contracts.messages import DeviceFacts, Failure, Kernel
 
-from ..measure.detect import Report
 from ..measure.device_interface import DeviceFailure
 from . import condition_commands, probe
 from .condition_commands import ConditionResult
@@ -30,8 +30,12 @@ def infrastructure_failure(
     return DeviceFailure(failure, suspect=suspect, unreachable=unreachable, place_lost=place_lost, stage=stage)
 
 
-def kernel_failure(report: Report) -> DeviceFailure:
-    """Return the failure of a kernel that reported a fatal error: the device's, if its hardware caused it."""
+def kernel_failure(report: Report, *, of_variant: bool = True) -> DeviceFailure:
+    """Return the failure of a kernel that reported a fatal error: the device's, if its hardware caused it.
+
+    `of_variant`: the kernel under test reported it. It can print what it likes, so its text excuses nothing: the block
+    counts against its arm until the other kernel fails on this device too.
+    """
     if report.of_hardware:
         return infrastructure_failure(
             f"the device's hardware reported an uncorrected error: {report.title}"[:500],
@@ -39,6 +43,7 @@ def kernel_failure(report: Report) -> DeviceFailure:
             advice="Read the lines with `[Hardware Error]` before it: a processor, memory module or card is broken. "
             "`mcelog`, `rasdaemon` or the BMC's event log (`ipmitool sel list`) name it.",
             suspect=True,
+            of_variant=of_variant,
         )
     failure = Failure(
         kind=ErrorKind.KERNEL,
@@ -64,14 +69,17 @@ def verify_variant(
             f"the booted variant could not be verified: {error}", excerpt=stderr_text[-2000:], of_variant=True
         ) from error
     if f"wqlab.token={token}" not in seen.cmdline.split():
-        raise infrastructure_failure(f"another boot answers: no wqlab.token={token} on its command line")
+        raise infrastructure_failure(
+            f"another boot answers: no wqlab.token={token} on its command line", of_variant=True
+        )
     if seen.boot_id == golden_boot_id:
         raise infrastructure_failure("the golden system answers: kexec changed nothing")
     if seen.build_id_gnu != kernel.build_id_gnu:
         raise infrastructure_failure(
             f"the running kernel is not the one that was built: build-id {seen.build_id_gnu} ({seen.release}), "
             f"expected {kernel.build_id_gnu} ({kernel.release})",
-            advice="The image was swapped after the build. Look for the image in the artifact store.",
+            advice="The image was swapped after the build, or the kernel lies. Look for it in the artifact store.",
+            of_variant=True,
         )
     if differing := probe.topology_differences(seen.topology, device.topology):
         smt = seen.environment.get("smt", "")

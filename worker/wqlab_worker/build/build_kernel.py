@@ -11,12 +11,12 @@ from pathlib import Path
 
 from wqlab_contracts.enums import ArtifactKind, Outcome
 from wqlab_contracts.keys import build_key, in_merge_order
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import BuildJob, BuildResult, Failure
 
 from ..apply.checkout import checked_out
 from ..failures import InfrastructureError, JobError, UserError
 from ..limits import GIB, Limits, Stop
-from ..linear_patterns import LinearPattern
 from ..retention import make_space
 from ..sandbox import TOOLS, Finished, Sandbox, interpreter
 from ..volume import Volume, file_limit, open_volume_unless_watched

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from pathlib import Path
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import CompilerWarning
-
-from ..linear_patterns import LinearPattern
 
 SOURCE = "/src"
 """Path of the source tree in the sandbox."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..linear_patterns import LinearPattern
+from wqlab_contracts.linear_patterns import LinearPattern
 
 _LINE = LinearPattern(r"CONFIG_(\w+)=(.*)|# CONFIG_(\w+) is not set")
 

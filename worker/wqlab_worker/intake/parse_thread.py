@@ -17,22 +17,22 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from wqlab_contracts import mbox
-from wqlab_contracts.canonical_mails import canonical_mbox
-from wqlab_contracts.inspection import inspect
 from wqlab_contracts.mail import source_of
-from wqlab_contracts.mbox import Mail
-from wqlab_contracts.messages.base import TITLE_LIMIT, cut
-from wqlab_contracts.messages.threads import LISTED_REPLIES, REVISION_LIMIT, ThreadMail, ThreadSelection
-from wqlab_contracts.revision_mails import Selection, date_of, trailers_of
-from wqlab_contracts.text import valid_text
-from wqlab_contracts.thread_series import (
+from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.canonical_mails import canonical_mbox
+from wqlab_contracts.mails.inspection import inspect
+from wqlab_contracts.mails.mbox import Mail
+from wqlab_contracts.mails.revision_mails import Selection, date_of, trailers_of
+from wqlab_contracts.mails.thread_series import (
     MAIL_LIMIT,
     Thread,
     ThreadProblem,
     revision_query,
     select,
 )
+from wqlab_contracts.messages.base import TITLE_LIMIT, cut
+from wqlab_contracts.messages.threads import LISTED_REPLIES, REVISION_LIMIT, ThreadMail, ThreadSelection
+from wqlab_contracts.text import valid_text
 
 
 def main(folder_in: Path = Path("/in"), folder_out: Path = Path("/out")) -> None:

@@ -20,10 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from wqlab_contracts import mbox
 from wqlab_contracts.api.series import FileChange
 from wqlab_contracts.diffstat import changed_files
-from wqlab_contracts.mbox import Mail
+from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.mbox import Mail
+from wqlab_contracts.mails.revision_mails import date_of
 from wqlab_contracts.messages.list_mails import (
     PATH_LENGTH,
     PATH_LIMIT,
@@ -33,7 +34,6 @@ from wqlab_contracts.messages.list_mails import (
     ListMail,
     ListMails,
 )
-from wqlab_contracts.revision_mails import date_of
 from wqlab_contracts.text import control_character
 
 from .parse_thread import printable
@@ -95,7 +95,7 @@ def _parse(data: bytes | None) -> Mail | None:
 
 
 def _described(mail: Mail, archived_at: datetime) -> ListMail | None:
-    """Return what rules look at; None if the mail cannot be described."""
+    """Return what watches look at; None if the mail cannot be described."""
     try:
         return describe(mail, archived_at)
     except Exception as error:
@@ -114,7 +114,7 @@ def is_command(mail: Mail, data: bytes) -> bool:
 
 
 def describe(mail: Mail, archived_at: datetime) -> ListMail:
-    """Return what rules look at. Bytes that are no UTF-8 are replaced."""
+    """Return what watches look at. Bytes that are no UTF-8 are replaced."""
     number, total = mail.counter or (None, None)
     changes = changed_files(mail.body)
     names = (name for change in changes for name in (change.old_path, change.path) if name)

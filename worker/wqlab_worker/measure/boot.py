@@ -32,7 +32,17 @@ from .counts import collect_counts, operations
 from .device_interface import Device, DeviceFailure, ScriptOutput, VerifiedBoot
 from .health_check_report import HealthCheckReport
 from .raw_output import RawOutput
-from .script_calls import SETUP_TIMEOUT_S, Cell, Repetition, cells, checks_health, is_monitored, parameters, repetitions
+from .script_calls import (
+    SETUP_TIMEOUT_S,
+    Cell,
+    Repetition,
+    cells,
+    checks_health,
+    is_monitored,
+    parameters,
+    repetitions,
+    warming_cell,
+)
 
 
 @dataclass(frozen=True)
@@ -175,6 +185,11 @@ class BootRunner:
 
     def _measure(self, boot: _Boot, booted: VerifiedBoot) -> None:
         order = cells(self.job, boot.key.block)
+        if (warming := warming_cell(self.job, boot.key.block)) is not None:
+            self.report_progress(f"{self._describe(boot.key)}: warm-up")
+            output = self._script(boot, "measure", parameters(self.job, warming))
+            failure = self._collect(output, booted.topology, False, warming.setting).failure
+            self._check(boot, f"measure {warming}", output, failure)
         for number, cell in enumerate(order, start=1):
             self.report_progress(f"{self._describe(boot.key)}: {cell} ({number} of {len(order)})")
             self._measure_cell(boot, booted, cell)
@@ -282,7 +297,7 @@ class BootRunner:
         cell: Cell | None = None,
         repetition: Repetition | None = None,
     ) -> ScriptOutput:
-        limit_s = float(self.job.profile.measure_timeout_s) if cell else SETUP_TIMEOUT_S
+        limit_s = float(self.job.profile.measure_timeout_s) if action == "measure" else SETUP_TIMEOUT_S
         monitored = repetition is not None and is_monitored(self.job, repetition)
         started = self.clock()
         try:

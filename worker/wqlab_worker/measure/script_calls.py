@@ -42,11 +42,22 @@ class Repetition(NamedTuple):
 def cells(job: RunJob, block: int) -> list[Cell]:
     """Return the cells in the order of this block: shuffled by the run's seed, the same for both arms.
 
-    Cells that leave all knobs at their defaults come first, so that nothing has been written before them.
+    Defaults are shuffled like every other setting: a plan's script writes each knob before each repetition, a default
+    too. Otherwise the place in the boot and the setting would be one.
     """
     order = [Cell(setting, scenario) for setting in job.profile.settings for scenario in job.plan.scenarios]
     random.Random(f"{job.seed}/{block}").shuffle(order)  # noqa: S311 - an order, not a secret
-    return sorted(order, key=lambda cell: not job.plan.is_default(cell.setting))
+    return order
+
+
+def warming_cell(job: RunJob, block: int) -> Cell | None:
+    """Return the cell that is run once at the beginning of a boot and not compared; None if the boot has one cell.
+
+    It is the last one of the order, so that every cell, the first included, follows another one. Which cell it is
+    changes with the block, like the order.
+    """
+    order = cells(job, block)
+    return order[-1] if len(order) > 1 else None
 
 
 def repetitions(job: RunJob, is_stable: Callable[[], bool] = lambda: False) -> Iterator[Repetition]:
@@ -126,6 +137,9 @@ class Call(NamedTuple):
 def calls(job: RunJob, block: int) -> Iterator[Call]:
     """Yield the calls of a boot in order, for a boot without failure in which everything is supported."""
     yield Call("setup", parameters(job), SETUP_TIMEOUT_S)
+    if (warming := warming_cell(job, block)) is not None:
+        # Without a cell: nothing of it is compared or skipped.
+        yield Call("measure", parameters(job, warming), float(job.profile.measure_timeout_s))
     for cell in cells(job, block):
         for repetition in repetitions(job):
             environment, limit_s = parameters(job, cell, repetition.traced), float(job.profile.measure_timeout_s)

@@ -14,10 +14,10 @@ from typing import Annotated
 import structlog
 from pydantic import Field, StringConstraints, ValidationError
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import Artifact, Kernel, Message
 
 from ..failures import InfrastructureError, JobError
-from ..linear_patterns import LinearPattern
 from ..sandbox import GIB, MIB, Limits
 from .decoder import run_in_sandbox
 

@@ -17,11 +17,11 @@ from typing import Annotated
 import structlog
 from pydantic import Field, ValidationError, field_validator
 
+from wqlab_contracts.consoles.call_trace import REFERENCES_LIMIT, Reference
 from wqlab_contracts.messages import Artifact, Kernel, Message, StackFrame
 
 from ..failures import InfrastructureError, JobError
 from ..sandbox import GIB, MIB, TOOLS, Limits, Sandbox, interpreter
-from .call_trace import REFERENCES_LIMIT, Reference
 
 log = structlog.get_logger()
 

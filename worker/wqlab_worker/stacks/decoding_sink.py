@@ -9,6 +9,7 @@ from threading import BoundedSemaphore
 
 import structlog
 
+from wqlab_contracts.consoles.call_trace import annotated, references, stack_frames
 from wqlab_contracts.enums import Arm, ArtifactKind
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.keys import describe_defect
@@ -25,7 +26,6 @@ from wqlab_contracts.messages import (
 )
 
 from ..backends.interface import Cancel, EventSink
-from .call_trace import annotated, references, stack_frames
 from .decoder import Decoder
 
 log = structlog.get_logger()

@@ -49,6 +49,17 @@ def test_pull_request_is_measured_and_told(hub: Hub) -> None:
     assert hub.stub.tokens == {f"{'token' if hub.stub.kind == 'gitea' else 'Bearer'} token-of-the-bot"}
 
 
+@pytest.mark.parametrize("hub", ["gitea"], indirect=True)
+@pytest.mark.parametrize("ref", ["mallory/topic", "for-next"])
+def test_pull_request_whose_head_is_no_branch_there_is_not_the_repositorys(hub: Hub, ref: str) -> None:
+    """AGit: whoever may read can push to refs/for/BRANCH/TOPIC, whatever name the API then shows."""
+    pull = hub.stub.pulls[7]
+    hub.stub.branches["for-next"] = "c" * 40
+    hub.stub.pulls[7] = {**pull, "agit": True, "head": {**pull["head"], "ref": ref, "label": ref}}
+    hub.event(OPENED["gitea"])
+    assert hub.jobs == [] and hub.submissions == []
+
+
 @github_only_by_default
 def test_new_head_cancels_the_older_submission_and_edits_the_comment(hub: Hub) -> None:
     hub.event(OPENED[hub.stub.kind])

@@ -31,7 +31,7 @@ def add_pull(hub: Hub, number: int, head: str) -> None:
     """Add an open pull request of which no event tells."""
     pull = load(API[hub.stub.kind])
     changed = {"sha": head, "iid": number} if hub.stub.kind == "gitlab" else {
-        "number": number, "head": {**pull["head"], "sha": head},
+        "number": number, "head": {**pull["head"], "sha": head, "ref": f"topic-{number}"},
     }  # fmt: skip
     hub.stub.pulls[number] = {**pull, **changed}
 

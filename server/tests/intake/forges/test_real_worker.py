@@ -15,7 +15,8 @@ from wqlab_contracts.enums import JobState, Outcome, Scope, UserRole
 from wqlab_contracts.forges_file import FILE
 from wqlab_server.intake.forges.sync import sync
 from wqlab_server.models import Apply, ForgeChange, ForgeHead, HeadReading
-from wqlab_server.pipeline.forges import advance_forges
+from wqlab_server.pipeline.forges import read_forges
+from wqlab_server.pipeline.run_sources import admit_orders, place_orders
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, transaction
 from wqlab_server.storage.live_data import LiveData
@@ -93,11 +94,12 @@ def test_head_is_read_and_applied(
     worker = WorkerSettings(
         server_url=live.url, worker_token=live.secrets[Scope.WORKER], cache=cache, state=tmp_path / "state"
     )
-    advance_forges(sessions, settings, LiveData(scene_data_dir))
+    read_forges(sessions, settings, LiveData(scene_data_dir).current())
     with transaction(sessions) as session:
         head_id, reading_id = session.execute(select(ForgeHead.id, ForgeHead.reading_id)).one()
     jobs.process(reading_id, worker)
-    advance_forges(sessions, settings, LiveData(scene_data_dir))
+    place_orders(sessions, settings, LiveData(scene_data_dir).current())
+    admit_orders(sessions, settings, LiveData(scene_data_dir).current())
     with transaction(sessions) as session:
         row = session.get_one(ForgeHead, head_id)
         reading = session.get_one(HeadReading, row.reading_id)

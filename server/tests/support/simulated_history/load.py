@@ -14,17 +14,19 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.enums import DeviceHealth, ShiftState, SubmissionState, WatchedHeadState
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import CommitPair
-from wqlab_contracts.specs import WatchedTree as Spec
-from wqlab_server.intake.watched_trees import repository_of
+from wqlab_contracts.specs import TreeWatch
 from wqlab_server.lab.service import change_pool, pool_changes
-from wqlab_server.models import Device, HistoryShift, Run, Submission, WatchedHead, WatchedTree
-from wqlab_server.pipeline.admission import request_of
-from wqlab_server.pipeline.history import advance_history
+from wqlab_server.models import Device, HistoryShift, Run, Submission, WatchedHead
+from wqlab_server.orders.source import Context
+from wqlab_server.pipeline.history import record_heads
+from wqlab_server.pipeline.run_sources import admit_orders, place_orders, take_results
 from wqlab_server.settings import Settings
+from wqlab_server.sources.commit_pairs import propose_pair
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 from wqlab_server.storage.live_data import LiveData
 from wqlab_server.submissions import service as submissions
 
+from ..watches import add_watch
 from . import story
 from .jobs import finish_jobs
 
@@ -33,7 +35,8 @@ BRANCH = "for-next"
 
 def load(factory: SessionFactory, settings: Settings, data: LiveData, *, owner: str) -> None:
     """Fill an empty database; the tree and what maintainers have settled belong to `owner`."""
-    spec = Spec(
+    spec = TreeWatch(
+        kind="tree",
         name=story.TREE,
         summary="simulated heads",
         tree=next(name for name, tree in data.current().trees.items() if tree.url),
@@ -55,19 +58,19 @@ def load(factory: SessionFactory, settings: Settings, data: LiveData, *, owner: 
         _settle(session, owner)
 
 
-def _write_tree(session: Session, spec: Spec, data: DataFolder) -> None:
+def _write_tree(session: Session, spec: TreeWatch, data: DataFolder) -> None:
     for change in pool_changes(session, data):
         change_pool(session, change)
     session.flush()
     session.execute(update(Device).values(health=DeviceHealth.GOOD, health_checked_at=clock(session)))
-    session.add(WatchedTree(name=spec.name, spec=spec, from_file=False, enabled=True, created_by=spec.owner))
+    add_watch(session, spec)
 
 
 def _add_head(
     factory: SessionFactory,
     settings: Settings,
     data: LiveData,
-    spec: Spec,
+    spec: TreeWatch,
     *,
     index: int,
     parent: int | None,
@@ -85,13 +88,13 @@ def _add_head(
         session.add(head)
         if parent is None:
             return head_id
-        request = request_of(
-            spec, CommitPair(baseline=commits[0], candidate=commits[1], ref=BRANCH), spec.targets, _devices()
-        )
+        current = data.current()
+        pair = CommitPair(baseline=commits[0], candidate=commits[1], ref=BRANCH)
+        proposal = propose_pair(Context(session, settings, current), spec, pair, spec.targets, _devices())
         made = submissions.create(
-            session, data.current(), settings, request, spec.owner, repository=repository_of(spec, data.current())
+            session, current, settings, proposal.request, spec.owner, repository=proposal.repository
         )
-        head.submission_id, head.attempts, head.submitted_at = made.id, 1, at
+        head.submission_id, head.submitted_at = made.id, at
         number = made.id
     finish_jobs(factory, settings, number, heads=(index - 1, index), at=at)
     with transaction(factory) as session:
@@ -99,9 +102,17 @@ def _add_head(
         verdicts = session.scalars(select(Run.verdict).where(Run.submission_id == number, Run.verdict.is_not(None)))
         head.state, head.ended_at = WatchedHeadState.MEASURED, at
         head.verdicts, head.devices = sorted({str(each) for each in verdicts}), _devices()
-    advance_history(factory, settings, data)
+    _advance(factory, settings, data.current())
     _confirm(factory, settings, data, index=index, at=at)
     return head_id
+
+
+def _advance(factory: SessionFactory, settings: Settings, data: DataFolder) -> None:
+    """Take the steps of a tick that concern the history."""
+    take_results(factory, settings, data)
+    record_heads(factory)
+    place_orders(factory, settings, data)
+    admit_orders(factory, settings, data)
 
 
 def _devices() -> dict[str, str]:
@@ -122,11 +133,10 @@ def _confirm(factory: SessionFactory, settings: Settings, data: LiveData, *, ind
     if index != story.NOT_CONFIRMED:
         for number, before, after in rows:
             finish_jobs(factory, settings, number, heads=(before - 1, after - 1), at=at, again=True)
-        advance_history(factory, settings, data)
+        _advance(factory, settings, data.current())
     with transaction(factory) as session:
         for shift in session.scalars(select(HistoryShift).where(HistoryShift.created_at > at)):
             shift.created_at = shift.changed_at = at
-            shift.submitted_at = at if shift.submitted_at else None
             shift.decided_at = at + story.EVERY / 6 if shift.decided_at else None
 
 

@@ -19,7 +19,7 @@ from ...http.problems import not_found
 from ...jobs import claims
 from ...jobs.kinds import Context, Kind
 from ...models import ForgeChange, ForgeHead, HeadReading
-from ..match_rules import Propose
+from ..match_watches import Propose
 
 MAX_TARGETS = 16
 """Maximum number of targets of a head, as in `.wqlab.yaml`."""

@@ -82,11 +82,15 @@ def _branch(api: ForgeApi, branch: str) -> Seen:
 def _pull_request(api: ForgeApi, number: int) -> Seen:
     found = _object(api.get(f"/pulls/{number}"), f"pull request {number}")
     head, base = found["head"], found["base"]
+    commit = commit_of(head["sha"])
+    own = is_own_branch(found, api.forge.repository)
+    if own and api.forge.kind is ForgeKind.GITEA:  # what its versions say of AGit differs
+        own = _branch(api, str(head["ref"])).head == commit
     return Seen(
-        commit_of(head["sha"]),
+        commit,
         str(base["ref"]),
         closed=found["state"] != "open",
-        from_fork=not is_own_branch(found, api.forge.repository),
+        from_fork=not own,
         title=_line(found["title"]),
         author=str(found["user"]["login"]),
         author_id=found["user"].get("id"),

@@ -38,9 +38,8 @@ def _state() -> ColumnElement[str]:
         (Submission.state == SubmissionState.FINISHED, ForgeHeadState.MEASURED.value),
         (ForgeHead.submission_id.is_not(None), ForgeHeadState.MEASURING.value),
         (HeadReading.state.in_([JobState.QUEUED, JobState.RUNNING]), ForgeHeadState.READING.value),
-        (and_(is_read, ForgeHead.due_at.is_(None)), ForgeHeadState.READING.value),
-        (is_read, ForgeHeadState.WAITING.value),
         (and_(ForgeHead.decided_at.is_(None), ForgeHead.status == "pending"), ForgeHeadState.WAITING.value),
+        (is_read, ForgeHeadState.READING.value),
         else_=ForgeHeadState.NOT_MEASURED.value,
     )
 

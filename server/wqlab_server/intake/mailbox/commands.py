@@ -12,8 +12,9 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import CommandState, DeliveryKind
 from wqlab_contracts.mail import address_of
+from wqlab_contracts.specs import ListWatch
 
-from ...models import Delivery, ReceivedCommand, RuleDecisionRow, StoredRule, Submission, SubmissionMail
+from ...models import Delivery, ReceivedCommand, Submission, SubmissionMail, Watch, WatchDecisionRow
 from ...settings import Settings
 from ...storage import source_mails
 from .read_mail import ReceivedMail, is_stop
@@ -22,7 +23,7 @@ AGE_LIMIT = timedelta(days=7)
 """Older mails are not followed: somebody may have found them in an archive and sent them again."""
 AHEAD_LIMIT = timedelta(days=1)
 REPEATS_LIMIT = 100
-"""Repetitions of a submission through which the rule that made the first one is looked for."""
+"""Repetitions of a submission through which the watch that made the first one is looked for."""
 REFUSED_LIMIT = 50
 """Refused commands that are recorded for one mail of the lab, so that nobody fills the database."""
 
@@ -52,7 +53,7 @@ def target(session: Session, mail: ReceivedMail) -> Target | None:
 
 def objection(session: Session, settings: Settings, mail: ReceivedMail, about: Target, now: datetime) -> str | None:
     """Return why a command is refused; None if it is recent, and its sender is the author, in WQLAB_MAIL_COMMANDERS, or
-    among `commanders` of the rule that took the series.
+    among `commanders` of the watch that took the series.
 
     The caller has checked the signature of the sender.
     """
@@ -60,23 +61,25 @@ def objection(session: Session, settings: Settings, mail: ReceivedMail, about: T
         return f"the mail is dated {mail.date or 'wrongly'}; one of the last {AGE_LIMIT.days} days is followed"
     row = session.get(SubmissionMail, about.submission_id)
     author = address_of(row.source.sender).lower() if row is not None else ""
-    if mail.sender in {author, *settings.mail_commander_set, *rule_commanders(session, about)} - {""}:
+    if mail.sender in {author, *settings.mail_commander_set, *watch_commanders(session, about)} - {""}:
         return None
-    return f"{mail.sender} is neither the author of the series nor named by its rule or WQLAB_MAIL_COMMANDERS"
+    return f"{mail.sender} is neither the author of the series nor named by its watch or WQLAB_MAIL_COMMANDERS"
 
 
-def rule_commanders(session: Session, about: Target) -> set[str]:
-    """Return the addresses, in lower case, that the rule names by which the submission, or the one that it repeats, was
-    made; empty if no rule made it."""
+def watch_commanders(session: Session, about: Target) -> set[str]:
+    """Return the addresses, in lower case, that the watch names by which the submission, or the one that it repeats,
+    was made; empty if no watch made it."""
     number: int | None = about.submission_id
     for _ in range(REPEATS_LIMIT):
-        rule = session.scalar(
-            select(StoredRule)
-            .join(RuleDecisionRow, RuleDecisionRow.rule == StoredRule.name)
-            .where(RuleDecisionRow.submission_id == number)
+        watch = session.scalar(
+            select(Watch)
+            .join(WatchDecisionRow, WatchDecisionRow.watch == Watch.name)
+            .where(WatchDecisionRow.submission_id == number, Watch.removed_at.is_(None))
         )
-        if rule is not None:
-            return {address.lower() for address in rule.rule.commanders}
+        if watch is not None:
+            return (
+                {address.lower() for address in watch.spec.commanders} if isinstance(watch.spec, ListWatch) else set()
+            )
         number = session.scalar(select(Submission.retry_of).where(Submission.id == number))
         if number is None:
             break

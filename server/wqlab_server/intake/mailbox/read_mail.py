@@ -19,6 +19,8 @@ from wqlab_contracts.reply_commands import commands_of
 
 SIZE_LIMIT = 1 << 20
 """Maximum size (bytes) of a mail. A reply to the lab has a few kilobytes, and a bounce quotes one mail of the lab."""
+HEADER_LIMIT = 100_000
+"""Maximum size (bytes) of the headers of a mail or a part; the parser takes quadratic time for some of them."""
 PART_LIMIT = 20
 """Maximum number of MIME parts that are looked at."""
 TEXT_LIMIT = 20_000
@@ -66,14 +68,19 @@ class ReceivedMail:
 
 
 def read_mail(data: bytes, *, from_list: bool = False) -> ReceivedMail:
-    """Read a mail (RFC 5322). Raises ValueError if it is larger than SIZE_LIMIT.
+    """Read a mail (RFC 5322). Raises ValueError if it exceeds a limit, or has parts in too many parts.
 
     `from_list`: a mailing list has sent it on, and marks every mail as `Precedence: bulk`.
     """
     if len(data) > SIZE_LIMIT:
         raise ValueError(f"the mail has {len(data)} bytes; at most {SIZE_LIMIT} are read")
-    message = BytesParser(policy=compat32).parsebytes(data)
+    try:
+        message = BytesParser(policy=compat32).parsebytes(data)
+    except RecursionError:
+        raise ValueError("the mail has parts in parts, more deeply than any mail needs") from None
     parts = list(_parts(message))
+    if any(sum(len(str(value)) for value in part.values()) > HEADER_LIMIT for part in parts):
+        raise ValueError(f"the mail has headers of more than {HEADER_LIMIT} bytes")
     bounces, bounced = _bounces(message, parts)
     return ReceivedMail(
         sender=address_of(_header(message, "From")).lower(),

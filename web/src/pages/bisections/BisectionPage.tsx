@@ -177,7 +177,7 @@ function Facts({ of }: { of: BisectionData }) {
             <Link to="/history/shifts/$id" params={{ id: of.shift_id }}>
               shift {of.shift_id}
             </Link>{" "}
-            of {of.watched_tree}
+            of {of.watch}
           </dd>
         </>
       )}

@@ -123,7 +123,7 @@ const COLUMNS: readonly Column<Bisection>[] = [
     value: of => of.boots,
     text: of => (of.plain_boots ? `${of.boots} (${of.plain_boots})` : String(of.boots)),
   },
-  { id: "owner", header: "Owner", value: of => of.watched_tree ?? of.owner },
+  { id: "owner", header: "Owner", value: of => of.watch ?? of.owner },
   {
     id: "created",
     header: "Begun",

@@ -4,7 +4,8 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { historyLinesQuery, historyShiftsQuery } from "@/api/historyQueries";
 import { usePaged } from "@/api/paged";
-import { deviceTypesQuery, plansQuery, watchedTreesQuery } from "@/api/queries";
+import { deviceTypesQuery, plansQuery } from "@/api/queries";
+import { treeWatchesQuery } from "@/api/watchQueries";
 import { count } from "@/lib/numbers";
 import { CommandBlock } from "@/parts/CommandBlock";
 import { DataTable } from "@/parts/DataTable";
@@ -44,7 +45,7 @@ export function HistoryPage() {
     refetchInterval: REFRESH_MS,
   });
   // The filters' options: all is shown at once, so that nothing moves while the page loads.
-  const options = [useQuery(watchedTreesQuery), useQuery(plansQuery), useQuery(deviceTypesQuery)];
+  const options = [useQuery(treeWatchesQuery), useQuery(plansQuery), useQuery(deviceTypesQuery)];
   if (lines.error && !lines.data) throw lines.error;
   if (shifts.error && !shifts.data) throw shifts.error;
   const narrowed = isNarrowed(search);
@@ -80,7 +81,7 @@ type LinePage = Awaited<ReturnType<NonNullable<ReturnType<typeof historyLinesQue
 type ShiftPage = Awaited<ReturnType<NonNullable<ReturnType<typeof historyShiftsQuery>["queryFn"]>>>;
 
 function NoHistory() {
-  const { data: trees } = useQuery(watchedTreesQuery);
+  const { data: trees } = useQuery(treeWatchesQuery);
   if (!trees) return <Skeleton lines={4} height="1.8rem" />;
   if (trees.length > 0) {
     return (
@@ -96,13 +97,13 @@ function NoHistory() {
   return (
     <EmptyState
       title="No tree is watched"
-      action={<a href="/docs/intake/#watched-trees">Fields of a watched tree</a>}
+      action={<a href="/docs/intake/#watched-trees">Fields of a watch</a>}
     >
       <p>
         The lab follows the branches and tags of a watched tree and measures each new head against the one
-        before. A maintainer adds a tree:
+        before. An administrator adds a watch of a tree:
       </p>
-      <CommandBlock commands={[{ name: "wqlab", text: "wqlab watched-tree add tree.yaml" }]} />
+      <CommandBlock commands={[{ name: "wqlab", text: "wqlab watches add tree.yaml" }]} />
     </EmptyState>
   );
 }
@@ -114,7 +115,7 @@ interface FiltersProps {
 
 function Filters({ search, listed }: FiltersProps) {
   const navigate = useNavigate({ from: "/history" });
-  const { data: trees = [] } = useQuery(watchedTreesQuery);
+  const { data: trees = [] } = useQuery(treeWatchesQuery);
   const { data: plans = [] } = useQuery(plansQuery);
   const { data: types = [] } = useQuery(deviceTypesQuery);
   const set = (change: Partial<HistorySearch>) =>

@@ -3,9 +3,9 @@ import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { historyLineQuery, historyShiftQuery } from "@/api/historyQueries";
-import { watchedTreeQuery } from "@/api/intakeQueries";
 import { useHasScope, useSession } from "@/api/session";
 import type { HeadRef, HistoryLineData, HistoryShift, ShiftBisection } from "@/api/types";
+import { watchQuery } from "@/api/watchQueries";
 import { count } from "@/lib/numbers";
 import { clean, humanize, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
@@ -166,12 +166,13 @@ function Commit({ of }: { of: HistoryShift }) {
   const ended = bisection ? !goesOn(bisection) && !isFound(bisection) : of.state !== "new";
   const may = useHasScope();
   const { data: watched } = useQuery({
-    ...watchedTreeQuery(line.tree),
+    ...watchQuery(line.tree),
     enabled: ended && may("submit"),
     retry: false,
   });
   // Commits of a repository of its own are not in the tree's.
-  const tree = watched && !watched.spec.url ? watched.spec.tree : null;
+  const spec = watched?.spec;
+  const tree = spec?.kind === "tree" && !spec.url ? spec.tree : null;
   if (!bisection && !tree) return null;
   return (
     <>

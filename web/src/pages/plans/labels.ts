@@ -14,10 +14,11 @@ export const ROLES: Record<Role, string> = {
   explanatory: "explanatory",
 };
 
-/** Format the smallest relevant effect (delta): `1 lock`, `0.5 points`, `5 %`. */
+/** Format the smallest relevant effect (delta): `1 lock`, `0.5 points (11 if emulated)`, `5 %`. */
 export function deltaOf(metric: Metric): string {
   if (metric.delta == null) return "";
-  return withUnit(metric.delta, effectUnitOf(metric));
+  const emulated = metric.emulator_delta ? ` (${metric.emulator_delta} if emulated)` : "";
+  return withUnit(metric.delta, effectUnitOf(metric)) + emulated;
 }
 
 /** Return the name of the plan's primary metric for hardware or emulated devices. */

@@ -7,7 +7,7 @@ import { type Column, DataTable } from "@/parts/DataTable";
 import classes from "./Counts.module.css";
 
 const HEADING = "What else differs";
-const NOTHING = "No other count differs by 10 % or more in the same direction in all boots.";
+const NOTHING = "No other count differs by 10 % or more beyond its noise.";
 
 /** An instrumented device has the same sentences under “Where it comes from”. */
 export function Explanation({ target }: { target: TargetReport }) {

@@ -24,7 +24,7 @@ test("each function has its number of work items, bounds of its times, and where
   ]);
   expect(screen.getByText(/upper ends of histogram buckets.*times are values only/)).toBeTruthy();
   expect(screen.getAllByText(/6 traced repetitions of each kernel/)).not.toEqual([]);
-  expect(screen.getByText("7 less busy functions not shown.")).toBeTruthy();
+  expect(screen.getByText("7 other functions not shown.")).toBeTruthy();
 });
 
 test("a kernel that cannot count leaves its reason instead of a table", async () => {

@@ -38,14 +38,14 @@ function OneCell({ cell, columns }: { cell: WaitCell; columns: readonly Column<W
     <div className={classes.cell}>
       {cell.works.length > 0 && (
         <DataTable
-          caption={`${where}: the busiest work functions in ${repetitions(cell)}`}
+          caption={`${where}: work functions that differ, in ${repetitions(cell)}`}
           columns={columns}
           rows={cell.works}
           rowKey={work => `${work.function} ${work.arm}`}
           fixedOrder
         />
       )}
-      {hidden > 0 && <p className={classes.note}>{count(hidden, "less busy function")} not shown.</p>}
+      {hidden > 0 && cell.works.length > 0 && <p className={classes.note}>{count(hidden, "other function")} not shown.</p>}
       {cell.notes.map(note => (
         <p key={note} className={classes.note}>
           {cell.works.length === 0 && `${where}, `}

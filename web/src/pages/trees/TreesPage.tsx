@@ -15,7 +15,7 @@ export function TreesPage() {
   return (
     <Page
       title="Trees"
-      actions={<Link to="/watched-trees">Watched trees</Link>}
+      actions={<Link to="/watches">Watches</Link>}
       lead="Kernel trees that a series can be submitted for. The baseline of a branch is its merge base with the tree's branch. An mbox is applied to the base commit it names, or to the tree's head."
     >
       {trees.length === 0 ? (

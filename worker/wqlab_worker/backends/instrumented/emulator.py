@@ -93,7 +93,7 @@ class Emulator:
             layout=layouts[seed % len(layouts)] if layouts else None,
         )  # fmt: skip
         command = [
-            "nice", "-n", str(NICENESS), "prlimit", f"--fsize={OUTPUT_BYTES}", "--core=0",
+            "nice", "-n", str(NICENESS), *bounds(self.guest.memory_mib),
             *qemu_arguments.command(self.guest, description, self.plugin, self.firmware),
         ]  # fmt: skip
         started = time.monotonic()
@@ -105,7 +105,7 @@ class Emulator:
         _yield_to_other_sessions(process)
         watch = HangWatch(process.pid, self.limit_s)
         timed_out = out_of_memory = False
-        most_bytes = MEMORY_FACTOR * (self.guest.memory_mib + HOST_MIB) << 20
+        most_bytes = _most_bytes(self.guest.memory_mib)
         try:
             while True:
                 try:
@@ -126,6 +126,20 @@ class Emulator:
             seconds=time.monotonic() - started, timed_out=timed_out,
             out_of_memory=out_of_memory,
         )  # fmt: skip
+
+
+def _most_bytes(memory_mib: int) -> int:
+    return MEMORY_FACTOR * (memory_mib + HOST_MIB) << 20
+
+
+def bounds(memory_mib: int) -> list[str]:
+    """Return the start of a command line whose rest the kernel gives no more memory and file size than a boot may use.
+
+    `run` measures the memory twice a second, and kills before this bound in all but the fastest growth. The buffer for
+    translated code counts as data, used or not.
+    """
+    data = _most_bytes(memory_mib) + (qemu_arguments.TRANSLATED_MIB << 20)
+    return ["prlimit", f"--fsize={OUTPUT_BYTES}", "--core=0", f"--data={data}"]
 
 
 def _yield_to_other_sessions(process: subprocess.Popen[bytes]) -> None:

@@ -5,6 +5,7 @@ A block's number is its seed, so that both kernels of a block have the same one.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
 
 import structlog
@@ -28,6 +29,8 @@ from .profiles import Profiler
 log = structlog.get_logger()
 
 POLL_S = 0.5
+_KILLED = {-signal.SIGKILL, 128 + signal.SIGKILL}
+"""Exit statuses of an emulator that this machine killed, also below bubblewrap. The guest may cause all others."""
 
 
 class InstrumentedDevice:
@@ -138,14 +141,8 @@ class InstrumentedDevice:
         if ended.timed_out:
             hang = f"the kernel did not switch off (the emulator ran for {ended.seconds:.0f} s)"
             raise kernel_failure(self._tap.add_finding(FindingKind.HANG, hang, ""))
-        if ended.out_of_memory:
-            what = "the emulator used more memory than any boot needs, and was killed"
-            raise infrastructure_failure(what, of_variant=True)
-        if ended.status:
-            raise infrastructure_failure(
-                f"the emulator ended with {_describe(ended.status)}", excerpt=ended.stderr, stage=DeviceStep.POWER,
-                suspect=True,
-            )  # fmt: skip
+        if failure := emulator_failure(ended):
+            raise failure
         try:
             return read_output(ended.output)
         except ResultsUnreadable as error:
@@ -157,6 +154,19 @@ class InstrumentedDevice:
     def _keep_profile(self, key: BootKey, output: BootOutput) -> None:
         if (profile := self._profiler.profile(key, output)) is not None:
             self._emit.artifact(ArtifactKind.INSTRUMENT_PROFILE, file_name(key), profile)
+
+
+def emulator_failure(ended: Ended) -> DeviceFailure | None:
+    """Return the failure of an emulator that did not end as it should; None if it did."""
+    if ended.out_of_memory:
+        what = "the emulator used more memory than any boot needs, and was killed"
+        return infrastructure_failure(what, of_variant=True)
+    if not ended.status:
+        return None
+    return infrastructure_failure(
+        f"the emulator ended with {_describe(ended.status)}", excerpt=ended.stderr, stage=DeviceStep.POWER,
+        suspect=True, of_variant=ended.status not in _KILLED,
+    )  # fmt: skip
 
 
 def _keys(plan: BlockPlan) -> list[BootKey]:

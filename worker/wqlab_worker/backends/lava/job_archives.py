@@ -13,9 +13,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from wqlab_contracts.enums import Arm
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import BootKey, RunJob
 
-from ...linear_patterns import LinearPattern
 from ...tar_reader import TarReader
 from ..unattended.boot_files import Results, ResultsUnreadable, boot_files, results_of
 

@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import BootKey
 
-from ...linear_patterns import LinearPattern
 from .job_definition import Definition, Phase
 from .lava_client import Lava, LavaJob, LogLine
 

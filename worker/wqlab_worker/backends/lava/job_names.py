@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import structlog
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import RunJob
 
-from ...linear_patterns import LinearPattern
 from .lava_client import Lava, LavaJob
 
 log = structlog.get_logger()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import MeasuredTopology
 
-from ...linear_patterns import LinearPattern
 from ..collect import (
     Measurement,
     NoSamples,

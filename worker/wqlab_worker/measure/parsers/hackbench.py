@@ -6,9 +6,9 @@ Frames: `hackbench` has the program's output, `histogram wakeup_us` the times fr
 
 from __future__ import annotations
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import MeasuredTopology
 
-from ...linear_patterns import LinearPattern
 from ..collect import Measurement, NotMeasured, Operations, Records, Unsupported, compute_measurement, number
 from .histogram import PERCENTILES, read_histogram, supported_percentile, total
 from .hotplug import lost_beside

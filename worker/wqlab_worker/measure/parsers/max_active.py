@@ -7,9 +7,9 @@ started or ended for stall_ms. Times are those of the device's clock.
 from __future__ import annotations
 
 from wqlab_contracts.enums import NotMeasuredCause
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import MeasuredTopology
 
-from ...linear_patterns import LinearPattern
 from ..collect import (
     Measurement,
     NotMeasured,

@@ -10,9 +10,9 @@ Percentiles are of the time in queue_work(), not of the time that a work item wa
 from __future__ import annotations
 
 from wqlab_contracts.enums import NotMeasuredCause
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages import MeasuredTopology
 
-from ...linear_patterns import LinearPattern
 from ..collect import Measurement, NotMeasured, Records, Unsupported, compute_measurement, count
 from .shares import cpu_utilisation
 

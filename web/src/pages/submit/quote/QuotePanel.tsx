@@ -93,7 +93,7 @@ function Sums({ quote }: { quote: Quote }) {
   return (
     <dl className={classes.sums}>
       <div>
-        <dt>{weakest(quote) === "planned" ? "Report by" : "Report"}</dt>
+        <dt>Report</dt>
         <dd>{quote.ends_at ? <When at={quote.ends_at} now={quote.at} /> : <Unknown />}</dd>
       </div>
       <div>
@@ -234,7 +234,7 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
       ))}
       <details className={classes.basis}>
         <summary>
-          Basis: {of.basis === "measured" ? `measured, ${count(of.measured_boots, "boot")}` : of.basis}
+          Basis: {of.basis === "measured" ? `measured, ${count(of.measured_boots, "boot")}` : "a guess"}
         </summary>
         <p>Time: {oneLine(of.basis_text)}.</p>
         {(of.canaries ?? []).map(record => (
@@ -255,10 +255,10 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
   );
 }
 
-/** A duration; an upper bound if it comes from the plan's limits and not from measurements. */
+/** A duration; "about" marks a guess, if the plan was not measured on the device type. */
 function Seconds({ s, basis }: { s: number | null; basis: QuoteBasis }) {
   if (s == null) return <Unknown />;
-  return <>{basis === "planned" ? `≤ ${roughDuration(s)}` : roughDuration(s)}</>;
+  return <>{basis === "planned" ? `about ${roughDuration(s)}` : roughDuration(s)}</>;
 }
 
 /** Smallest detectable effect with this number of blocks, and the metric's delta. */

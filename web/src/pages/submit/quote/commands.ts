@@ -47,7 +47,7 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
     [
       ...(request.blocks == null ? [] : ["--blocks", String(request.blocks)]),
       ...(request.looks == null ? [] : ["--looks", request.looks.join(",")]),
-      ...(request.layouts == null || request.layouts === 1 ? [] : ["--layouts", String(request.layouts)]),
+      ...(request.layouts == null ? [] : ["--layouts", String(request.layouts)]),
       ...(request.priority === DEFAULT_PRIORITY || request.priority === undefined
         ? []
         : ["--priority", String(request.priority)]),

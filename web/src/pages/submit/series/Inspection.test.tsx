@@ -39,6 +39,7 @@ const series: SeriesInspection = {
           insertions: 12_345,
           deletions: 4,
           binary: false,
+          changes_code: true,
           symbols: [],
         },
         {
@@ -48,6 +49,7 @@ const series: SeriesInspection = {
           insertions: 0,
           deletions: 0,
           binary: true,
+          changes_code: true,
           symbols: [],
         },
       ],

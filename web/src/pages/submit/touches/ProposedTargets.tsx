@@ -193,10 +193,10 @@ function listed(names: readonly string[], most: number): string {
   return names.length > most ? `${shown} and ${names.length - most} more` : shown;
 }
 
-/** Device time, as a limit if nothing similar was measured. */
+/** Device time; "about" marks a guess, if the plan was not measured on the device type. */
 function cost({ quote }: TargetProposal): string {
   if (quote?.device_s == null) return "time unknown";
-  return `${quote.basis === "planned" ? "≤ " : ""}${roughDuration(quote.device_s)}`;
+  return `${quote.basis === "planned" ? "about " : ""}${roughDuration(quote.device_s)}`;
 }
 
 function pairOf({ target }: TargetProposal): Pair {

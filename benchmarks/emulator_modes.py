@@ -1,0 +1,137 @@
+"""Measure which counts and shares depend on how QEMU lets the CPUs of a device take turns.
+
+    python benchmarks/emulator_modes.py OUTPUT [PLAN:SCENARIO...]       # as the lab's user, without a lab
+
+Runs plans with one kernel on an emulated device with four L3 domains of two CPUs: once with all CPUs on one host
+thread, as the lab runs them, and once with a host thread for each CPU. The parameters are those of the end-to-end
+tests. Whatever differs between the two is no property of the kernel. Writes a row for each mode, boot and cell to
+OUTPUT (CSV), and prints, for each metric that is judged on emulated devices, the largest difference of a scenario and
+setting between the modes, with the standard deviation of boots in one mode. `emulator_delta` of a metric in plan.yaml
+is that difference, rounded up.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, median, stdev
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from scenarios.conftest import NOOP, make_data, running_lab, write_device_type
+
+from wqlab_contracts.api.runs import SampleRow
+from wqlab_contracts.enums import MetricClass, Role, Scale
+from wqlab_contracts.loading import load_data
+from wqlab_contracts.specs import TestPlan
+
+ROOT = Path(__file__).resolve().parents[1]
+DEVICE = "eight"
+LAYOUT = (2, 2, 2, 1, 2, "contiguous")
+BOOTS = 2
+PARALLEL = """#!{python}
+from wqlab_bench import cli, qemu
+
+qemu.accelerator_arguments = lambda accelerator: ["-accel", f"tcg,thread=multi,tb-size={{qemu.TRANSLATED_MIB}}"]
+cli.main()
+"""
+"""Replacement of `wqlab-bench` whose devices have a host thread for each CPU."""
+
+Cell = tuple[str, str, str, str]
+"""Plan, scenario, setting and metric."""
+
+
+def is_judged(metric_class: MetricClass, role: Role) -> bool:
+    return metric_class is MetricClass.MECHANISM and role is not Role.EXPLANATORY
+
+
+def run(wanted: Sequence[tuple[TestPlan, str]], mode: str) -> dict[Cell, list[float]]:
+    """Return the value of each boot, the median of its repetitions, in one mode."""
+    values: dict[Cell, list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory(prefix="wqlab-modes-", dir="/tmp") as folder:
+        settings = {}
+        if mode == "parallel":
+            program = Path(folder) / "bin/wqlab-bench"
+            program.parent.mkdir()
+            program.write_text(PARALLEL.format(python=sys.executable))
+            program.chmod(0o755)
+            settings["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+        state = Path(folder) / "lab"
+        state.mkdir()
+        data = make_data(state)
+        write_device_type(data, DEVICE, LAYOUT)
+        with running_lab(state, data, settings) as lab:
+            submitted = [lab.submit(*_arguments(plan, scenario)) for plan, scenario in wanted]
+            for (plan, _), number in zip(wanted, submitted, strict=True):
+                report = lab.finish(number, codes=(0, 1, 3, 4))
+                runs = {target["run_id"] for target in report["targets"] if target["run_id"] is not None}
+                rows = [row for number in runs for row in lab.client().samples(number) if not row.warmup]
+                _add(values, plan.name, rows)
+                print(f"{mode}: {plan.name}: {len(rows)} samples", flush=True)
+    return values
+
+
+def _arguments(plan: TestPlan, scenario: str) -> list[str]:
+    """Return the arguments that submit a study of the plan's settings or, of a plan without any, two equal kernels."""
+    target = ["--target", f"{plan.name}@{DEVICE}", *(["--scenario", scenario] if scenario else [])]
+    if plan.axes:
+        return ["--settings-only", "--blocks", str(BOOTS), *target]
+    return ["--mbox", str(NOOP), "--blocks", str(math.ceil(BOOTS / 2)), *target]
+
+
+def _add(values: dict[Cell, list[float]], plan: str, rows: Sequence[SampleRow]) -> None:
+    boots: dict[tuple[Cell, int], list[float]] = defaultdict(list)
+    for row in rows:
+        boots[(plan, row.scenario, row.setting, row.metric), row.boot_id].append(row.value)
+    for (cell, _), repetitions in boots.items():
+        values[cell].append(median(repetitions))
+
+
+def difference(scale: Scale, one: Sequence[float], other: Sequence[float]) -> float:
+    """Return how far the means of two modes are apart: percent for `ratio`, else the metric's unit."""
+    a, b = mean(one), mean(other)
+    if scale is Scale.DIFFERENCE:
+        return abs(b - a)
+    return 100 * abs(math.expm1(math.log(b / a))) if a > 0 and b > 0 else math.nan
+
+
+def main() -> None:
+    output, *names = sys.argv[1:]
+    known = load_data(ROOT).plans
+    judged = {
+        name: plan
+        for name, plan in known.items()
+        if any(is_judged(metric.metric_class, metric.role_emulated) for metric in plan.metrics)
+    }
+    wanted = [(known[plan], scenario) for plan, _, scenario in (name.partition(":") for name in names or judged)]
+    plans = list({plan.name: plan for plan, _ in wanted}.values())
+    turns, parallel = run(wanted, "turns"), run(wanted, "parallel")
+    with Path(output).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(("mode", "plan", "scenario", "setting", "metric", "value"))
+        for mode, values in (("turns", turns), ("parallel", parallel)):
+            writer.writerows((mode, *cell, value) for cell, boots in values.items() for value in boots)
+    for plan in plans:
+        for metric in plan.metrics:
+            cells = [cell for cell in turns if cell[0] == plan.name and cell[3] == metric.name and cell in parallel]
+            if not cells or not is_judged(metric.metric_class, metric.role_emulated):
+                continue
+            differences = {cell: difference(metric.scale, turns[cell], parallel[cell]) for cell in cells}
+            worst = max(cells, key=lambda cell: differences[cell])
+            spread = max(stdev(of[cell]) for of in (turns, parallel) for cell in cells if len(of[cell]) > 1)
+            print(
+                f"{plan.name} {metric.name}: {differences[worst]:.2f} in {worst[1]} {worst[2]}"
+                f" ({mean(turns[worst]):.4g} and {mean(parallel[worst]):.4g}), sd of boots up to {spread:.3g}, "
+                f"threshold {metric.delta}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

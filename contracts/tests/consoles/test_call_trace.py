@@ -1,0 +1,85 @@
+"""Addresses of kernel reports."""
+
+from __future__ import annotations
+
+import time
+
+from wqlab_contracts.consoles.call_trace import REFERENCES_LIMIT, annotated, call_trace, references, stack_frames
+from wqlab_contracts.messages import STACK_LIMIT, StackFrame
+
+OOPS = """\
+[   14.201337] BUG: kernel NULL pointer dereference, address: 0000000000000008
+[   14.201341] Oops: Oops: 0002 [#1] PREEMPT SMP
+[   14.201346] RIP: 0010:flush_workqueue_prep_pwqs+0x8e/0x1c0
+[   14.201350] Code: 00 48 8b 45 00 48 39 c5
+[   14.201361] Call Trace:
+[   14.201362]  <TASK>
+[   14.201363]  ? __die_body.cold+0x19/0x27
+[   14.201365]  __flush_workqueue+0x13f/0x3f0
+[   14.201369]  load_init+0x7c/0x250 [cmwq_load]
+[   14.201373]  do_syscall_64+0x10b/0x2b0
+[   14.201374] RIP: 0033:0x7f1f4e12a0f4
+[   14.201375]  </TASK>
+[   14.201376] ---[ end trace 0000000000000000 ]---
+[   14.201377] RIP: 0010:flush_workqueue_prep_pwqs+0x8e/0x1c0"""
+IN_INTERRUPT = """\
+[    3.100000] RIP: 0010:timer_bug+0x10/0x20
+[    3.100100] Call Trace:
+[    3.100200]  <IRQ>
+[    3.100300]  call_timer_fn+0x24/0x130
+[    3.100400]  </IRQ>
+[    3.100500]  <TASK>
+[    3.100600]  whatever_ran+0x24/0x130
+[    3.100700]  </TASK>"""
+ARM = """\
+[    7.000200] Internal error: Oops: 0000000096000004 [#1] PREEMPT SMP
+[    7.000210] pc : process_one_work+0x15c/0x2b0
+[    7.000220] lr : worker_thread+0x54/0x300
+[    7.000300] Call trace:
+[    7.000400]  process_one_work+0x15c/0x2b0 (P)
+[    7.000410]  worker_thread+0x54/0x300
+[    7.000500] ---[ end trace 0000000000000000 ]---"""
+
+
+def names(report: str) -> list[str]:
+    return [found.function for found in call_trace(report)]
+
+
+def test_call_trace_begins_at_the_failed_instruction() -> None:
+    trace = call_trace(OOPS)
+    assert names(OOPS) == ["flush_workqueue_prep_pwqs", "__flush_workqueue", "load_init", "do_syscall_64"]
+    assert [found.exact for found in trace] == [True, False, False, False]
+    assert (trace[0].offset, trace[0].size, trace[2].module) == (0x8E, 0x1C0, "cmwq_load")
+    assert len(references(OOPS)) == 5, "unreliable addresses are decoded, but identify nothing"
+
+
+def test_interrupted_task_is_no_part_of_the_trace() -> None:
+    assert names(IN_INTERRUPT) == ["timer_bug", "call_timer_fn"]
+
+
+def test_arm64_trace_names_each_function_once() -> None:
+    assert names(ARM) == ["process_one_work", "worker_thread"]
+
+
+def test_places_are_written_behind_addresses() -> None:
+    first, second, *_ = call_trace(OOPS)
+    inlined = StackFrame(function="list_del", file="include/linux/list.h", line=220, source="__x();", inlined=True)
+    caller = StackFrame(function=first.function, file="kernel/workqueue.c", line=3871, source="list_del(&pwq->node);")
+    text = annotated(OOPS, {first: [inlined, caller], second: [StackFrame(function=second.function)]})
+    assert (
+        "RIP: 0010:flush_workqueue_prep_pwqs+0x8e/0x1c0 (include/linux/list.h:220 kernel/workqueue.c:3871)  "
+        "list_del(&pwq->node);" in text
+    )
+    assert "__flush_workqueue+0x13f/0x3f0\n" in text
+    frames = stack_frames(OOPS, {first: [inlined, caller]})
+    assert [frame.function for frame in frames[:3]] == ["list_del", first.function, second.function]
+
+
+def test_hostile_reports_take_bounded_time() -> None:
+    started = time.thread_time()
+    many = "\n".join(f"[    1.000000]  f{n}+0x1/0x2" for n in range(3000))
+    assert len(references(f"Call Trace:\n{many}")) == REFERENCES_LIMIT
+    assert len(stack_frames(f"Call Trace:\n{many}")) == STACK_LIMIT
+    for line in ("a" * 8000, "a+0x" * 2000, "[" * 8000, "? " * 4000, "a+0x1/0x1 [" * 700, "] " * 4000):
+        call_trace("\n".join(["Call Trace:", *[line] * 500]))
+    assert time.thread_time() - started < 5

@@ -1,0 +1,45 @@
+"""Where kernel reports end, and which lines of other CPUs belong to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from wqlab_contracts.consoles.detect import Detector, Report
+
+
+def reports(console: bytes) -> list[Report]:
+    detector = Detector()
+    return [each for each in [*detector.feed(console), *detector.flush()] if isinstance(each, Report)]
+
+
+def stamped(*lines: str) -> bytes:
+    return b"".join(b"[   20.%06d] %s\n" % (number, line.encode()) for number, line in enumerate(lines))
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "last"),
+    [
+        ("Kernel panic - not syncing: x", ["Rebooting in 5 seconds.."], "EXT4-fs"),
+        ("BUG: sleeping function called from invalid context at a.c:1", ["Call trace:", " f+0x1/0x2 (P)"], "EXT4-fs"),
+        ("INFO: task a:1 blocked for more than 64 seconds.", ["Call trace:", " f+0x1/0x2"], "Showing all locks held"),
+        ("kernel BUG at a.c:3!", ["Oops: invalid opcode: 0000 [#1] SMP"], "SeaBIOS (version 1.16)"),
+        ("BUG: non-zero pgtables_bytes on freeing mm: 4096", [], "EXT4-fs"),
+        ("BUG: workqueue lockup - pool", [" cpus=1 stuck for 31s!"], "Linux version 6.12.20"),
+    ],
+)
+def test_a_report_ends_before_the_next_message(first: str, others: list[str], last: str) -> None:
+    (report,) = reports(stamped(first, *others, last))
+    assert report.excerpt.split("\n")[-1].endswith(others[-1] if others else first)
+
+
+def test_a_report_without_an_end_ends_where_the_kernel_is_silent() -> None:
+    late = b"[   23.000000] EXT4-fs (vda): mounted\n"
+    (report,) = reports(stamped("BUG: atomic", "Call Trace:", " f+0x1/0x2") + late)
+    assert "EXT4-fs" not in report.excerpt
+
+
+def test_backtrace_of_another_cpu_belongs_to_the_stall() -> None:
+    stall = b"[   10.000000][    C0] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:\n"
+    other = b"[   10.000100][    C1] NMI backtrace for cpu 1\n[   10.000200][    C1]  loop+0x1/0x2\n"
+    (report,) = reports(stall + other + b"[   10.000300][   T41] EXT4-fs (vda): mounted\n")
+    assert "loop+0x1" in report.excerpt and "EXT4-fs" not in report.excerpt

@@ -1,0 +1,1 @@
+"""Console logs: kernel reports, their defects, and evidence of hardware errors. Pure."""

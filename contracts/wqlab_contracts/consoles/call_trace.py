@@ -1,0 +1,113 @@
+"""Read the addresses of a kernel report (`function+0x1a/0x30`), and write the decoded places beside them.
+
+Formats: lib/dump_stack.c, arch/x86/kernel/dumpstack.c, arch/arm64/kernel/{stacktrace,process}.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..messages import STACK_LIMIT, StackFrame
+
+REFERENCES_LIMIT = 200
+"""Maximum number of different addresses that are read from one report."""
+_LINE_LIMIT = 400
+"""Characters of a line that are searched; lines with addresses are shorter."""
+
+_ADDRESS = re.compile(
+    r"(?<![\w.$])(?P<function>[A-Za-z_][\w.$]{0,199})\+0x(?P<offset>[0-9a-f]{1,8})/0x(?P<size>[0-9a-f]{1,8})(?!\w)"
+    r"(?: \[(?P<module>\w{1,64})(?: [0-9a-f]{1,64})?\])?",
+    re.ASCII,
+)
+_EXACT = re.compile(r"(?:\bRIP: [0-9a-f]{4}:|(?:^|\] ?)pc : )")
+"""Begins a line with the address of the instruction itself; others are return addresses, one instruction further."""
+_TRACE_BEGINS = re.compile(r"Call [Tt]race:\s*$")
+_TRACE_ENDS = re.compile(r"</IRQ>|</TASK>|</NMI>|---\[ end |\bCode: |\bRIP: 0033:")
+_UNRELIABLE = re.compile(r"(?:^|\] *|\s)\? [A-Za-z_]")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An address in a kernel report: a function of the kernel, the offset in it, and its size in bytes."""
+
+    function: str
+    offset: int
+    size: int
+    module: str
+    """Name of the module; empty for vmlinux."""
+    exact: bool
+    """True for the address of the instruction; false for a return address, which is behind the call."""
+
+
+Places = Mapping[Reference, Sequence[StackFrame]]
+"""Decoded frames of an address: inlined functions first, the function that contains them last."""
+
+
+def references(report: str) -> list[Reference]:
+    """Return the different addresses in a report, in its order, at most REFERENCES_LIMIT."""
+    found: dict[Reference, None] = {}
+    for line in report.splitlines():
+        for reference in _in_line(line):
+            if len(found) < REFERENCES_LIMIT:
+                found[reference] = None
+    return list(found)
+
+
+def call_trace(report: str) -> list[Reference]:
+    """Return the addresses of the context that failed, innermost first: that of the instruction, then its callers.
+
+    Left out are addresses that the kernel marks as unreliable (`?`), traces of interrupted contexts and later traces.
+    """
+    trace: list[Reference] = []
+    tracing = ended = False
+    for line in report.splitlines():
+        if _TRACE_BEGINS.search(line[:_LINE_LIMIT]):
+            if tracing:
+                break
+            tracing = True
+        elif tracing and trace and _TRACE_ENDS.search(line[:_LINE_LIMIT]):
+            ended = True
+        elif not ended and not _UNRELIABLE.search(line[:_LINE_LIMIT]):
+            trace += [found for found in _in_line(line) if (tracing and not found.exact) or (found.exact and not trace)]
+        if ended:
+            break
+    if len(trace) > 1 and replace(trace[1], exact=True) == trace[0]:
+        del trace[1]  # arm64 begins its trace with the failed instruction
+    return trace[:STACK_LIMIT]
+
+
+def stack_frames(report: str, places: Places | None = None) -> tuple[StackFrame, ...]:
+    """Return the call trace of a report as frames, with the source lines of `places`; at most STACK_LIMIT."""
+    frames: list[StackFrame] = []
+    for reference in call_trace(report):
+        frames += (places or {}).get(reference) or [StackFrame(function=reference.function, offset=reference.offset)]
+    return tuple(frames[:STACK_LIMIT])
+
+
+def annotated(report: str, places: Places) -> str:
+    """Return the report with `(file:line file:line)  source` behind each decoded line, inlined functions first."""
+    return "\n".join(_annotated_line(line, places) for line in report.splitlines())
+
+
+def _annotated_line(line: str, places: Places) -> str:
+    frames = [frame for reference in _in_line(line) for frame in places.get(reference, ()) if frame.file]
+    if not frames:
+        return line
+    shown = next((frame for frame in frames if frame.file.endswith(".c") and frame.source), frames[0])
+    text = f"{line.rstrip()} ({' '.join(f'{frame.file}:{frame.line}' for frame in frames)})"
+    return f"{text}  {shown.source}" if shown.source else text
+
+
+def _in_line(line: str) -> Iterator[Reference]:
+    line = line[:_LINE_LIMIT]
+    exact = _EXACT.search(line) is not None
+    for match in _ADDRESS.finditer(line):
+        yield Reference(
+            function=match["function"],
+            offset=int(match["offset"], 16),
+            size=int(match["size"], 16),
+            module=match["module"] or "",
+            exact=exact,
+        )

@@ -1,0 +1,170 @@
+"""Patterns of the lines that begin, name and end kernel reports.
+
+Message formats are those of Linux 6.1 to 7.x: kernel/panic.c, lib/bug.c, lib/ubsan.c, arch/*/mm/fault.c,
+arch/*/kernel/traps.c, kernel/locking/lockdep.c, kernel/hung_task.c, kernel/watchdog.c, kernel/workqueue.c,
+kernel/rcu/tree_stall.h, mm/kasan/report.c, mm/slub.c. Lines of programs and drivers that quote such a message are no
+reports: a message has to begin with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..enums import FindingKind
+from ..linear_patterns import LinearPattern
+
+CUT_HERE = LinearPattern(r"^-{8,}\[ cut here \]-{8,}\s*$", ["cut here"])
+RULE = LinearPattern(r"={20,}\s*$", ["==="])
+END_TRACE = LinearPattern(r"---\[ end trace (?:[0-9a-f]+ )?\]---\s*$", ["---[ end trace"])
+END_PANIC = LinearPattern(
+    r"---\[ end Kernel panic - not syncing.*\]---\s*$|^Rebooting in \d+ seconds\.\.", ["---[ end Kernel", "Rebooting"]
+)
+END_TASK = LinearPattern(r"^ *</TASK>\s*$", ["</TASK>"])
+ARM64_TRACE = LinearPattern(r"^Call trace:\s*$", ["Call trace"])
+FRAME = LinearPattern(r"^\s*(?:\? )?(?:[\w.$]+\+0x[0-9a-f]+/0x[0-9a-f]+|0x[0-9a-f]+)\b")
+DIED = LinearPattern(r"\[#\d+\]", ["[#"])
+"""Number that every oops has."""
+_RESET = LinearPattern(
+    r"^(?:Linux version \d|Booting Linux on physical CPU|SeaBIOS \(version|UEFI firmware \(version|U-Boot \d{4}\."
+    r"|BdsDxe: |iPXE \d|GNU GRUB +version|NOTICE:  BL\d|reboot: Restarting system|Decompressing Linux)"
+)
+ONE_LINE = LinearPattern(
+    r"^BUG: (?:Bad rss-counter state|non-zero pgtables_bytes|recent printk recursion)"
+    r"|^VFS: (?:Busy inodes after unmount|Close: file count is)",
+    ["BUG: ", "VFS: "],
+)
+"""Reports of one line."""
+
+_SUBSYSTEM = r" ?(?:(?:NMI )?watchdog: (?:CPU\d+: )?|rcu: |workqueue: |traps: |\[ )?"
+"""What the kernel prints before some of its messages."""
+_LOCKDEP = (
+    r"possible (?:circular locking dependency|recursive locking|irq lock inversion dependency) detected"
+    r"|possible irq lock inversion dependency detected|inconsistent lock state|chain_key collision"
+    r"|(?:SOFT|HARD)IRQ-safe -> (?:SOFT|HARD)IRQ-unsafe lock order detected|suspicious RCU usage"
+    r"|bad unlock balance detected!|bad contention detected!|held lock freed!|Nested lock was not taken"
+    r"|lock held when returning to user space!|lock held at task exit time, still held!|.+/\d+ still has locks held!"
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A pattern of kernel messages that begin a report, and the kind of that report."""
+
+    kind: FindingKind
+    pattern: LinearPattern
+    fatal: bool
+    text: str
+
+
+def _rule(kind: FindingKind, pattern: str, *, fatal: bool = False) -> Rule:
+    return Rule(kind, LinearPattern(f"^{_SUBSYSTEM}({pattern})"), fatal, pattern)
+
+
+_RULES = (
+    _rule(FindingKind.PANIC, r"Kernel panic - not syncing(?:: .*)?$", fatal=True),
+    _rule(FindingKind.KASAN, r"BUG: (?:KASAN|KFENCE): \S.*$"),
+    _rule(FindingKind.LOCKUP, r"Watchdog detected hard LOCKUP on cpu \d+.*$", fatal=True),
+    _rule(FindingKind.LOCKUP, r"BUG: soft lockup - CPU#\d+ stuck for \d+s! \[.*$"),
+    _rule(FindingKind.WORKQUEUE_STALL, r"BUG: workqueue lockup - pool.*$"),
+    _rule(FindingKind.OOPS, r"BUG: kernel NULL pointer dereference, address: [0-9a-f]+\s*$", fatal=True),
+    _rule(
+        FindingKind.OOPS,
+        r"BUG: [Uu]nable to handle (?:page fault|kernel .*) (?:for|at) .*(?:[0-9a-f]|\(null\))\s*$",
+        fatal=True,
+    ),
+    _rule(FindingKind.OOPS, r"BUG: .*stack guard page was hit at .*$", fatal=True),
+    _rule(FindingKind.OOPS, r"Unable to handle kernel .* at virtual address [0-9a-f]+\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"Unhandled (?:prefetch abort|fault)\b.* at 0x[0-9a-f]+\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"PANIC: (?:early exception|double fault)\b.*$", fatal=True),
+    # All of die(): `Oops: invalid opcode: 0000 [#1] SMP NOPTI`, `stack guard page: 0000 [#1] PREEMPT SMP`.
+    _rule(FindingKind.OOPS, r"[A-Za-z].*: [0-9a-f]{1,16} \[#\d+\](?: [A-Z_]{2,}\S*)*\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"(?:Oops|Kernel BUG)[^:]* \[#\d+\]\s*$", fatal=True),
+    _rule(FindingKind.BUG, r"kernel BUG at \S+(?::\d+!| \[verbose debug info unavailable\])\s*$", fatal=True),
+    _rule(FindingKind.LOCKDEP, rf"WARNING: (?:{_LOCKDEP})\s*$"),
+    _rule(FindingKind.LOCKDEP, r"INFO: trying to register non-static key\.\s*$"),
+    _rule(
+        FindingKind.LOCKDEP,
+        rf"BUG: (?:Invalid wait context|MAX_LOCK\w+ too low!|MAX_STACK_TRACE_ENTRIES too low!|{_LOCKDEP}).*$",
+    ),
+    _rule(FindingKind.BUG, r"BUG: \S.*$"),
+    _rule(FindingKind.BUG, r"BUG [^:]{1,80} \((?:Not tainted|Tainted: [^)]*)\): \S.*$"),
+    _rule(FindingKind.BUG, r"UBSAN: \S.* in \S.*$"),
+    _rule(FindingKind.BUG, r"VFS: (?:Busy inodes after unmount of|Close: file count is) .*$"),
+    _rule(
+        FindingKind.WARNING,
+        r"WARNING: (?:CPU: \d+ PID: \d+ at |(?:\[.*\] )?(?:\S+:\d+ )?at )(?:\S+:\d+ )?"
+        r"(?:\S+\+0x[0-9a-f]+/0x[0-9a-f]+|(?:0x)?[0-9a-f]+\b).*$",
+    ),
+    _rule(
+        FindingKind.HUNG_TASK,
+        r"INFO: task .*:\d+ (?:blocked(?: in I/O wait)?|can't die) for more than \d+ seconds\.\s*$",
+    ),
+    _rule(
+        FindingKind.RCU_STALL,
+        r"INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls?\b).*$",
+    ),
+)
+_ANY_RULE = LinearPattern(f"^{_SUBSYSTEM}(?:" + "|".join(f"(?:{rule.text})" for rule in _RULES) + ")")
+"""Matches every line that a rule matches; nearly all lines match none."""
+
+
+def classify(message: str) -> tuple[Rule | None, str]:
+    """Return the rule that a message matches, and the title of its report."""
+    for rule in _RULES if _ANY_RULE.match(message) else ():
+        if match := rule.pattern.match(message):
+            title = match[1].strip()
+            return rule, title.removesuffix("]").strip() if message.startswith("[ ") else title
+    return None, ""
+
+
+_CUT_OFF = LinearPattern(r"^INFO: task .{0,16}$", ["INFO: task"])
+"""The beginning of a title with a task's name, which may contain a line end."""
+
+
+def is_cut_off(message: str) -> bool:
+    """Return True if the rest of a title may be on the next line."""
+    return _CUT_OFF.match(message) is not None
+
+
+UNFINISHED_STALL = LinearPattern(r"^BUG: workqueue lockup - pool(?:.*[^!])?$", ["workqueue lockup"])
+"""The kernel prints this title in pieces; lines of others may come between them."""
+STALL_PIECE = LinearPattern(r"^ ?(?:cpus|node|flags|nice|pool|stuck)\b")
+
+
+_LEADS = (
+    (r"^SError Interrupt on CPU\d+, code ", 60),
+    (r"^Insufficient stack space to handle exception!", 60),
+    (r"^Unhandled \S+ \S+ \S+ exception on CPU\d+|^Bad mode in .* handler detected on CPU\d+", 60),
+    (r"^Unexpected kernel \w+ exception at EL1|^kernel tried to execute NX-protected page", 6),
+    (r"^(?:page: ?\S* ?refcount:|vma [0-9a-f]{8,} |mm [0-9a-f]{8,} )", 40),
+    (r"^usercopy: Kernel memory (?:exposure|overwrite) attempt detected", 4),
+    (r"^(?:slab: )?list_(?:add|del)(?: double add| corruption)[.:,]", 4),
+    (r"^skbuff: skb_(?:over|under)_panic: |^detected buffer overflow in |^virt_to_phys used for ", 4),
+    (r"^(?:[\w-]+(?: \([\w!:-]+\))?: )?[Aa]ssertion (?:failed|failure)\b", 4),
+    (r"^rust_kernel: panicked at |^kasan: |^KASAN: |^Corrupted low memory at |^corrupted preempt_count: ", 4),
+)
+"""Messages that the kernel prints before the line that names a report's kind, and the most lines between the two."""
+_LEAD = LinearPattern("|".join(f"({pattern})" for pattern, _ in _LEADS))
+_FIRST_WORDS = (
+    "BUG Bad Booting BdsDxe Corrupted Decompressing GNU INFO Insufficient KASAN Kernel Linux NMI NOTICE Oops PANIC "
+    "SError SeaBIOS U-Boot UBSAN UEFI Unable Unexpected Unhandled VFS: WARNING Watchdog ===== ----- corrupted detected "
+    "iPXE kasan kernel list_ mm page reboot rcu rust_kernel skbuff slab traps usercopy virt_to vma watchdog workqueue"
+)
+_BEGINNINGS = ("[ ", *_FIRST_WORDS.split())
+
+
+def may_begin(message: str) -> bool:
+    """Return False if no pattern of this module but those within a report can match. It is quick: nearly all lines are
+    such."""
+    return message.lstrip(" ").startswith(_BEGINNINGS) or " [#" in message or "ssertion fail" in message
+
+
+def is_reset(message: str) -> bool:
+    """Return True for the first line of a kernel or firmware: the machine has been reset."""
+    return _RESET.match(message) is not None
+
+
+def lead_lines(message: str) -> int:
+    """Return in how many lines the kind must follow a message that comes before it; 0 if it is no such message."""
+    found = _LEAD.match(message)
+    return next((lines for group, (_, lines) in zip(found.groups(), _LEADS, strict=True) if group), 0) if found else 0

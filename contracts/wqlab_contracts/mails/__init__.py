@@ -1,0 +1,1 @@
+"""Mails and the series in them: parsing, threads, inspection, and the mails that b4 gets. Pure."""

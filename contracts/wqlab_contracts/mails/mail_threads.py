@@ -1,0 +1,149 @@
+"""Find out what a mail is in its thread: many cover letters have no number, and many patches no version. Pure.
+
+A cover letter without `0/N` is the mail that the patches of a series answer, by the same author or named `[PATCHSET]`.
+Patches without a version have that of their cover letter, or of the patch that they answer; a cover letter without a
+version has that of its patches.
+"""
+
+from __future__ import annotations
+
+import email.utils
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..messages import normalised_subject
+from .mbox import Mail, Role
+
+
+def parent_of(mail: Mail, mails: Mapping[str, Mail]) -> Mail | None:
+    """Return the nearest known mail that a mail answers, by In-Reply-To or References."""
+    for message_id in (mail.in_reply_to, *reversed(mail.references)):
+        if message_id is not None and message_id in mails and message_id != mail.message_id:
+            return mails[message_id]
+    return None
+
+
+def ancestors_of(mail: Mail, mails: Mapping[str, Mail]) -> Iterator[Mail]:
+    """Yield parent, grandparent and so on; ends at a loop."""
+    seen = {mail.effective_message_id}
+    found = parent_of(mail, mails)
+    while found is not None and found.effective_message_id not in seen:
+        yield found
+        seen.add(found.effective_message_id)
+        found = parent_of(found, mails)
+
+
+def address_of(mail: Mail) -> str:
+    """Return the address of the sender in lower case."""
+    return email.utils.parseaddr(mail.author)[1].casefold()
+
+
+@dataclass(frozen=True)
+class SentAgain:
+    """Patches of one version, of which some answer the patch of the same number and author."""
+
+    kept: list[Mail]
+    replaced: list[Mail] = field(default_factory=list)
+    """Patches that were sent again with their title, as `[PATCH v5 update 2/3]`."""
+    on_top: list[Mail] = field(default_factory=list)
+    """Patches with another title, as `[PATCH v5 2/3 fix]`: they change a patch, and are none of the series."""
+
+
+def find_sent_again(patches: Sequence[Mail], mails: Mapping[str, Mail]) -> SentAgain:
+    """Return which patches were sent again in reply to themselves, and which are on top of another.
+
+    `patches` are in the order in which they were sent. Patches of one number that do not answer each other are kept.
+    """
+    by_counter: dict[tuple[int, int], list[Mail]] = defaultdict(list)
+    for mail in patches:
+        if mail.counter is not None:
+            by_counter[mail.counter].append(mail)
+    replaced: list[Mail] = []
+    on_top: list[Mail] = []
+    for same in by_counter.values():
+        ids = {mail.effective_message_id for mail in same}
+        answering = [
+            mail
+            for mail in same
+            if any(
+                each.effective_message_id in ids and address_of(each) == address_of(mail)
+                for each in ancestors_of(mail, mails)
+            )
+        ]
+        first = [mail for mail in same if mail not in answering]
+        if not answering or len(first) != 1:
+            continue
+        again = [mail for mail in answering if normalised_subject(mail.title) == normalised_subject(first[0].title)]
+        on_top += [mail for mail in answering if mail not in again]
+        replaced += [*first, *again][:-1]
+    left = {id(mail) for mail in (*replaced, *on_top)}
+    return SentAgain([mail for mail in patches if id(mail) not in left], replaced, on_top)
+
+
+def with_roles(mails: Sequence[Mail]) -> list[Mail]:
+    """Return the mails, with a role where the thread says more than the subject. Their order stays."""
+    by_id: dict[str, Mail] = {}
+    for mail in mails:
+        by_id.setdefault(mail.effective_message_id, mail)
+    covers: dict[str, list[Mail]] = {}
+    roles: dict[str, Role] = {}
+    for mail in by_id.values():
+        if not mail.is_patch:
+            continue
+        if mail.counter is None:
+            if (version := _version_below(mail, by_id)) is not None:
+                roles[mail.effective_message_id] = Role(version, None)
+            continue
+        version = mail.parsed.version
+        for ancestor in ancestors_of(mail, by_id):
+            if ancestor.is_reply:
+                break
+            if not ancestor.has_patch or ancestor.is_cover or ancestor.parsed.names_set:
+                if _is_cover_of(ancestor, mail):
+                    covers.setdefault(ancestor.effective_message_id, []).append(mail)
+                    version = version or ancestor.parsed.version
+                break
+            if ancestor.counter is None or ancestor.counter[1] != mail.counter[1]:
+                break
+            version = version or ancestor.parsed.version
+        roles[mail.effective_message_id] = Role(version or 1, mail.counter)
+    for message_id, patches in covers.items():
+        roles[message_id] = _role_of_cover(by_id[message_id], [(roles[each.effective_message_id]) for each in patches])
+    return [
+        replace(mail, role=roles[mail.effective_message_id]) if mail.effective_message_id in roles else mail
+        for mail in mails
+    ]
+
+
+def _version_below(mail: Mail, by_id: Mapping[str, Mail]) -> int | None:
+    """Return the version of the series that a patch without a number is on top of; None if it is not on top of one.
+
+    It is the next version of a series if it has the title of the cover letter, or if the series has one patch.
+    """
+    for ancestor in ancestors_of(mail, by_id):
+        if ancestor.is_reply:
+            continue
+        if (ancestor.is_patch or ancestor.is_cover) and ancestor.counter is not None and ancestor.counter[1] > 1:
+            is_next = ancestor.is_cover and ancestor.title == mail.title
+            return None if is_next or mail.parsed.version is None else ancestor.version
+        return None
+    return None
+
+
+def _is_cover_of(mail: Mail, patch: Mail) -> bool:
+    """Return True if a mail that is no patch, and which a patch answers, is its cover letter."""
+    subject = mail.parsed
+    if subject.names_set:
+        return True
+    if mail.is_cover:
+        return subject.counter is not None and patch.counter is not None and subject.counter[1] == patch.counter[1]
+    return subject.counter is None and address_of(mail) == address_of(patch)
+
+
+def _role_of_cover(cover: Mail, patches: Sequence[Role]) -> Role:
+    versions = {patch.version for patch in patches}
+    version = cover.parsed.version or (versions.pop() if len(versions) == 1 else 1)
+    totals = [patch.counter[1] for patch in patches if patch.counter and patch.version == version]
+    total = (totals or [patch.counter[1] for patch in patches if patch.counter])[0]
+    return Role(version, cover.counter if cover.is_cover else (0, total))

@@ -1,0 +1,93 @@
+"""Parse the subject of a mail: `[list] [PATCH v2 1/3] title`. The only parser of subjects; all others ask it.
+
+A counter or a version is a word of its own in any of the brackets before the title, between spaces or commas, as in
+`[PATCH v3,net-next,2/4]`, so `[PATCH 5.10/5.15]` has no counter. The first of each counts, because a commit's own
+subject may begin with brackets. A bracket of a list may be before `Re:`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_BRACKET = re.compile(r"\s*\[([^\]]*)\]\s*")
+_REPLY = re.compile(r"(?:re|aw|fwd?):|\w{2,3}:\s*\[", re.IGNORECASE)
+"""The rule of b4."""
+_REPLY_BEHIND_LIST = re.compile(r"(?:re|aw|fwd?):", re.IGNORECASE)
+_REPLIES = re.compile(r"(?:\s*(?:\[[^\]]{0,80}\]\s*){0,3}(?:re|aw|fwd?):\s*){1,20}", re.IGNORECASE)
+_LEADING = re.compile(r"(?:re:|[\s:]){1,50}", re.IGNORECASE)
+"""What git removes at the beginning of a title."""
+_SEPARATORS = re.compile(r"[\s,;:\[()]+")
+_COUNTER = re.compile(r"(\d{1,4})/(\d{1,4})")
+_VERSION = re.compile(
+    r"(?:(?:patch|patches|patchset|series|rfc|resend)[-_.]?)?v(\d{1,4})(?:\.(\d{1,4}))?(?:-(?:resend|rfc))?",
+    re.IGNORECASE,
+)
+_PATCH_WORD = re.compile(r"patch|rfc|resend", re.IGNORECASE)
+_SET_WORD = re.compile(r"patch-?(?:set|series|bomb|deluge)|series", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the subject of a mail says."""
+
+    title: str
+    """Without brackets; of a reply the whole subject."""
+    is_reply: bool = False
+    counter: tuple[int, int] | None = None
+    """(2, 3) for `[PATCH 2/3]`."""
+    version: int | None = None
+    """Version of the series, such as 2 for `[PATCH v2]`; None if the subject names none."""
+    reroll: int = 0
+    """1 for `[PATCH v2.1 2/3]`, a patch of version 2 that was sent again."""
+    names_patch: bool = False
+    """True if a bracket has one of the words PATCH, RFC and RESEND."""
+    names_set: bool = False
+    """True for `[PATCHSET]`, which a cover letter has. Its counter is that of a set among sets."""
+
+
+def parse_subject(subject: str) -> Subject:
+    """Return what a subject says."""
+    subject = subject.strip()
+    if _REPLY.match(subject):
+        return Subject(subject, is_reply=True)
+    words: list[str] = []
+    end = 0
+    while (bracket := _BRACKET.match(subject, end)) is not None:
+        words += [word for word in _SEPARATORS.split(bracket[1]) if word]
+        end = bracket.end()
+        if not _is_patch(words) and _REPLY_BEHIND_LIST.match(subject, end):
+            return Subject(subject, is_reply=True)
+    counters = [(int(found[1]), int(found[2])) for word in words if (found := _COUNTER.fullmatch(word))]
+    versions = [(int(found[1]), int(found[2] or 0)) for word in words if (found := _VERSION.fullmatch(word))]
+    version, reroll = versions[0] if versions else (None, 0)
+    return Subject(
+        title=_without_leading(subject[end:]) if end else subject,
+        counter=counters[0] if counters else None,
+        version=version,
+        reroll=reroll,
+        names_patch=any(_PATCH_WORD.match(word) for word in words),
+        names_set=any(_SET_WORD.match(word) for word in words),
+    )
+
+
+def without_reply(subject: str) -> str:
+    """Return the subject of the mail that a reply answers."""
+    found = _REPLIES.match(subject)
+    return subject[found.end() :] if found else subject
+
+
+def _without_leading(title: str) -> str:
+    found = _LEADING.match(title)
+    return title[found.end() :] if found else title
+
+
+def format_subject(title: str, version: int, counter: tuple[int, int] | None) -> str:
+    """Return `[PATCH v2 1/3] title`, which every tool reads alike."""
+    named = f" v{version}" if version != 1 else ""
+    numbered = f" {counter[0]}/{counter[1]}" if counter else ""
+    return f"[PATCH{named}{numbered}] {title}"
+
+
+def _is_patch(words: list[str]) -> bool:
+    return any(_PATCH_WORD.match(word) or _COUNTER.fullmatch(word) for word in words)

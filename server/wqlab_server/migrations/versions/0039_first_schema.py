@@ -1,0 +1,7 @@
+"""Mark the schema from which migrations start.
+
+`migrations.upgrade` creates the tables of a new database from the models. Change them in a later revision.
+"""
+
+revision = "0039"
+down_revision = None

@@ -1,0 +1,194 @@
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { usePaged } from "@/api/paged";
+import type { PreviewedSeries, WatchDecision } from "@/api/types";
+import { decisionsQuery } from "@/api/watchQueries";
+import { count } from "@/lib/numbers";
+import { humanize, oneLine } from "@/lib/words";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { EmptyState } from "@/parts/EmptyState";
+import { FilterBar, SelectFilter } from "@/parts/FilterBar";
+import { Section } from "@/parts/Page";
+import { Pager } from "@/parts/Pager";
+import { RelativeTime } from "@/parts/RelativeTime";
+import { Skeleton } from "@/parts/Skeleton";
+import { StateBadge } from "@/parts/StateBadge";
+import { DECISION_MEANING, DECISION_STATES, REASONS, reasonText } from "./labels";
+import { toDecisionFilters, type WatchSearch } from "./search";
+import classes from "./watches.module.css";
+
+const PAGE = 50;
+const REFRESH_MS = 15_000;
+const route = getRouteApi("/watches/$name");
+
+/** What the watch of a list decided on each series, newest first. */
+export function Decisions({ name }: { name: string }) {
+  const search = route.useSearch();
+  const navigate = useNavigate({ from: "/watches/$name" });
+  const { data: page, error } = useQuery({
+    ...decisionsQuery(name, toDecisionFilters(search, PAGE)),
+    refetchInterval: REFRESH_MS,
+  });
+  const paged = usePaged(search.cursor, page, PAGE);
+  if (error && !page) throw error;
+  const set = (change: Partial<WatchSearch>) =>
+    void navigate({
+      search: before => ({ ...before, ...change, cursor: "" }),
+      replace: true,
+      resetScroll: false,
+    });
+  return (
+    <Section
+      id="decisions"
+      title="Decisions"
+      lead={
+        page && page.total > 0
+          ? `${count(page.total, "series", "series")}, newest first. Those that it does not want are kept for 30 days.`
+          : "\u00a0"
+      }
+    >
+      <FilterBar>
+        <SelectFilter
+          label="State"
+          value={search.decision}
+          from={DECISION_STATES}
+          name={humanize}
+          onValue={decision => set({ decision })}
+        />
+        <SelectFilter
+          label="Reason"
+          value={search.reason}
+          from={REASONS}
+          name={reasonText}
+          onValue={reason => set({ reason })}
+        />
+      </FilterBar>
+      {!page ? (
+        <Skeleton lines={8} height="1.8rem" />
+      ) : page.items.length === 0 ? (
+        search.decision || search.reason ? (
+          <EmptyState
+            title="No decision matches"
+            action={
+              <Link to="/watches/$name" params={{ name }}>
+                All decisions
+              </Link>
+            }
+          />
+        ) : (
+          <EmptyState title="No decisions yet">
+            Once the watch is enabled, every complete series of the list is decided on, with its reason.
+          </EmptyState>
+        )
+      ) : (
+        <DataTable
+          caption="Decisions"
+          captionHidden
+          columns={COLUMNS}
+          rows={page.items}
+          rowKey={of => of.id}
+          fixedOrder
+          narrow="stack"
+        />
+      )}
+      <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
+    </Section>
+  );
+}
+
+/** Subject of a series, with a link to its first mail in the archive. */
+export function Subject({ of }: { of: Pick<WatchDecision | PreviewedSeries, "subject" | "url"> }) {
+  const text = oneLine(of.subject) || "(no subject)";
+  return (
+    <span className={classes.long}>
+      {of.url ? (
+        <a href={of.url} rel="noreferrer">
+          {text}
+        </a>
+      ) : (
+        text
+      )}
+    </span>
+  );
+}
+
+const COLUMNS: Column<WatchDecision>[] = [
+  {
+    id: "subject",
+    header: "Series",
+    rowHeader: true,
+    value: of => oneLine(of.subject),
+    cell: of => <Subject of={of} />,
+  },
+  {
+    id: "author",
+    header: "Author",
+    wrap: true,
+    value: of => oneLine(of.author),
+    cell: of => <span className={classes.long}>{oneLine(of.author)}</span>,
+  },
+  { id: "revision", header: "Revision", value: of => `v${of.revision}` },
+  {
+    id: "state",
+    header: "State",
+    value: of => humanize(of.state),
+    cell: of => (
+      <span title={DECISION_MEANING[of.state]}>
+        <StateBadge state={of.state} />
+      </span>
+    ),
+  },
+  {
+    id: "why",
+    header: "Targets, or reason",
+    wrap: true,
+    value: of => whyText(of),
+    cell: of => (
+      <span className={classes.long}>
+        {whyText(of)}
+        {of.retry_at && (
+          <span className="muted">
+            ; decides again <RelativeTime at={of.retry_at} />
+          </span>
+        )}
+      </span>
+    ),
+  },
+  {
+    id: "minutes",
+    header: "Minutes",
+    hint: "Device time that the quote of its submission predicts",
+    numeric: true,
+    value: of => of.minutes,
+    text: of => (of.minutes === null ? "" : String(Math.round(of.minutes))),
+    cell: of => (of.minutes === null ? <span className="muted">–</span> : Math.round(of.minutes)),
+  },
+  {
+    id: "submission",
+    header: "Submission",
+    value: of => of.submission_id,
+    cell: of =>
+      of.submission_id === null ? (
+        <span className="muted">–</span>
+      ) : (
+        <Link to="/submissions/$id" params={{ id: of.submission_id }}>
+          {of.submission_id}
+        </Link>
+      ),
+  },
+  {
+    id: "seen",
+    header: "Seen",
+    value: of => of.created_at,
+    cell: of => <RelativeTime at={of.created_at} />,
+  },
+];
+
+/** What is measured, or the reason in words. */
+export function whyText({
+  detail,
+  reason,
+  targets,
+}: Pick<WatchDecision, "detail" | "reason" | "targets">): string {
+  return oneLine(detail) || (reason ? reasonText(reason) : targets.join(", "));
+}
