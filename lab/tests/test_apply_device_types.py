@@ -39,6 +39,8 @@ class RunningLab:
 
     def __init__(self, folder: Path) -> None:
         self.paths = LabPaths(folder / "data", folder / "cache", folder / "state")
+        (self.paths.data / "kernels").mkdir(parents=True)
+        (self.paths.data / "kernels/trees.yaml").write_text("default: mine\n")  # its mirror is pinned
         self.paths.create()
         self.paths.addresses.parent.mkdir(parents=True)
         self.paths.golden.write_text("{}")
