@@ -12,7 +12,10 @@ from typer.main import get_group
 COMMANDS = {
     "submit": ("submit", "Submit a series or a settings study."),
     "inspect": ("inspect_mails", "Show which patches of an mbox the lab would apply, in order."),
-    "read-console": ("read_console", "Show the kernel reports in a console log, and what counts against the kernel."),
+    "read-console": (
+        "read_console",
+        "Show the kernel reports in a console log, their defects, and what counts against the kernel.",
+    ),
     "touches": ("touches", "Propose targets for a series, by the files and functions that it changes."),
     "watch": ("watch", "Watch a submission until it is finished; Ctrl-C detaches without canceling it."),
     "list": ("submissions", "List submissions, newest first."),
@@ -40,7 +43,7 @@ COMMANDS = {
     "devices": ("devices", "List the lab's devices; take one out of the pool or put it back."),
     "plans": ("plans", "List test plans, show one (`wqlab plans NAME`), or create one."),
     "lab": ("labs", "Invite, join, list and remove labs on other machines."),
-    "watches": ("watches", "Measure series of mailing lists, and new heads of kernel trees."),
+    "watches": ("watches", "Measure series of mailing lists and new heads of trees."),
     "history": ("history", "Follow metrics over the heads of watched trees."),
     "bisection": ("bisections", "Follow searches for a commit (`wqlab bisect`)."),
     "forge": ("forges", "Show the forges whose pull requests and pushes are measured (maintainers)."),
