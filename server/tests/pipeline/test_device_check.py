@@ -91,9 +91,10 @@ def test_noise_step_reports_the_comparison_and_noise_floor(lab: LabUnderTest) ->
     assert step.text.startswith("no difference seen: affinity high, share_l3: 40.2")
     assert "(n=5 each)" in step.text
     # Differences .05, -.05, .05, -.05, .05 up to their sign: mean .01 and -.01, sd .05477; t .408 with 4 degrees of
-    # freedom has p .70. With 6 blocks, all must have the same sign: in four cases of five at an effect of 1.79 sd.
+    # freedom has p .70. With 6 blocks, all must have the same sign: in four cases of five at an effect of 1.79 sd,
+    # or .1 points. The whole interval has to be beyond the threshold of .5 points.
     assert "-0.01 points, p 0.7" in step.text
-    assert "noise floor 0.1 points with 6 blocks" in step.text
+    assert "noise floor 0.6 points with 6 blocks" in step.text
 
 
 def test_difference_between_equal_kernels_fails_the_check_only(lab: LabUnderTest) -> None:
