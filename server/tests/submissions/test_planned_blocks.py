@@ -36,11 +36,11 @@ def request(*targets: dict[str, Any], series: bool = True, **more: Any) -> Submi
     ("targets", "series", "family"),
     [
         ([FSYNC], True, 1),
-        ([CRYPT], True, 3 * 6),  # scenarios x settings
-        ([CRYPT], False, 3 * 5),  # each setting but the reference
+        ([CRYPT], True, 3 * 8),  # scenarios x settings
+        ([CRYPT], False, 3 * 7),  # each setting but the reference
         ([CRYPT | {"scenarios": ["HIGH"], "settings": TWO}], True, 2),
         ([CRYPT | {"scenarios": ["HIGH"], "settings": TWO}], False, 1),
-        ([CRYPT, FSYNC], True, 3 * 6 + 1),
+        ([CRYPT, FSYNC], True, 3 * 8 + 1),
         ([FSYNC, COUNTED], True, 1),  # equal counts need no test
         ([FSYNC, SEEDS], True, 1),  # another family
     ],
