@@ -21,7 +21,7 @@ def rows(*, compared: bool = True, figures: bool = True, failure: Failure | None
         byte_identical=False,
         device_type="device",
         device_spec=SimpleNamespace(emulated=True),
-        profile=SimpleNamespace(settings=[""]),
+        profile=SimpleNamespace(settings=[""], spreads={}),
         looks=[],
         walk=[],
         compared_at=datetime(2026, 1, 1, tzinfo=UTC) if compared else None,
