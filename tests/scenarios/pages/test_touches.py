@@ -45,7 +45,7 @@ def test_ticked_proposals_become_the_targets(scene: Scene, person: MakePerson, p
     first = proposals.get_by_role("listitem").first
     expect(first).to_contain_text("xfs-fsync on xeon-2s")
     expect(first).to_contain_text("because of flush_workqueue_prep_pwqs in kernel/workqueue.c")
-    expect(first).to_contain_text(re.compile(r"≤ \d+ (min|h)"))
+    expect(first).to_contain_text(re.compile(r"about \d+ (min|h)"))
     section.get_by_label("xfs-fsync on xeon-2s").check()
     quote = page.get_by_role("complementary", name="Quote and submit")
     expect(quote).to_contain_text("--target xfs-fsync@xeon-2s")
