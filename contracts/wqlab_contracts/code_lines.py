@@ -90,7 +90,7 @@ def _newlines(found: re.Match[str]) -> str:
 
 
 def _begins_in_comment(text: str) -> bool:
-    """Return True if a hunk begins within a comment: the comment ends first, or each line begins with `*`."""
+    """Return True if a hunk begins inside a comment: it has `*/` before any `/*`, or each line begins with `*`."""
     end = text.find("*/")
     if end >= 0:
         return text.find("/*", 0, end) < 0

@@ -1,4 +1,4 @@
-"""The commands of `wqlab` and the modules that have them; a module is imported when its command is called."""
+"""List the commands of `wqlab`, and import the module of a command when it is called."""
 
 from __future__ import annotations
 

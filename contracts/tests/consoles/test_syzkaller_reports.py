@@ -78,7 +78,7 @@ class Log:
 
 
 def is_right(log: Log, first: ReadReport | None) -> bool:
-    """Return True if a report has the kind and message of a log's title, and has the function that it names."""
+    """Return True if a report agrees with a log's title in kind, message and function."""
     assert log.expected is not None
     kinds, message = log.expected
     if first is None or first.kind.value not in kinds.split() or not re.search(message, first.title):

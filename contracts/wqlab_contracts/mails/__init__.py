@@ -1,1 +1,1 @@
-"""Mails and the series in them: parsing, threads, inspection, and the mails that b4 gets. Pure."""
+"""Read mails: parse them, build threads and series, inspect a series, and write it as b4 expects. Pure."""

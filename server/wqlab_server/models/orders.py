@@ -26,7 +26,7 @@ class Order(Base):
     source: Mapped[str]
     """Name of the source, as in `sources.SOURCES`."""
     key: Mapped[str]
-    """What is ordered, such as the id of a row of the source. It is ordered once."""
+    """Identifies what is measured within the source, such as the id of a row. At most one order has it."""
     budget: Mapped[str] = mapped_column(default="")
     """Name of the budget from which its device time is taken; empty if none is."""
     state: Mapped[OrderState] = mapped_column(default=OrderState.WAITING)

@@ -71,7 +71,7 @@ class WatchedHead(Base):
     ref: Mapped[str]
     """Branch or pattern of tags, as in the tree's spec."""
     name: Mapped[str]
-    """Branch or tag."""
+    """Name of the branch, or of the tag that matches the pattern."""
     commit: Mapped[str] = mapped_column(index=True)
     state: Mapped[WatchedHeadState]
     reason: Mapped[str] = mapped_column(default="")

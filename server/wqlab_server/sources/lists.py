@@ -95,7 +95,7 @@ def _lock(session: Session, order: Order) -> WatchDecisionRow:
 
 
 def _cancel_earlier(session: Session, row: WatchDecisionRow) -> None:
-    """Cancel the submissions of earlier revisions whose runs have not begun: nobody waits for their result any more."""
+    """Cancel the submissions of earlier revisions of the series, except those with a run that has begun."""
     session.flush()
     mail = session.get(SeenMail, (row.archive, row.message_id))
     references = [] if mail is None else [mail.mail.in_reply_to or "", *mail.mail.references]

@@ -36,7 +36,7 @@ from wqlab_worker.intake.read_list import read_for_preview, read_list
 from wqlab_worker.workspace import Workspace
 
 LATER = datetime.now(UTC) + timedelta(hours=6)
-"""A time that is no quiet hour of now, whenever the tests run."""
+"""Begin of the quiet hours of LIST: never the time at which the tests run."""
 LIST: dict[str, Any] = {
     "kind": "list", "name": "workqueue", "summary": "workqueue series that ask", "archive": "loopback", "tree": "t",
     "owner": "submit",

@@ -187,7 +187,7 @@ def test_a_variant_whose_ready_line_was_garbled_is_found_by_ssh(scene: Scene, ju
 
 
 def test_a_machine_check_is_the_devices_failure_but_excuses_no_kernel(scene: Scene) -> None:
-    """The kernel under test can print these lines whenever it wants to lose a block."""
+    """A kernel under test can print these lines itself, so they must not discard its block."""
     scene.ssh.script = LOST
     scene.strategy.console.say(MACHINE_CHECK)
     assert scene.strategy.wait(lambda: scene.strategy.tap.fatal is not None, 0)
