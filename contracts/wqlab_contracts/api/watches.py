@@ -17,7 +17,7 @@ PREVIEW_SERIES = 200
 
 
 class WatchedListView(Message):
-    """A mailing list that is watched, and how far it has been read."""
+    """State of reading a watched mailing list."""
 
     archive: str
     list: str | None
@@ -138,8 +138,7 @@ class PreviewedSeriesList(Message):
     not_taken: dict[DecisionReason, int]
     """Number of other series, by reason."""
     series: list[PreviewedSeries] = Field(max_length=PREVIEW_SERIES)
-    """The series that would have been taken, then those that asked for more than the watch allows or were incomplete;
-    newest first."""
+    """The series that would have been taken, then those that did not ask or are incomplete; each newest first."""
     notes: list[str]
 
 
@@ -192,7 +191,7 @@ class WatchedHead(Message):
     ref: str
     """Branch, or pattern of tags, that is watched."""
     name: str
-    """Branch or tag."""
+    """Name of the branch, or of the tag that matches the pattern."""
     commit: str
     state: WatchedHeadState
     reason: str

@@ -88,7 +88,7 @@ def propose_with_cost(
     tree: str | None,
     owner: str,
 ) -> Touches:
-    """Return the targets that are proposed for an inspected series, each with its cost in one submission with all.
+    """Return the targets that are proposed for an inspected series, with costs for one submission of all of them.
 
     Raises ApiProblem 422 if the lab does not have the tree.
     """
