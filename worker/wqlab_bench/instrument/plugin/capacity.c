@@ -98,23 +98,28 @@ static bool cache_use(struct cache *cache, uint64_t number, uint64_t *evicted)
 	return is_hit;
 }
 
-void capacity_access(struct capacity *capacity, struct lines *lines, unsigned int cpu, uint64_t number)
+enum copy capacity_access(struct capacity *capacity, struct lines *lines, unsigned int cpu, uint64_t number)
 {
 	unsigned int core = capacity->topology->core[cpu], l3 = capacity->topology->l3[cpu];
 	struct cache *near = &capacity->l2[core], *far = &capacity->l3[l3];
 	uint64_t evicted = 0;
+	bool is_hit;
 
 	if (near->sets) {
 		if (cache_use(near, number, &evicted))
-			return;
+			return COPY_L2;
 		if (evicted && !cache_has(far, evicted - 1))
 			lines_drop(lines, evicted - 1, capacity->core_cpus[core]);
 	}
-	if (!far->sets || cache_use(far, number, &evicted) || !evicted)
-		return;
+	if (!far->sets)
+		return COPY_L3;
+	is_hit = cache_use(far, number, &evicted);
+	if (is_hit || !evicted)
+		return is_hit ? COPY_L3 : COPY_DRAM;
 	/* The L3 does not include the L2: a core whose L2 still has the line keeps it. */
 	for (unsigned int other = 0; other < capacity->topology->cpus; other++)
 		if (capacity->l3_cpus[l3] >> other & 1 &&
 		    !cache_has(&capacity->l2[capacity->topology->core[other]], evicted - 1))
 			lines_drop(lines, evicted - 1, UINT64_C(1) << other);
+	return COPY_DRAM;
 }

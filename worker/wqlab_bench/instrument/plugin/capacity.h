@@ -24,7 +24,10 @@ struct capacity *capacity_new(const struct topology *topology, uint64_t l2_kib, 
 /* Empty all caches. */
 void capacity_forget(struct capacity *capacity);
 
-/* Note that a CPU accessed a line, and drop from `lines` the copies for which there is no room any more. */
-void capacity_access(struct capacity *capacity, struct lines *lines, unsigned int cpu, uint64_t number);
+/*
+ * Note that a CPU accessed a line, and drop from `lines` the copies for which there is no room any more. Return which
+ * cache had it.
+ */
+enum copy capacity_access(struct capacity *capacity, struct lines *lines, unsigned int cpu, uint64_t number);
 
 #endif

@@ -70,6 +70,7 @@ __attribute__((noinline)) static void describe(const struct lines *lines, unsign
 		at_level = others & within[level];
 	}
 	last_writer = line->writer ? UINT64_C(1) << ((line->writer & WRITER_CPU_MASK) - 1) : 0;
+	transfer->is_shared = (others & (others - 1)) != 0;
 	transfer->level = level;
 	transfer->from = __builtin_ctzll(at_level & last_writer ? at_level & last_writer : at_level);
 	transfer->writer_pc = line->writer ? writer_pc(line->writer) : 0;
@@ -95,8 +96,13 @@ bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsi
 		line->holders |= self;
 	}
 	if (lines->capacity)
-		capacity_access(lines->capacity, lines, cpu, page->number * LINES_A_PAGE + index);
+		transfer->copy = capacity_access(lines->capacity, lines, cpu, page->number * LINES_A_PAGE + index);
 	return is_moved;
+}
+
+void lines_stored(struct line *line, unsigned int cpu, uint64_t pc)
+{
+	line->writer = pack_writer(cpu, pc);
 }
 
 void lines_drop(struct lines *lines, uint64_t number, uint64_t holders)

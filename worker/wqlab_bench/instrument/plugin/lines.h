@@ -33,6 +33,7 @@ enum { LINE_SHIFT = 6, PAGE_SHIFT = 12, LINES_A_PAGE = 1 << (PAGE_SHIFT - LINE_S
 struct line {
 	uint64_t holders; /* set of CPUs */
 	uint64_t writer; /* program counter of the last store << 7 | its CPU + 1; 0: none */
+	int64_t ps; /* when the last store or transfer for a store ended, in virtual time (timing.h) */
 };
 
 /* A page of physical memory. */
@@ -41,7 +42,12 @@ struct page {
 	uint64_t number;
 };
 
+/* The nearest cache that has a line which did not move; COPY_DRAM: none has. */
+enum copy { COPY_L2, COPY_L3, COPY_DRAM };
+
 struct transfer {
+	enum copy copy; /* only if the caches have a size */
+	bool is_shared; /* more than one CPU had the line */
 	enum level level;
 	unsigned int from; /* the CPU whose copy was read or dropped */
 	uint64_t writer_pc; /* of the last store; 0 if none is known */
@@ -64,9 +70,12 @@ void lines_forget(struct lines *lines);
 /* Return a page, or NULL if the number is beyond RAM: firmware and memory of devices. */
 struct page *lines_page(struct lines *lines, uint64_t number);
 
-/* Note an access to a line of a page and return true if it moved, as described in `transfer`. */
+/* Note an access to a line of a page and return true if it moved; `transfer` says how, or else which cache has it. */
 bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsigned int index, bool is_store,
 		  uint64_t pc, struct transfer *transfer);
+
+/* Note a store by the only holder of a line. */
+void lines_stored(struct line *line, unsigned int cpu, uint64_t pc);
 
 /* Remove holders of a line (physical address >> LINE_SHIFT), whose caches dropped it. */
 void lines_drop(struct lines *lines, uint64_t number, uint64_t holders);

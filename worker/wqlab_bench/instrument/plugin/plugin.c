@@ -4,7 +4,7 @@
  * guest marks, and carries data out of the guest. guest/wqmark.c is the other end.
  *
  *   -plugin wqlab-instrument.so,output=FILE,cpus=CORE:L3:NODE/...,memory_mib=N[,l2_kib=N][,l3_kib=N]
- *           [,layout=FILE]
+ *           [,layout=FILE][,costs=FILE]
  *
  * Until the guest asks for tracking, only markers are looked for while code is translated, so that a boot costs what it
  * costs without the plugin. Tracking begins and ends with qemu_plugin_reset(), which discards all translated code.
@@ -23,6 +23,7 @@
 #include "memory.h"
 #include "qemu_api.h"
 #include "quirks.h"
+#include "timing.h"
 #include "topology.h"
 #include "translation.h"
 #include "window.h"
@@ -45,15 +46,24 @@ static struct {
 	struct access_kind kinds[ACCESS_KINDS];
 	struct window window;
 	struct kernel_data kernel;
+	struct timing timing; /* off, unless costs are stated */
 	bool is_tracking;
 	bool is_reset_pending;
 	bool is_begin_pending; /* a window opens when tracking has begun */
+	unsigned int begin_cpu; /* which asked for it */
 } plugin;
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 static void finish(qemu_plugin_id_t id, void *unused);
 
 /* --- markers ------------------------------------------------------------------------------------------------ */
+
+static void open_window(unsigned int cpu)
+{
+	window_begin(&plugin.window);
+	if (plugin.timing.is_on)
+		timing_begin_window(&plugin.timing, cpu);
+}
 
 /* Translated code is gone; new code is translated for the new state. */
 static void after_reset(qemu_plugin_id_t id)
@@ -63,7 +73,7 @@ static void after_reset(qemu_plugin_id_t id)
 	qemu_plugin_register_atexit_cb(id, finish, NULL);
 	plugin.is_reset_pending = false;
 	if (plugin.is_begin_pending)
-		window_begin(&plugin.window);
+		open_window(plugin.begin_cpu);
 	plugin.is_begin_pending = false;
 }
 
@@ -72,25 +82,29 @@ static void set_tracking(bool is_tracking)
 	if (plugin.is_tracking == is_tracking)
 		return;
 	plugin.is_tracking = is_tracking;
+	if (plugin.timing.is_on)
+		timing_find_cpus(&plugin.timing);
 	lines_forget(&plugin.lines);
+	timing_forget(&plugin.timing);
 	translation_flush(&plugin.translation);
 	plugin.is_reset_pending = true;
 	/* QEMU does it before this CPU's next block, and once if it is asked twice. */
 	qemu_plugin_reset(plugin.id, after_reset);
 }
 
-static void begin_window(void)
+static void begin_window(unsigned int cpu)
 {
 	if (plugin.window.is_open)
 		channel_write_lost(&plugin.channel, "a window began before the one before it ended");
 	set_tracking(true);
+	plugin.begin_cpu = cpu;
 	if (plugin.is_reset_pending)
 		plugin.is_begin_pending = true;
 	else
-		window_begin(&plugin.window);
+		open_window(cpu);
 }
 
-static void end_window(void)
+static void end_window(unsigned int cpu)
 {
 	char *text;
 	size_t size;
@@ -102,6 +116,8 @@ static void end_window(void)
 	if (!file)
 		die("no memory for the text of a window");
 	window_end(&plugin.window, &plugin.kernel, file);
+	if (plugin.timing.is_on)
+		timing_print(&plugin.timing, cpu, file);
 	if (fclose(file))
 		die("no memory for the text of a window");
 	channel_write_window(&plugin.channel, text, size);
@@ -110,17 +126,17 @@ static void end_window(void)
 
 static void on_marker(unsigned int cpu, void *marker)
 {
-	(void)cpu;
+	cpu = quirks_cpu(cpu);
 	switch ((enum marker)(uintptr_t)marker) {
 	case MARKER_TRACK:
 		return set_tracking(true);
 	case MARKER_BEGIN:
-		return begin_window();
+		return begin_window(cpu);
 	case MARKER_END:
-		return end_window();
+		return end_window(cpu);
 	case MARKER_UNTRACK:
 		if (plugin.window.is_open)
-			end_window();
+			end_window(cpu);
 		plugin.is_begin_pending = false;
 		return set_tracking(false);
 	case MARKER_FRAME:
@@ -145,13 +161,46 @@ static void on_data(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr
 
 /* --- instructions ------------------------------------------------------------------------------------------- */
 
-static void access_line(unsigned int cpu, struct page *page, uint64_t vaddr, bool is_store, uint64_t pc)
+static bool access_line(unsigned int cpu, struct page *page, uint64_t vaddr, bool is_store, uint64_t pc,
+			struct transfer *transfer)
 {
 	unsigned int index = vaddr >> LINE_SHIFT & (LINES_A_PAGE - 1);
-	struct transfer transfer;
+	bool is_moved = lines_access(&plugin.lines, cpu, page, index, is_store, pc, transfer);
 
-	if (lines_access(&plugin.lines, cpu, page, index, is_store, pc, &transfer) && plugin.window.is_open)
-		window_add(&plugin.window, &transfer, cpu, is_store, pc, page->number * LINES_A_PAGE + index, vaddr);
+	if (is_moved && plugin.window.is_open)
+		window_add(&plugin.window, transfer, cpu, is_store, pc, page->number * LINES_A_PAGE + index, vaddr);
+	return is_moved;
+}
+
+/* An access in virtual time. Most are served by the L1 cache, and change nothing in the model of lines. */
+static inline void access_line_in_time(unsigned int cpu, struct page *page, uint64_t vaddr, bool is_store, uint64_t pc,
+				       bool is_atomic)
+{
+	struct line *line = &page->lines[vaddr >> LINE_SHIFT & (LINES_A_PAGE - 1)];
+	uint64_t number = page->number * LINES_A_PAGE + (vaddr >> LINE_SHIFT & (LINES_A_PAGE - 1));
+	uint64_t self = UINT64_C(1) << cpu;
+	struct transfer transfer;
+	int64_t waited;
+
+	if (is_atomic)
+		timing_drain(&plugin.timing, cpu);
+	if (timing_is_in_l1(&plugin.timing, cpu, number) &&
+	    __builtin_expect(is_store ? line->holders == self : (line->holders & self) != 0, 1)) {
+		if (is_store) {
+			lines_stored(line, cpu, pc);
+			timing_stored(&plugin.timing, cpu, line);
+		}
+		return;
+	}
+	if (access_line(cpu, page, vaddr, is_store, pc, &transfer))
+		waited = timing_wait_for_transfer(&plugin.timing, cpu, line, number, &transfer, is_store, is_atomic);
+	else
+		waited = timing_wait_for_copy(&plugin.timing, cpu, number, transfer.copy);
+	timing_add_to_l1(&plugin.timing, cpu, number);
+	if (is_store)
+		timing_stored(&plugin.timing, cpu, line);
+	if (plugin.window.is_open && waited)
+		*code_counter(&plugin.window.times, pc) += waited;
 }
 
 /* Ask QEMU for the page of a virtual address. Return NULL for devices and firmware. */
@@ -186,6 +235,7 @@ static inline void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uin
 	const struct access_kind *kind = kind_of(info);
 	bool is_store = kind->is_store || is_to_write;
 	uint64_t last = vaddr + kind->size - 1;
+	struct transfer transfer;
 	struct page *page;
 
 	plugin.window.loads += !kind->is_store;
@@ -193,9 +243,12 @@ static inline void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uin
 	page = translation_find(&plugin.translation, cpu, vaddr);
 	if (!page && !(page = find_page(cpu, info, vaddr)))
 		return;
-	access_line(cpu, page, vaddr, is_store, (uintptr_t)pc);
+	if (plugin.timing.is_on)
+		access_line_in_time(cpu, page, vaddr, is_store, (uintptr_t)pc, is_to_write);
+	else
+		access_line(cpu, page, vaddr, is_store, (uintptr_t)pc, &transfer);
 	if (__builtin_expect(last >> LINE_SHIFT != vaddr >> LINE_SHIFT, 0) && last >> PAGE_SHIFT == vaddr >> PAGE_SHIFT)
-		access_line(cpu, page, last, is_store, (uintptr_t)pc);
+		access_line(cpu, page, last, is_store, (uintptr_t)pc, &transfer);
 }
 
 static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
@@ -277,6 +330,18 @@ static void count_instructions(const struct decoded *block, size_t size, uint64_
 	}
 }
 
+/* State what a block costs, and count it where the block begins. */
+static void time_block(const struct decoded *block, size_t size)
+{
+	int64_t ps = 0;
+
+	for (size_t i = 0; i < size; i++)
+		ps += plugin.timing.costs[decode_class(plugin.arch, block[i].bytes, block[i].size)];
+	ps = timing_state_block(ps);
+	if (plugin.is_tracking)
+		quirks_count(block->insn, code_counter(&plugin.window.times, qemu_plugin_insn_vaddr(block->insn)), ps);
+}
+
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	static struct decoded block[BLOCK_MAX];
@@ -291,6 +356,8 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if (plugin.is_tracking)
 			watch_access(&block[i], i ? block[i - 1].bytes : NULL);
 	}
+	if (plugin.timing.is_on)
+		time_block(block, size);
 	if (plugin.is_tracking)
 		count_instructions(block, size, code_counter(&plugin.window.blocks, qemu_plugin_tb_vaddr(tb)));
 }
@@ -339,7 +406,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = WQLAB_PLUGIN_API;
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
 	uint64_t memory_mib = 0, l2_kib = 0, l3_kib = 0;
-	const char *output = NULL, *layout = NULL, *value;
+	const char *output = NULL, *layout = NULL, *costs = NULL, *value;
 
 	for (int i = 0; i < argc; i++) {
 		if ((value = value_of(argv[i], "output")))
@@ -354,6 +421,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 			l3_kib = number_of(argv[i], value);
 		else if ((value = value_of(argv[i], "layout")))
 			layout = value;
+		else if ((value = value_of(argv[i], "costs")))
+			costs = value;
 		else
 			die("unknown argument %s", argv[i]);
 	}
@@ -367,6 +436,11 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	channel_open(&plugin.channel, output);
 	if (layout)
 		kernel_data_load(&plugin.kernel, layout, quirks_read, plugin.topology.cpus);
+	if (costs) {
+		timing_init(&plugin.timing, &plugin.topology, costs);
+		l2_kib = plugin.timing.costs[COST_L2_KIB];
+		l3_kib = plugin.timing.costs[COST_L3_KIB];
+	}
 	lines_init(&plugin.lines, &plugin.topology, capacity_new(&plugin.topology, l2_kib, l3_kib), memory_mib << 20);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
 	qemu_plugin_register_atexit_cb(id, finish, NULL);

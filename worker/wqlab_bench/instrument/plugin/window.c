@@ -49,6 +49,7 @@ void window_begin(struct window *window)
 	window->stores = 0;
 	clear_counters(&window->blocks);
 	clear_counters(&window->locked);
+	clear_counters(&window->times);
 	table_clear(&window->moved);
 	table_clear(&window->lines);
 	memset(window->cpus, 0, sizeof(window->cpus));
@@ -190,6 +191,7 @@ void window_end(struct window *window, struct kernel_data *kernel, FILE *file)
 	print_lines(&window->lines, kernel, file);
 	print_cpus(window, file);
 	print_counters(&window->locked, "locked", file);
+	print_counters(&window->times, "time", file);
 	kernel_data_print_per_cpu(kernel, file);
 	kernel_data_print_pools(kernel, &window->lines, file);
 }

@@ -10,6 +10,9 @@
  *   slab    VIRTUAL SIZE OFFSET CACHE             of the line before: the slab cache that has this address, the size of
  *                                                 its objects in bytes (0: not known) and the offset in the object
  *   cpus    FROM TO COUNT                         transfers between two CPUs
+ *   time    PC PS                                 virtual time of the translated block at PC, or for which the access at
+ *                                                 PC waited, in picoseconds; without what a sibling's work adds
+ *   clock   CPU BEGIN END IDLE                    the CPU's clock at both ends and its idle time between, picoseconds
  *   locked  PC COUNT                              locked instruction at PC: its executions
  *   percpu  CPU ADDRESS SIZE                      per-CPU memory of a CPU, and its bytes
  *   pool    ADDRESS SIZE CPU ID SMT L3 NODE REMOTE   worker pool, its CPU or `unbound`, and the transfers of the line
@@ -53,7 +56,7 @@ enum { NOTED_MAX = 8192 };
 struct window {
 	bool is_open;
 	uint64_t loads, stores;
-	struct code_counters blocks, locked;
+	struct code_counters blocks, locked, times;
 	struct table moved; /* program counter, program counter of the writer, is a store -> transfers by level */
 	struct table lines; /* line number -> transfers by level; the value is a virtual address */
 	uint64_t cpus[CPUS_MAX][CPUS_MAX]; /* transfers from and to each CPU */
