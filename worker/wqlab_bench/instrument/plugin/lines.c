@@ -2,6 +2,7 @@
 #include "lines.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "capacity.h"
 #include "memory.h"
@@ -31,12 +32,46 @@ void lines_init(struct lines *lines, const struct topology *topology, struct cap
 	lines->pages = allocate(lines->page_count, sizeof(*lines->pages));
 }
 
+void lines_add_l1(struct lines *lines, uint64_t kib)
+{
+	const struct topology *topology = lines->topology;
+
+	lines->l1.mask = (kib << 10 >> LINE_SHIFT) - 1;
+	if (!kib || lines->l1.mask & (lines->l1.mask + 1))
+		die("an L1 cache of %llu KiB: expected a power of two", (unsigned long long)kib);
+	for (unsigned int cpu = 0; cpu < topology->cpus; cpu++)
+		if (!lines->l1.numbers[topology->core[cpu]])
+			lines->l1.numbers[topology->core[cpu]] = allocate(lines->l1.mask + 1, sizeof(uint64_t));
+}
+
+/* Remove a line from the L1 caches of CPUs. */
+static void drop_from_l1(struct lines *lines, uint64_t number, uint64_t cpus)
+{
+	if (!lines->l1.mask)
+		return;
+	for (; cpus; cpus &= cpus - 1) {
+		uint64_t *slot = lines->l1.numbers[lines->topology->core[__builtin_ctzll(cpus)]] +
+				 (number & lines->l1.mask);
+
+		*slot = *slot == number + 1 ? 0 : *slot;
+	}
+}
+
+static void add_to_l1(struct lines *lines, unsigned int cpu, uint64_t number)
+{
+	if (lines->l1.mask)
+		lines->l1.numbers[lines->topology->core[cpu]][number & lines->l1.mask] = number + 1;
+}
+
 void lines_forget(struct lines *lines)
 {
 	for (size_t page = 0; page < lines->page_count; page++) {
 		free(lines->pages[page]);
 		lines->pages[page] = NULL;
 	}
+	for (unsigned int core = 0; core < CPUS_MAX; core++)
+		if (lines->l1.numbers[core])
+			memset(lines->l1.numbers[core], 0, (lines->l1.mask + 1) * sizeof(uint64_t));
 	if (lines->capacity)
 		capacity_forget(lines->capacity);
 }
@@ -80,13 +115,14 @@ bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsi
 		  uint64_t pc, struct transfer *transfer)
 {
 	struct line *line = &page->lines[index];
-	uint64_t self = UINT64_C(1) << cpu;
+	uint64_t self = UINT64_C(1) << cpu, number = page->number * LINES_A_PAGE + index;
 	bool is_moved;
 
 	if (is_store) {
 		is_moved = line->holders & ~self;
 		if (is_moved)
 			describe(lines, cpu, line, is_store, transfer);
+		drop_from_l1(lines, number, line->holders & ~self);
 		line->holders = self;
 		line->writer = pack_writer(cpu, pc);
 	} else {
@@ -96,7 +132,8 @@ bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsi
 		line->holders |= self;
 	}
 	if (lines->capacity)
-		transfer->copy = capacity_access(lines->capacity, lines, cpu, page->number * LINES_A_PAGE + index);
+		transfer->copy = capacity_access(lines->capacity, lines, cpu, number);
+	add_to_l1(lines, cpu, number);
 	return is_moved;
 }
 
@@ -109,6 +146,7 @@ void lines_drop(struct lines *lines, uint64_t number, uint64_t holders)
 {
 	struct page *page = lines_page(lines, number / LINES_A_PAGE);
 
+	drop_from_l1(lines, number, holders);
 	if (page)
 		page->lines[number % LINES_A_PAGE].holders &= ~holders;
 }

@@ -55,7 +55,17 @@ struct transfer {
 
 struct capacity;
 
+/*
+ * Lines that a core's L1 cache has, as a table of numbers + 1 without ways. A load of such a line changes nothing in
+ * the model, so that it need not be noted. Only where an access takes time.
+ */
+struct l1 {
+	uint64_t *numbers[CPUS_MAX]; /* by core */
+	uint64_t mask; /* 0: no L1 */
+};
+
 struct lines {
+	struct l1 l1;
 	const struct topology *topology;
 	struct capacity *capacity; /* or NULL */
 	struct page **pages; /* by number; NULL until one is accessed */
@@ -63,6 +73,14 @@ struct lines {
 };
 
 void lines_init(struct lines *lines, const struct topology *topology, struct capacity *capacity, uint64_t memory_bytes);
+
+/* Give each core an L1 cache. Ends QEMU if the size is no power of two. */
+void lines_add_l1(struct lines *lines, uint64_t kib);
+
+static inline bool lines_is_in_l1(const struct lines *lines, unsigned int cpu, uint64_t number)
+{
+	return lines->l1.numbers[lines->topology->core[cpu]][number & lines->l1.mask] == number + 1;
+}
 
 /* Forget all holders and writers, and free all pages. */
 void lines_forget(struct lines *lines);

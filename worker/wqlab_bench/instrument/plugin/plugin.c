@@ -46,6 +46,7 @@ static struct {
 	struct access_kind kinds[ACCESS_KINDS];
 	struct window window;
 	struct kernel_data kernel;
+	struct table sites; /* program counter -> struct site */
 	struct timing timing; /* off, unless costs are stated */
 	bool is_tracking;
 	bool is_reset_pending;
@@ -85,7 +86,6 @@ static void set_tracking(bool is_tracking)
 	if (plugin.timing.is_on)
 		timing_find_cpus(&plugin.timing);
 	lines_forget(&plugin.lines);
-	timing_forget(&plugin.timing);
 	translation_flush(&plugin.translation);
 	plugin.is_reset_pending = true;
 	/* QEMU does it before this CPU's next block, and once if it is asked twice. */
@@ -161,6 +161,25 @@ static void on_data(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr
 
 /* --- instructions ------------------------------------------------------------------------------------------- */
 
+/* An instruction that accesses memory. Exists until QEMU ends. */
+struct site {
+	uint64_t pc;
+	uint64_t *waited; /* virtual time, picoseconds */
+};
+
+static const struct site *site_of(uint64_t pc)
+{
+	struct row *row = table_row(&plugin.sites, pc, 0, 0);
+
+	if (!row->value) {
+		struct site *site = allocate(1, sizeof(*site));
+
+		*site = (struct site){ pc, code_counter(&plugin.window.times, pc) };
+		row->value = (uintptr_t)site;
+	}
+	return (const struct site *)(uintptr_t)row->value;
+}
+
 static bool access_line(unsigned int cpu, struct page *page, uint64_t vaddr, bool is_store, uint64_t pc,
 			struct transfer *transfer)
 {
@@ -173,34 +192,31 @@ static bool access_line(unsigned int cpu, struct page *page, uint64_t vaddr, boo
 }
 
 /* An access in virtual time. Most are served by the L1 cache, and change nothing in the model of lines. */
-static inline void access_line_in_time(unsigned int cpu, struct page *page, uint64_t vaddr, bool is_store, uint64_t pc,
-				       bool is_atomic)
+static inline void access_line_in_time(unsigned int cpu, struct page *page, uint64_t vaddr, bool is_store,
+				       const struct site *site, bool is_atomic)
 {
 	struct line *line = &page->lines[vaddr >> LINE_SHIFT & (LINES_A_PAGE - 1)];
 	uint64_t number = page->number * LINES_A_PAGE + (vaddr >> LINE_SHIFT & (LINES_A_PAGE - 1));
-	uint64_t self = UINT64_C(1) << cpu;
 	struct transfer transfer;
 	int64_t waited;
 
 	if (is_atomic)
 		timing_drain(&plugin.timing, cpu);
-	if (timing_is_in_l1(&plugin.timing, cpu, number) &&
-	    __builtin_expect(is_store ? line->holders == self : (line->holders & self) != 0, 1)) {
-		if (is_store) {
-			lines_stored(line, cpu, pc);
-			timing_stored(&plugin.timing, cpu, line);
+	if (__builtin_expect(lines_is_in_l1(&plugin.lines, cpu, number), 1)) {
+		if (!is_store)
+			return;
+		if (line->holders == UINT64_C(1) << cpu) {
+			lines_stored(line, cpu, site->pc);
+			return timing_stored(&plugin.timing, cpu, line);
 		}
-		return;
 	}
-	if (access_line(cpu, page, vaddr, is_store, pc, &transfer))
+	if (access_line(cpu, page, vaddr, is_store, site->pc, &transfer))
 		waited = timing_wait_for_transfer(&plugin.timing, cpu, line, number, &transfer, is_store, is_atomic);
 	else
 		waited = timing_wait_for_copy(&plugin.timing, cpu, number, transfer.copy);
-	timing_add_to_l1(&plugin.timing, cpu, number);
 	if (is_store)
 		timing_stored(&plugin.timing, cpu, line);
-	if (plugin.window.is_open && waited)
-		*code_counter(&plugin.window.times, pc) += waited;
+	*site->waited += waited;
 }
 
 /* Ask QEMU for the page of a virtual address. Return NULL for devices and firmware. */
@@ -230,7 +246,8 @@ static inline const struct access_kind *kind_of(qemu_plugin_meminfo_t info)
 	return kind;
 }
 
-static inline void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc, bool is_to_write)
+static inline void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, const struct site *site,
+			       bool is_to_write)
 {
 	const struct access_kind *kind = kind_of(info);
 	bool is_store = kind->is_store || is_to_write;
@@ -244,22 +261,22 @@ static inline void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uin
 	if (!page && !(page = find_page(cpu, info, vaddr)))
 		return;
 	if (plugin.timing.is_on)
-		access_line_in_time(cpu, page, vaddr, is_store, (uintptr_t)pc, is_to_write);
+		access_line_in_time(cpu, page, vaddr, is_store, site, is_to_write);
 	else
-		access_line(cpu, page, vaddr, is_store, (uintptr_t)pc, &transfer);
+		access_line(cpu, page, vaddr, is_store, site->pc, &transfer);
 	if (__builtin_expect(last >> LINE_SHIFT != vaddr >> LINE_SHIFT, 0) && last >> PAGE_SHIFT == vaddr >> PAGE_SHIFT)
-		access_line(cpu, page, last, is_store, (uintptr_t)pc, &transfer);
+		access_line(cpu, page, last, is_store, site->pc, &transfer);
 }
 
-static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
+static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site)
 {
-	note_access(quirks_cpu(cpu), info, vaddr, pc, false);
+	note_access(quirks_cpu(cpu), info, vaddr, site, false);
 }
 
 /* The instruction writes what it loads. With all CPUs on one host thread, QEMU executes it as a load and a store. */
-static void on_access_to_write(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
+static void on_access_to_write(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site)
 {
-	note_access(quirks_cpu(cpu), info, vaddr, pc, true);
+	note_access(quirks_cpu(cpu), info, vaddr, site, true);
 }
 
 static void on_translation_change(unsigned int cpu, void *unused)
@@ -301,16 +318,17 @@ static void watch_marker(const struct decoded *one)
 
 static void watch_access(const struct decoded *one, const uint8_t *previous)
 {
-	void *pc = (void *)(uintptr_t)qemu_plugin_insn_vaddr(one->insn);
+	uint64_t pc = qemu_plugin_insn_vaddr(one->insn);
 	qemu_plugin_vcpu_mem_cb_t access;
 
 	if (decode_is_locked(plugin.arch, one->bytes, one->size))
-		quirks_count(one->insn, code_counter(&plugin.window.locked, (uintptr_t)pc), 1);
+		quirks_count(one->insn, code_counter(&plugin.window.locked, pc), 1);
 	if (decode_changes_translation(plugin.arch, one->bytes, one->size))
 		qemu_plugin_register_vcpu_insn_exec_cb(one->insn, on_translation_change, QEMU_PLUGIN_CB_NO_REGS, NULL);
 	access = decode_loads_to_write(plugin.arch, one->bytes, one->size, previous) ? on_access_to_write : on_access;
 	/* Not one function for loads and one for stores: QEMU 7.2 would call both for stores. */
-	qemu_plugin_register_vcpu_mem_cb(one->insn, access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, pc);
+	qemu_plugin_register_vcpu_mem_cb(one->insn, access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+					 (void *)site_of(pc));
 }
 
 /*
@@ -442,6 +460,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		l3_kib = plugin.timing.costs[COST_L3_KIB];
 	}
 	lines_init(&plugin.lines, &plugin.topology, capacity_new(&plugin.topology, l2_kib, l3_kib), memory_mib << 20);
+	if (costs)
+		lines_add_l1(&plugin.lines, plugin.timing.costs[COST_L1_KIB]);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
 	qemu_plugin_register_atexit_cb(id, finish, NULL);
 	return 0;

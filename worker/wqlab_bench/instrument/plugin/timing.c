@@ -143,14 +143,8 @@ void timing_init(struct timing *timing, const struct topology *topology, const c
 	costs.smt_percent = timing->costs[COST_SMT_PERCENT];
 	for (unsigned int cpu = 0; cpu < topology->cpus; cpu++)
 		costs.sibling[cpu] = sibling_of(topology, cpu);
-	timing->l1_mask = (timing->costs[COST_L1_KIB] << 10 >> LINE_SHIFT) - 1;
-	if (timing->costs[COST_L1_KIB] < 1 || timing->l1_mask & (timing->l1_mask + 1))
-		die("%s: l1_kib: expected a power of two", file);
 	if (!qemu_plugin_vtime_enable(&costs, sizeof(costs)))
 		die("this QEMU has another version of virtual time; build it again with `make model`");
-	for (unsigned int cpu = 0; cpu < topology->cpus; cpu++)
-		if (!timing->l1[topology->core[cpu]])
-			timing->l1[topology->core[cpu]] = allocate(timing->l1_mask + 1, sizeof(uint64_t));
 	timing->is_on = true;
 }
 
@@ -159,13 +153,6 @@ void timing_find_cpus(struct timing *timing)
 	for (unsigned int cpu = 0; cpu < timing->topology->cpus; cpu++)
 		if (!timing->cpus[cpu].cpu && !qemu_plugin_vtime_cpu(cpu, &timing->cpus[cpu]))
 			die("QEMU has no CPU %u", cpu);
-}
-
-void timing_forget(struct timing *timing)
-{
-	for (unsigned int core = 0; core < CPUS_MAX; core++)
-		if (timing->l1[core])
-			memset(timing->l1[core], 0, (timing->l1_mask + 1) * sizeof(uint64_t));
 }
 
 int64_t timing_state_block(int64_t ps)

@@ -58,8 +58,6 @@ struct timing {
 	int64_t costs[COSTS];
 	const struct topology *topology;
 	struct qemu_plugin_vtime_view cpus[CPUS_MAX];
-	uint64_t *l1[CPUS_MAX]; /* by core: number of the line + 1 at each place */
-	uint64_t l1_mask;
 	uint64_t streams[CPUS_MAX][STREAMS]; /* last lines of sequential accesses, by CPU */
 	unsigned int next_stream[CPUS_MAX];
 	int64_t drained[CPUS_MAX]; /* when the stores that a CPU did not wait for have ended */
@@ -72,9 +70,6 @@ void timing_init(struct timing *timing, const struct topology *topology, const c
 
 /* Find the clocks of the CPUs; when all CPUs exist. */
 void timing_find_cpus(struct timing *timing);
-
-/* Forget what the caches have. */
-void timing_forget(struct timing *timing);
 
 /* State the cost of the block that is being translated, in picoseconds. Return it as QEMU counts it. */
 int64_t timing_state_block(int64_t ps);
@@ -106,16 +101,6 @@ static inline void timing_stored(const struct timing *timing, unsigned int cpu, 
 
 	if (line->ps < now)
 		line->ps = now;
-}
-
-static inline bool timing_is_in_l1(const struct timing *timing, unsigned int cpu, uint64_t number)
-{
-	return timing->l1[timing->topology->core[cpu]][number & timing->l1_mask] == number + 1;
-}
-
-static inline void timing_add_to_l1(const struct timing *timing, unsigned int cpu, uint64_t number)
-{
-	timing->l1[timing->topology->core[cpu]][number & timing->l1_mask] = number + 1;
 }
 
 #endif
