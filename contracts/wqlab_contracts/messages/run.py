@@ -11,6 +11,7 @@ from ..specs import (
     Backend,
     BootMethod,
     Conditions,
+    CostProfile,
     CpuArch,
     Emulation,
     ExternalPower,
@@ -89,6 +90,8 @@ class DeviceFacts(Message):
     """Boot settings of a LAVA device; None for other devices."""
     emulation: Emulation | None = None
     """Settings of the emulator of an instrumented device; None for other devices."""
+    costs: CostProfile | None = None
+    """Cost profile of a modelled device; None for other devices."""
 
 
 class LabPower(Message):

@@ -7,6 +7,7 @@ file, line and key. Unknown fields are rejected.
 from .archives import Archive
 from .base import CpuArch, LastLevel, Name, Strict
 from .conditions import Condition, Conditions
+from .cost_profile import CostProfile, cost_profile_hash, costs_text, write_costs
 from .devices import (
     Backend,
     BootMethod,
@@ -60,6 +61,7 @@ __all__ = [
     "Command",
     "Condition",
     "Conditions",
+    "CostProfile",
     "CpuArch",
     "Curve",
     "DeviceType",
@@ -93,7 +95,10 @@ __all__ = [
     "Unit",
     "WatchSpec",
     "console_arguments",
+    "cost_profile_hash",
+    "costs_text",
     "counted",
     "format_setting",
     "parse_setting",
+    "write_costs",
 ]
