@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, ListWatch, TestPlan, Tree, TreeWatch
+from .specs.cost_profile import CostProfile
 from .specs.touches import Touch
 
 _WINDOW = re.compile(r"^[^#\n]*\b(?:run_fio|(?:window|wqmark) begin)\b", re.MULTILINE)
@@ -47,6 +48,8 @@ class DataFolder:
     """Watches of mailing lists and trees; the lab has more, which are not in files."""
     touches: tuple[Touch, ...] = ()
     """Which plans are proposed for a series, by what it changes."""
+    cost_profiles: Mapping[str, CostProfile] = field(default_factory=dict)
+    """Cost profiles of modelled devices."""
 
     def with_origin(self, tree: Tree) -> Tree:
         """Return a tree with its origin: `operator` only if the data folder lists its URL, or its source package."""
@@ -88,6 +91,11 @@ class DataFolder:
         if topology is None or topology.problem() or self.generated_lab is None:
             return None
         return topology.device_type(self.generated_lab, self.common_device_type)
+
+    def costs_of(self, device_type: DeviceType) -> CostProfile | None:
+        """Return the cost profile of a modelled device type; None for other types."""
+        profile = device_type.emulation.profile if device_type.emulation is not None else None
+        return None if profile is None else self.cost_profiles[profile]
 
     def marks_window(self, plan: str) -> bool:
         """Return True if the plan's script marks the window in which instrumented devices count.

@@ -2,6 +2,7 @@
 
     device-types/<type>.yaml       one device type; the file name without .yaml is its name
     device-types/common.yaml       defaults under every type (optional)
+    device-types/costs/<profile>.yaml  costs of modelled devices (optional)
     device-types/addresses.env     values for ${NAME:-default} in device types (optional)
     device-types/lava/<boot>.yaml.jinja2   definition of a LAVA job, for types with `lava: {boot: <boot>}`
     kernels/trees.yaml             `default:` and the list `trees:`
@@ -46,6 +47,7 @@ from .specs import (
     Tree,
     TreeWatch,
 )
+from .specs.cost_profile import CostProfile
 from .touches_file import notes as touches_notes
 from .touches_file import read_touches
 from .touches_file import reference_problems as touches_problems
@@ -57,6 +59,9 @@ __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
 
 COMMON = "common"
 """Name of the defaults file of device types, and of the folder of files shared by all plans."""
+
+COSTS = "device-types/costs"
+"""Folder of the cost profiles' files."""
 
 NOISE_CONTROL = "kernels/controls/nops.mbox"
 """Series whose kernel differs from its baseline by nops only."""
@@ -118,6 +123,7 @@ class _Reader:
         type_documents, device_types = self._load(
             "device-types", self._stems("device-types", but=COMMON), DeviceType, common, self._addresses()
         )
+        costs = self._costs()
         default_tree, golden_tree, trees = self._trees()
         files = self._plan_files(plan_documents.names, plans)
         modules = self._modules()
@@ -127,6 +133,7 @@ class _Reader:
             *references.recipe_problems(recipe_documents.documents, recipes, fragments, modules),
             *references.plan_problems(plan_documents.documents, plans, files, fragments),
             *references.device_type_problems(type_documents.documents, device_types, *names, plans),
+            *references.cost_profile_problems(type_documents.documents, device_types, costs),
             *references.lava_problems(type_documents.documents, device_types, lava_templates),
         ]
         generated_lab = _generated_lab(device_types)
@@ -154,6 +161,7 @@ class _Reader:
             self._forges(set(trees)),
             watches,
             touches,
+            costs,
         )
         self._check_watches(watch_documents, folder)
         if touches_document is not None:
@@ -215,6 +223,10 @@ class _Reader:
         document = Document.read(path, str(path.relative_to(self.root)))
         self.problems.extend(document.problems)
         return None if document.problems else document
+
+    def _costs(self) -> dict[str, CostProfile]:
+        paths = {path.stem: path for path in sorted((self.root / COSTS).glob("*.yaml"))}
+        return self._load(COSTS, paths, CostProfile)[1]
 
     def _trees(self) -> tuple[str, str, dict[str, Tree]]:
         document = Document.read(self.root / "kernels" / "trees.yaml", "kernels/trees.yaml")

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from .specs import DeviceType, GeneratedTopology, KernelRecipe, TestPlan, Unit
+from .specs.cost_profile import CostProfile
 from .yamlfile import Document, Location, Problem, suggest_name
 
 LAVA_TEMPLATE = ".yaml.jinja2"
@@ -99,6 +100,23 @@ def device_type_problems(
                     f"{unit.name!r} is the name of a device of a generated type; choose another",
                 )
             owner.setdefault(unit.name, name)
+
+
+def cost_profile_problems(
+    documents: Mapping[str, Document], device_types: Mapping[str, DeviceType], costs: Mapping[str, CostProfile]
+) -> Iterator[Problem]:
+    """Yield a problem for each cost profile that a device type names and that does not exist or suit its topology."""
+    for name, device_type in device_types.items():
+        profile = device_type.emulation.profile if device_type.emulation is not None else None
+        if profile is None:
+            continue
+        if profile not in costs:
+            hint = suggest_name(profile, costs)
+            message = f"no valid device-types/costs/{profile}.yaml; {hint}"
+        else:
+            message = costs[profile].problem(device_type.topology)
+        if message:
+            yield documents[name].problem(("emulation", "profile"), message)
 
 
 def generated_type_problems(

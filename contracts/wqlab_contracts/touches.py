@@ -156,14 +156,15 @@ def _suits(device_type: DeviceType, devices: Sequence[DeviceKind]) -> bool:
     return kinds.issuperset(devices) and (DeviceKind.INSTRUMENTED in kinds) == (DeviceKind.INSTRUMENTED in devices)
 
 
-def _preference(device_type: DeviceType, devices: Sequence[DeviceKind]) -> tuple[bool, int, int, str]:
+def _preference(device_type: DeviceType, devices: Sequence[DeviceKind]) -> tuple[bool, bool, int, int, str]:
     """Return the sort key of device types that suit: hardware, then the most domains of the wanted kind, then the
     fewest CPUs.
 
-    Of instrumented types the fewest CPUs come first, because all CPUs of such a device share one of its host.
+    Of instrumented types the fewest CPUs come first, because all CPUs of such a device share one of its host, and those
+    without a model, whose emulator every lab has.
     """
     topology = device_type.topology
     domains = 0
     if not device_type.instrumented:
         domains = topology.numa_nodes if DeviceKind.MULTI_NODE in devices else topology.l3_domains
-    return (device_type.emulated, -domains if devices else 0, topology.cpus, device_type.name)
+    return (device_type.emulated, device_type.modelled, -domains if devices else 0, topology.cpus, device_type.name)

@@ -213,7 +213,8 @@ class Lab:
     def _device_types(self) -> str:
         """Return the text that determines the devices and what they boot."""
         folder = self.paths.data / "device-types"
-        files = [*sorted(folder.glob("*.yaml")), *folder.glob(self.paths.addresses.name), self.paths.golden]
+        files = [*sorted(folder.glob("*.yaml")), *sorted(folder.glob("costs/*.yaml"))]
+        files += [*folder.glob(self.paths.addresses.name), self.paths.golden]
         files += sorted(self.paths.exporter_files.glob("*.yaml"))
         return "\n".join(f"{path.name} {path.read_text()}" for path in files)
 

@@ -22,6 +22,7 @@ from ..specs import (
     TestPlan,
     Topology,
 )
+from ..specs.cost_profile import CostProfile
 from .apply import TOUCHED_LIMIT
 from .base import Artifact, Failure, Message
 
@@ -89,6 +90,8 @@ class DeviceFacts(Message):
     """Boot settings of a LAVA device; None for other devices."""
     emulation: Emulation | None = None
     """Settings of the emulator of an instrumented device; None for other devices."""
+    costs: CostProfile | None = None
+    """Cost profile of a modelled device; None for other devices."""
 
 
 class LabPower(Message):

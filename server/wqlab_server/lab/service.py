@@ -136,6 +136,7 @@ def device_facts(data: DataFolder, device_type: DeviceType, unit: Unit) -> Devic
         backend=unit.backend,
         lava=LavaBoot(mapping=lava, template=data.lava_templates[lava.boot]) if lava else None,
         emulation=device_type.emulation if device_type.instrumented else None,
+        costs=data.costs_of(device_type),
     )
 
 
