@@ -4,7 +4,7 @@
  * guest marks, and carries data out of the guest. guest/wqmark.c is the other end.
  *
  *   -plugin wqlab-instrument.so,output=FILE,cpus=CORE:L3:NODE/...,memory_mib=N[,l2_kib=N][,l3_kib=N]
- *           [,layout=FILE][,costs=FILE]
+ *           [,layout=FILE][,costs=FILE][,seed=N]
  *
  * Until the guest asks for tracking, only markers are looked for while code is translated, so that a boot costs what it
  * costs without the plugin. Tracking begins and ends with qemu_plugin_reset(), which discards all translated code.
@@ -423,7 +423,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = WQLAB_PLUGIN_API;
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
-	uint64_t memory_mib = 0, l2_kib = 0, l3_kib = 0;
+	uint64_t memory_mib = 0, l2_kib = 0, l3_kib = 0, seed = 0;
 	const char *output = NULL, *layout = NULL, *costs = NULL, *value;
 
 	for (int i = 0; i < argc; i++) {
@@ -441,6 +441,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 			layout = value;
 		else if ((value = value_of(argv[i], "costs")))
 			costs = value;
+		else if ((value = value_of(argv[i], "seed")))
+			seed = number_of(argv[i], value);
 		else
 			die("unknown argument %s", argv[i]);
 	}
@@ -455,7 +457,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	if (layout)
 		kernel_data_load(&plugin.kernel, layout, quirks_read, plugin.topology.cpus);
 	if (costs) {
-		timing_init(&plugin.timing, &plugin.topology, costs);
+		timing_init(&plugin.timing, &plugin.topology, costs, seed);
 		l2_kib = plugin.timing.costs[COST_L2_KIB];
 		l3_kib = plugin.timing.costs[COST_L3_KIB];
 	}

@@ -8,11 +8,17 @@
 
 #include "memory.h"
 
-enum { UNIT_PS = 10, CLUSTERS_TEXT = 512 }; /* VTIME_UNIT_PS */
+enum {
+	UNIT_PS = 10, /* VTIME_UNIT_PS */
+	CLUSTERS_TEXT = 512,
+	FINER = 10, /* CPUs between which a line moved take turns this much shorter, ... */
+	FINE_QUANTA = 50, /* ... for so many quanta */
+	JITTER_PERCENT = 10,
+};
 
 /* VTimeCosts of model/qemu.patch, which compares the size. */
 struct vtime_costs {
-	int64_t quantum, io, ipi, interrupt, idle_exit, idle_exit_deep, idle_deep_after, smt_percent;
+	int64_t quantum, fine_quantum, fine_for, io, ipi, interrupt, idle_exit, idle_exit_deep, idle_deep_after, smt_percent;
 	int64_t percent[CPUS_MAX];
 	int sibling[CPUS_MAX];
 };
@@ -20,10 +26,12 @@ struct vtime_costs {
 bool qemu_plugin_vtime_enable(const struct vtime_costs *costs, size_t size);
 bool qemu_plugin_vtime_cpu(unsigned int cpu, struct qemu_plugin_vtime_view *view);
 void qemu_plugin_vtime_wait(void *cpu, int64_t ps);
+void qemu_plugin_vtime_interact(unsigned int cpu, unsigned int other);
 void qemu_plugin_vtime_block_cost(uint32_t units);
 #pragma weak qemu_plugin_vtime_enable
 #pragma weak qemu_plugin_vtime_cpu
 #pragma weak qemu_plugin_vtime_wait
+#pragma weak qemu_plugin_vtime_interact
 #pragma weak qemu_plugin_vtime_block_cost
 
 static const char *const names[COSTS] = {
@@ -125,15 +133,18 @@ static int sibling_of(const struct topology *topology, unsigned int cpu)
 	return -1;
 }
 
-void timing_init(struct timing *timing, const struct topology *topology, const char *file)
+void timing_init(struct timing *timing, const struct topology *topology, const char *file, uint64_t seed)
 {
 	struct vtime_costs costs = { 0 };
 
 	if (!qemu_plugin_vtime_enable)
 		die("this QEMU has no virtual time for each CPU; `make model` builds one that has");
 	timing->topology = topology;
+	timing->random = (seed + 1) * 0x9e3779b97f4a7c15;
 	read_costs(timing, file, &costs);
 	costs.quantum = timing->costs[COST_QUANTUM];
+	costs.fine_quantum = costs.quantum / FINER;
+	costs.fine_for = costs.quantum * FINE_QUANTA;
 	costs.io = timing->costs[COST_IO];
 	costs.ipi = timing->costs[COST_IPI];
 	costs.interrupt = timing->costs[COST_INTERRUPT];
@@ -200,6 +211,18 @@ static bool is_in_stream(struct timing *timing, unsigned int cpu, uint64_t numbe
 	return false;
 }
 
+/*
+ * A latency, up to JITTER_PERCENT more or less. The ways between cores differ in length, and without that, loops of equal
+ * instructions keep in step with each other, so that a change of one cycle shows as a jump.
+ */
+static int64_t jittered(struct timing *timing, int64_t ps)
+{
+	timing->random ^= timing->random << 13; /* xorshift64, Marsaglia 2003 */
+	timing->random ^= timing->random >> 7;
+	timing->random ^= timing->random << 17;
+	return ps + ps * JITTER_PERCENT / 100 * ((int64_t)(timing->random >> 33 & 0x3ff) - 0x200) / 0x200;
+}
+
 static int64_t reduced(int64_t ps, int64_t percent)
 {
 	return ps * percent / 100;
@@ -214,6 +237,7 @@ int64_t timing_wait_for_transfer(struct timing *timing, unsigned int cpu, struct
 	/* Of a line that several CPUs share, the L3 has a copy too. */
 	if (!is_store && transfer->is_shared && latency > timing->costs[COST_L3_HIT] && transfer->level <= LEVEL_L3)
 		latency = timing->costs[COST_L3_HIT];
+	latency = jittered(timing, latency);
 	if (is_in_stream(timing, cpu, number))
 		latency = reduced(latency, timing->costs[COST_STREAM_PERCENT]);
 	if (is_store)
@@ -224,6 +248,7 @@ int64_t timing_wait_for_transfer(struct timing *timing, unsigned int cpu, struct
 		latency = reduced(latency, timing->costs[COST_STORE_PERCENT]);
 	}
 	qemu_plugin_vtime_wait(timing->cpus[cpu].cpu, from + latency - now);
+	qemu_plugin_vtime_interact(cpu, transfer->from);
 	return from + latency - now;
 }
 

@@ -56,6 +56,7 @@ enum cost {
 struct timing {
 	bool is_on;
 	int64_t costs[COSTS];
+	uint64_t random; /* state of the generator, not 0 */
 	const struct topology *topology;
 	struct qemu_plugin_vtime_view cpus[CPUS_MAX];
 	uint64_t streams[CPUS_MAX][STREAMS]; /* last lines of sequential accesses, by CPU */
@@ -66,7 +67,7 @@ struct timing {
 };
 
 /* Read the costs and switch virtual time on. Ends QEMU if a cost is missing or wrong, or QEMU has no virtual time. */
-void timing_init(struct timing *timing, const struct topology *topology, const char *file);
+void timing_init(struct timing *timing, const struct topology *topology, const char *file, uint64_t seed);
 
 /* Find the clocks of the CPUs; when all CPUs exist. */
 void timing_find_cpus(struct timing *timing);
