@@ -1,6 +1,7 @@
 # wqlab. `make` without a target lists the targets.
 SHELL := /bin/sh
 AS_USER := lab/as-user.sh
+BUILD_MODEL := $(AS_USER) python -m wqlab_bench.model.build_qemu
 
 .DEFAULT_GOAL := help
 
@@ -12,19 +13,20 @@ ifneq ($(shell [ "$$(id -u)" != 0 ] || runuser -u nobody -- test -r "$(CURDIR)/M
 
 else
 
-.PHONY: chaos doctor help setup setup-python demo rehearse stop-rehearsal up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
+.PHONY: chaos doctor help setup setup-python setup-model model demo rehearse stop-rehearsal up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
     test-unit test-one test-web golden web-packages bench lock openapi
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what is missing: Debian packages, the lab's user when root, the Python environment; build the pages
-	@lab/setup.sh
+	@lab/setup.sh model
+	@$(BUILD_MODEL) --background
 
-demo: setup-python ## start a lab here, submit the example series and a settings study, print the reports
+demo: setup-model ## start a lab here, submit the example series and a settings study, print the reports
 	@$(AS_USER) wqlab-lab demo
 
-up: setup-python ## start the lab (or apply changed device types) and leave it running
+up: setup-model ## start the lab (or apply changed device types) and leave it running
 	@$(AS_USER) wqlab-lab up
 
 restart: setup ## load changed code, pages and documentation into a running lab
@@ -39,6 +41,10 @@ docs: setup ## build the documentation and check its links; a running lab serves
 arm64: ## add emulated arm64 devices (cross compiler, QEMU, about 10 minutes for their golden kernel)
 	@lab/setup.sh arm64
 	@$(AS_USER) wqlab-lab arm64
+
+model: ## build the QEMU of modelled devices now (about 15 minutes); `make setup`, `up` and `demo` do it in the background
+	@lab/setup.sh no-pages model
+	@$(BUILD_MODEL)
 
 rehearse: setup ## start a lab of its own with machines of docs/hardware, emulated behind their protocols: M="xeon ryzen ssh-only dual-boot chromebook"
 	@lab/setup.sh rehearsal
@@ -65,6 +71,10 @@ down: ## stop the lab and remove its state folder (the cache of builds and image
 
 setup-python:
 	@lab/setup.sh no-pages
+
+setup-model:
+	@lab/setup.sh no-pages model
+	@$(BUILD_MODEL) --background
 
 web-packages: setup ## install web/node_modules in the checkout, for `make dev`; write the REST API's types, for editors
 	@ln -sfn "$$($(AS_USER) python -m wqlab_lab.web packages)/node_modules" web/node_modules

@@ -4,6 +4,7 @@
 #   setup.sh              everything that a lab needs
 #   setup.sh tests        also everything that only its tests need
 #   setup.sh arm64        also everything that arm64 devices need
+#   setup.sh model        also everything that builds the QEMU of modelled devices
 #   setup.sh no-pages     without web pages and documentation, for checks of Python code
 set -eu
 cd "$(dirname "$0")/.."

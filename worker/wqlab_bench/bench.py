@@ -27,6 +27,10 @@ from .relay import LOOPBACK, relay
 log = logging.getLogger(__name__)
 
 
+MODEL_CHECK_S = 10.0
+"""Interval between looks for the emulator of modelled devices, which a program of another lab or user may build."""
+
+
 class BenchError(Exception):
     """The bench cannot start; the message says what to do."""
 
@@ -63,6 +67,8 @@ class Bench:
             emulator=qemu.describe_emulator(settings.accelerator),
             devices={},
         )
+        self._modelled = [each for each in device_types.values() if each.modelled]
+        self._watch: asyncio.Task[None] | None = None
         for device_type in device_types.values():
             if device_type.instrumented:
                 self._check_instrumented(device_type)
@@ -103,7 +109,7 @@ class Bench:
             support.check(device_type, self._settings.cache)
         except qemu.UnsupportedTypeError as error:
             self._published.refused[device_type.name] = str(error)
-            log.error("device type %s", error)
+            log.log(logging.INFO if device_type.modelled else logging.ERROR, "device type %s", error)
 
     def _command(self, device_type: DeviceType, ssh_port: int) -> list[str]:
         settings = self._settings
@@ -130,7 +136,18 @@ class Bench:
                 f"{error}: stop the program that listens there, or remove {self._ports.file} to choose other ports"
             ) from error
         bench_addresses.write(self._settings.state, self._published)
+        self._watch = asyncio.create_task(self._watch_models())
         return self._published
+
+    async def _watch_models(self) -> None:
+        """Publish refused modelled types as soon as their emulator is built, which goes on in the background."""
+        while missing := [each for each in self._modelled if each.name in self._published.refused]:
+            await asyncio.sleep(MODEL_CHECK_S)
+            for device_type in missing:
+                reason = self._published.refused.pop(device_type.name)
+                await asyncio.to_thread(self._check_instrumented, device_type)
+                if self._published.refused.get(device_type.name) != reason:
+                    bench_addresses.write(self._settings.state, self._published)
 
     async def _listen(self) -> None:
         for name, device in self._devices.items():
@@ -145,6 +162,8 @@ class Bench:
 
     async def stop(self) -> None:
         """Switch all devices off and stop listening."""
+        if self._watch is not None:
+            self._watch.cancel()
         bench_addresses.path(self._settings.state).unlink(missing_ok=True)
         if self._runner is not None:
             await self._runner.cleanup()

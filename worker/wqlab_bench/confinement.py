@@ -34,15 +34,22 @@ def environment() -> dict[str, str]:
 
 
 def confine(
-    command: Sequence[str], visible: Sequence[Path], devices: Sequence[Path] = (), writable: Sequence[Path] = ()
+    command: Sequence[str],
+    visible: Sequence[Path],
+    devices: Sequence[Path] = (),
+    writable: Sequence[Path] = (),
+    *,
+    network: bool = True,
 ) -> list[str]:
     """Return `command` in namespaces where it sees only `visible` (read-only) and `writable` files and folders.
 
-    It also sees `devices`.
+    It also sees `devices`, and without `network` no network.
 
     On a host that allows no user namespaces, the command is returned unchanged, and a warning is logged once.
     """
-    return [*_bwrap(visible, devices, writable), *command] if is_available() else list(command)
+    if not is_available():
+        return list(command)
+    return [*_bwrap(visible, devices, writable, network=network), *command]
 
 
 @functools.cache
@@ -77,9 +84,11 @@ def _start_bwrap() -> list[str]:
     return ["bash", "-c", 'exec {filter}<"$0" && exec bwrap --seccomp "$filter" "$@"', file]
 
 
-def _bwrap(visible: Sequence[Path], devices: Sequence[Path], writable: Sequence[Path] = ()) -> list[str]:
+def _bwrap(
+    visible: Sequence[Path], devices: Sequence[Path], writable: Sequence[Path] = (), *, network: bool = True
+) -> list[str]:
     arguments = [*_start_bwrap(), "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
-    arguments += ["--unshare-cgroup-try"]
+    arguments += ["--unshare-cgroup-try", *([] if network else ["--unshare-net"])]
     # QEMU is the first process of its namespace, so that it is the only child of bwrap (see Machine.kill).
     arguments += ["--as-pid-1", "--die-with-parent", "--cap-drop", "ALL", "--clearenv"]
     arguments += ["--uid", "65534", "--gid", "65534", "--hostname", "guest", "--ro-bind", "/usr", "/usr"]

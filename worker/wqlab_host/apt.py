@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ _OPTIONS = (
 )
 _INDEX = "pkgcache.bin"
 """apt's cache of its package lists, in the private folders; apt rebuilds it after the lists have changed."""
+_HELPER = "/usr/lib/apt/apt-helper"
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
@@ -84,6 +86,20 @@ class Apt:
         for package in sorted(packages.glob("*.deb")):
             _run(["dpkg-deb", "-x", str(package), str(tree)])
         return tree
+
+    def download_from_pool(self, path: str, sha256: str, target: Path) -> None:
+        """Download a file of the pool of this machine's Debian release, such as `q/qemu/qemu_7.2+dfsg.orig.tar.xz`.
+
+        apt's own program does it, with its settings for proxies. Raises AptError, also if the file has another hash.
+        """
+        partial = target.with_name(f"{target.name}.{os.getpid()}")
+        uri = f"{_debian_mirror(self._mirrors).rstrip('/')}/pool/main/{path}"
+        try:
+            _run([_HELPER, "download-file", uri, str(partial), f"SHA256:{sha256}"])
+            partial.replace(target)
+        finally:
+            for left in target.parent.glob(f"{partial.name}*"):
+                left.unlink()
 
     def _versions(self, packages: Sequence[str]) -> dict[str, str]:
         answer = _run(["apt-get", *self._options, "download", "--print-uris", *packages])

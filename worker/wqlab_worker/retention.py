@@ -85,6 +85,7 @@ _AREAS = (
     _Area("docs", "built documentation", "site-*"),
     _Area("ccache", "compiler cache, which has its own limit of 5 GiB"),
     _Area("apt", "Debian packages"),
+    _Area("model-qemu", "emulator of modelled devices, and its source"),
     _Area("scratch", "files of running jobs"),
 )
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from wqlab_bench import bench as module
 from wqlab_bench.bench import Bench, BenchError, Settings
 from wqlab_bench.device_types import load_device_types
-from wqlab_bench.qemu import Golden
+from wqlab_bench.qemu import Golden, UnsupportedTypeError
+from wqlab_contracts import bench_addresses
 from wqlab_contracts.bench_addresses import Published
 
 TYPES = load_device_types(Path(__file__).resolve().parents[3])
@@ -43,6 +45,32 @@ def test_instrumented_types_are_refused_without_plugins(tmp_path: Path, monkeypa
     found = published(tmp_path)
     assert "install package qemu-system-x86" in found.refused["instrumented-tiny"]
     assert "tiny" not in found.refused
+
+
+def test_modelled_type_is_published_when_its_emulator_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = ["modelled-tiny: not built", "modelled-tiny: not built", None]
+    monkeypatch.setattr(module, "MODEL_CHECK_S", 0.01)
+
+    def check(device_type: object, cache: Path) -> None:
+        if reason := reasons.pop(0):
+            raise UnsupportedTypeError(reason)
+
+    async def scenario() -> None:
+        monkeypatch.setattr(module.support, "check", check)
+        golden = {"x86_64": Golden(Path("/kernel"), Path("/rootfs"), "key")}
+        types = {"modelled-tiny": TYPES["modelled-tiny"]}
+        bench = Bench(types, Settings(tmp_path, golden, tmp_path, "local", "tcg", 1))
+        assert (await bench.start()).refused == {"modelled-tiny": "modelled-tiny: not built"}
+        try:
+            assert bench._watch is not None
+            await bench._watch
+            assert bench_addresses.read(tmp_path).refused == {}
+        finally:
+            await bench.stop()
+
+    (tmp_path / "bench").mkdir()
+    asyncio.run(scenario())
+    assert not reasons
 
 
 def test_devices_are_reached_on_the_published_host_only(tmp_path: Path) -> None:

@@ -74,10 +74,14 @@ def sha256(library: Path) -> str:
 
 def content_key(version: int) -> str:
     """Return a hash of what determines the plugin: sources, flags, interface version and compiler."""
-    compiler = tool.output(["gcc", "--version"], InstrumentUnsupported, advice="; install package gcc").splitlines()[0]
     sources = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in _sources()}
-    inputs = {"sources": sources, "flags": _FLAGS, "version": version, "compiler": compiler}
+    inputs = {"sources": sources, "flags": _FLAGS, "version": version, "compiler": compiler()}
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def compiler() -> str:
+    """Return the name and version of the compiler. Raises InstrumentUnsupported."""
+    return tool.output(["gcc", "--version"], InstrumentUnsupported, advice="; install package gcc").splitlines()[0]
 
 
 def interface_version(program: Path, arch: CpuArch = "x86_64") -> int:

@@ -20,7 +20,20 @@ TRANSLATED_MIB = 1024
 """Size of the buffer for translated code, so large that it is never full: QEMU ends a CPU's turn when it discards the
 buffer, and when that happens depends on the host's instruction set. Only used pages cost memory."""
 
+FIRMWARE_FOLDERS = ("/usr/share/seabios", "/usr/share/qemu")
+"""Folders of the installed QEMU in which a QEMU built by the lab finds firmware."""
+
 _START_OF_CLOCK = "2026-01-01"
+
+
+@dataclass(frozen=True)
+class Model:
+    """What makes an instrumented device a modelled one. All paths are absolute."""
+
+    program: Path
+    """The patched QEMU (wqlab_bench.model.build_qemu)."""
+    costs: Path
+    """File with the costs, as `write_costs` writes it."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,21 @@ class Guest:
     """Size of each core's L2 cache in the line model; None: unlimited."""
     l3_kib: int | None = None
     """Size of each L3 cache in the line model; None: unlimited."""
+    model: Model | None = None
+    """None: all CPUs share a clock, which counts instructions."""
+
+    @property
+    def program(self) -> list[str]:
+        """Return the beginning of QEMU's command line."""
+        if self.model is None:
+            return qemu_program.words(self.arch)
+        return [str(self.model.program), *(word for folder in FIRMWARE_FOLDERS for word in ("-L", folder))]
+
+    @property
+    def machine(self) -> str:
+        # Without HPET, the kernel has the TSC, which is a CPU's own virtual clock, as its only precise one.
+        without = ",hpet=off" if self.model is not None and self.arch == "x86_64" else ""
+        return MACHINE[self.arch] + without
 
 
 @dataclass(frozen=True)
@@ -65,8 +93,8 @@ def arguments(guest: Guest, boot: Boot, plugin: Path | None, firmware: Firmware)
     """
     layout = topology.arguments(guest.topology, guest.memory_mib, guest.arch)
     machine = [
-        *qemu_program.words(guest.arch), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        "-machine", MACHINE[guest.arch], "-cpu", topology.cpu(guest.cpu_model, guest.topology, guest.arch), *layout,
+        *guest.program, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-machine", guest.machine, "-cpu", topology.cpu(guest.cpu_model, guest.topology, guest.arch), *layout,
     ]  # fmt: skip
     return [
         *machine, *confinement.SECCOMP, "-accel", f"tcg,thread=single,tb-size={TRANSLATED_MIB}",
@@ -86,7 +114,10 @@ def command(guest: Guest, boot: Boot, plugin: Path | None, firmware: Firmware) -
     extra = [words[words.index(option) + 1] for option in ("-option-rom", "-dtb") if option in words]
     visible = [boot.kernel, boot.initramfs, *([plugin] if plugin else []), *map(Path, extra)]
     visible += [boot.layout] if boot.layout else []
-    visible += [unpacked] if (unpacked := qemu_program.tree(guest.arch)) else []
+    if guest.model is not None:
+        visible += [guest.model.program, guest.model.costs]
+    elif unpacked := qemu_program.tree(guest.arch):
+        visible.append(unpacked)
     writable = sorted({boot.output.parent, boot.console.parent})
     return ["nice", "-n", "5", *confinement.confine(words, visible, writable=writable)]
 
@@ -113,5 +144,6 @@ def _plugin_option(guest: Guest, boot: Boot, plugin: Path) -> str:
     cpus = "/".join(f"{core}:{l3}:{node}" for core, l3, node in places(guest.topology))
     words = [str(plugin), f"output={boot.output}", f"cpus={cpus}", f"memory_mib={guest.memory_mib}"]
     words += [f"{name}={size}" for name, size in (("l2_kib", guest.l2_kib), ("l3_kib", guest.l3_kib)) if size]
+    words += [f"costs={guest.model.costs}"] if guest.model is not None else []
     words += [f"layout={boot.layout}"] if boot.layout else []
     return ",".join(words)

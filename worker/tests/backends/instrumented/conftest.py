@@ -31,10 +31,11 @@ END
     ;;
 esac
 """
-TINY: DeviceType = load_data(ROOT).device_types["instrumented-tiny"]
+DATA = load_data(ROOT)
+TINY: DeviceType = DATA.device_types["instrumented-tiny"]
 
 
-def plan_of() -> TestPlan:
+def plan_of(device_type: DeviceType) -> TestPlan:
     profile = Profile(parameters={}, repetitions=Repetitions(warmup=0, untraced=1, traced=0), settings=[""])
     plan = TestPlan(
         name="pipe",
@@ -47,11 +48,11 @@ def plan_of() -> TestPlan:
         emulated=profile,
         metrics=[],
     )
-    return plan.on(TINY)
+    return plan.on(device_type)
 
 
 def job_of(kernel: Kernel, blocks: Sequence[Sequence[Arm]], *, device_type: DeviceType = TINY) -> RunJob:
-    plan = plan_of()
+    plan = plan_of(device_type)
     return RunJob(
         run_id=401,
         purpose=RunPurpose.MEASURE,
@@ -65,6 +66,7 @@ def job_of(kernel: Kernel, blocks: Sequence[Sequence[Arm]], *, device_type: Devi
             emulated=True,
             backend="instrumented",
             emulation=device_type.emulation,
+            costs=DATA.costs_of(device_type),
         ),
         previous_holder=False,
         plan=plan,

@@ -5,12 +5,17 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from wqlab_bench import cpio
+from wqlab_bench.instrument.qemu_arguments import Model
 from wqlab_contracts.enums import Arm, ArtifactKind
+from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import Artifact, Kernel
 from wqlab_worker.backends.instrumented import boot_image
 from wqlab_worker.backends.instrumented.guest import command_line, guest_of
 
+from ..conftest import ROOT
 from .conftest import job_of
 
 KERNEL = Kernel(
@@ -55,3 +60,17 @@ def test_command_line_depends_on_the_seed_only() -> None:
 def test_guest_is_the_device_type() -> None:
     guest = guest_of(JOB.device)
     assert (guest.memory_mib, guest.instruction_ns, guest.topology.cpus) == (1024, 8, 2)
+
+
+@pytest.mark.parametrize(("cores", "modelled", "one_by_one"), [(8, True, False), (9, True, True), (9, False, False)])
+def test_many_cpus_of_a_model_are_brought_up_one_by_one(cores: int, modelled: bool, one_by_one: bool) -> None:
+    topology = JOB.device.topology.model_copy(update={"cores_per_l3": cores, "threads_per_core": 2})
+    costs = load_data(ROOT).cost_profiles["ryzen-3900x"] if modelled else None
+    device = JOB.device.model_copy(update={"topology": topology, "costs": costs})
+    assert ("cpuhp.parallel=0" in command_line(device, 1)) == one_by_one
+
+
+def test_modelled_guest_counts_nanoseconds() -> None:
+    model = Model(Path("/qemu"), Path("/costs"))
+    guest = guest_of(JOB.device, model)
+    assert (guest.instruction_ns, guest.model) == (1, model)

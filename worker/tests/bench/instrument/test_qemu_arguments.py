@@ -9,7 +9,7 @@ import pytest
 
 from wqlab_bench import confinement
 from wqlab_bench.instrument import qemu_arguments
-from wqlab_bench.instrument.qemu_arguments import Boot, Guest
+from wqlab_bench.instrument.qemu_arguments import Boot, Guest, Model
 from wqlab_bench.qemu import Firmware
 from wqlab_contracts.specs import Cluster, Topology
 
@@ -57,6 +57,28 @@ def test_instruction_takes_the_given_time(tmp_path: Path) -> None:
     slow = Guest("xeon", "x86_64", TWO_SOCKETS, "qemu64", 1024, instruction_ns=8)
     command = qemu_arguments.arguments(slow, BOOT, PLUGIN, Firmware(tmp_path))
     assert value(command, "-icount") == "shift=3,sleep=off,align=off"
+
+
+MODEL = Model(Path("/cache/model-qemu/x/qemu-system-x86_64"), Path("/out/costs"))
+
+
+def test_modelled_device_has_the_patched_program_and_its_costs(tmp_path: Path) -> None:
+    plain = guest(TWO_SOCKETS)
+    command = qemu_arguments.arguments(replace(plain, model=MODEL), BOOT, PLUGIN, Firmware(tmp_path))
+    firmware = ["-L", "/usr/share/seabios", "-L", "/usr/share/qemu"]
+    assert command[:5] == ["/cache/model-qemu/x/qemu-system-x86_64", *firmware]
+    assert value(command, "-machine") == "q35,smm=off,i8042=off,hpet=off"
+    assert value(command, "-icount") == "shift=0,sleep=off,align=off"
+    counted = qemu_arguments.arguments(plain, BOOT, PLUGIN, Firmware(tmp_path))
+    assert value(command, "-plugin") == f"{value(counted, '-plugin')},costs=/out/costs"
+    assert value(command, "-accel") == value(counted, "-accel")
+
+
+@pytest.mark.skipif(not confinement.is_available(), reason="this host allows no user namespaces")
+def test_modelled_device_sees_its_program_and_costs(tmp_path: Path) -> None:
+    command = qemu_arguments.command(replace(guest(TWO_SOCKETS), model=MODEL), BOOT, PLUGIN, Firmware(tmp_path))
+    visible = [command[place + 1] for place, word in enumerate(command) if word == "--ro-bind"]
+    assert {str(MODEL.program), str(MODEL.costs)} <= set(visible)
 
 
 def test_boot_without_plugin_executes_the_same_machine(tmp_path: Path) -> None:

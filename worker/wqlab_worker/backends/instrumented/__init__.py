@@ -12,9 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from wqlab_bench.instrument import build_plugin
+from wqlab_bench.instrument.qemu_arguments import Model
+from wqlab_bench.model import build_qemu
 from wqlab_bench.qemu import Firmware, describe_version
 from wqlab_contracts.enums import Arm, ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BlockPlan, Failure, Kernel, RunJob, RunResult
+from wqlab_contracts.specs import cost_profile_hash, write_costs
 
 from ...measure.measuring_loop import measure
 from ...measure.script_calls import SETUP_TIMEOUT_S, calls
@@ -24,7 +27,7 @@ from ..interface import Cancel, EventSink
 from . import boot_image
 from .boots import Boots
 from .emulator import Emulator, parallel_boots
-from .guest import command_line, guest_of
+from .guest import brings_up_one_by_one, command_line, guest_of
 from .instrumented_device import InstrumentedDevice
 from .profiles import Profiler
 
@@ -60,7 +63,8 @@ class InstrumentedBackend:
 
     def execute(self, job: RunJob, remaining: Sequence[BlockPlan], emit: EventSink, cancel: Cancel) -> RunResult:
         try:
-            plugin = build_plugin.plugin(self._cache, job.device.arch)
+            program = build_qemu.find_program(self._cache, job.device.arch) if job.device.costs is not None else None
+            plugin = build_plugin.plugin(self._cache, job.device.arch, program)
             rootfs = self._rootfs()
         except (build_plugin.InstrumentUnsupported, FileNotFoundError) as error:
             return RunResult(
@@ -70,7 +74,7 @@ class InstrumentedBackend:
             )
         self._scratch.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f"instrumented-{job.run_id}-", dir=self._scratch) as folder:
-            emulator = self._emulator(job, remaining, plugin, rootfs, Path(folder))
+            emulator = self._emulator(job, remaining, plugin, rootfs, program, Path(folder))
             boots = Boots(emulator, parallel_boots(emulator.guest.memory_mib))
             try:
                 device = InstrumentedDevice(
@@ -81,8 +85,14 @@ class InstrumentedBackend:
             finally:
                 boots.close()
 
-    def _emulator(
-        self, job: RunJob, remaining: Sequence[BlockPlan], plugin: Path, rootfs: Path, folder: Path
+    def _emulator(  # noqa: PLR0917 - what a run's boots have in common
+        self,
+        job: RunJob,
+        remaining: Sequence[BlockPlan],
+        plugin: Path,
+        rootfs: Path,
+        program: Path | None,
+        folder: Path,
     ) -> Emulator:
         initramfs: dict[Arm, Path] = {}
         layouts: dict[Arm, list[Path]] = {}
@@ -95,7 +105,7 @@ class InstrumentedBackend:
                 for path, text in zip(layouts[arm], names, strict=True):
                     path.write_text(text)
         return Emulator(
-            guest=guest_of(job.device),
+            guest=guest_of(job.device, _model(job, program, folder) if program else None),
             kernels={arm: [self._fetch(each.image) for each in job.kernels_of(arm)] for arm in job.kernels},
             initramfs=initramfs,
             command_line=partial(command_line, job.device),
@@ -107,13 +117,26 @@ class InstrumentedBackend:
         )
 
 
+def _model(job: RunJob, program: Path, folder: Path) -> Model:
+    """Write the costs of a modelled device into `folder`."""
+    costs = folder / "costs"
+    assert job.device.costs is not None  # noqa: S101 - only then is there a program
+    write_costs(job.device.costs, costs, job.device.topology.l3_domains)
+    return Model(program, costs)
+
+
 def _facts(job: RunJob, plugin: Path) -> Mapping[str, str]:
-    emulation = job.device.emulation
-    assert emulation is not None  # noqa: S101 - the backend was chosen by it
-    return {
-        "emulator": f"{describe_version(job.device.arch)}, tcg, {emulation.instruction_ns} ns for each instruction",
-        "emulator plugin": build_plugin.sha256(plugin),
-    }
+    device = job.device
+    assert device.emulation is not None  # noqa: S101 - the backend was chosen by it
+    facts = {"emulator plugin": build_plugin.sha256(plugin)}
+    if device.costs is None:
+        clock = f"{device.emulation.instruction_ns} ns for each instruction"
+        return {"emulator": f"{describe_version(device.arch)}, tcg, {clock}", **facts}
+    facts["emulator"] = f"{build_qemu.describe()}, tcg, CPUs in virtual time"
+    facts["cost profile"] = f"{device.costs.name} sha256:{cost_profile_hash(device.costs)}"
+    if brings_up_one_by_one(device):
+        facts["secondary CPUs"] = "brought up one by one (the emulator's choice)"
+    return facts
 
 
 def _limit_s(job: RunJob, remaining: Sequence[BlockPlan]) -> float:

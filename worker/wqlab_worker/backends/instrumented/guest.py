@@ -5,9 +5,18 @@ from __future__ import annotations
 from wqlab_bench.instrument import qemu_arguments
 from wqlab_contracts.messages import DeviceFacts
 
+PARALLEL_CPUS = 16
+"""Most CPUs of a modelled device that the kernel brings up at the same time. While it does, all of them spin, and with
+more that takes minutes of the host's time."""
 
-def guest_of(device: DeviceFacts) -> qemu_arguments.Guest:
-    """Return the hardware of an instrumented device."""
+
+def brings_up_one_by_one(device: DeviceFacts) -> bool:
+    """Return True if the kernel is told to bring up the CPUs one after the other."""
+    return device.costs is not None and device.topology.cpus > PARALLEL_CPUS
+
+
+def guest_of(device: DeviceFacts, model: qemu_arguments.Model | None = None) -> qemu_arguments.Guest:
+    """Return the hardware of an instrumented device; `model` is that of a modelled one."""
     emulation = device.emulation
     assert emulation is not None  # noqa: S101 - the backend was chosen by it
     return qemu_arguments.Guest(
@@ -16,9 +25,10 @@ def guest_of(device: DeviceFacts) -> qemu_arguments.Guest:
         topology=device.topology,
         cpu_model=emulation.cpu_model,
         memory_mib=emulation.memory_mib,
-        instruction_ns=emulation.instruction_ns,
+        instruction_ns=emulation.instruction_ns if model is None else 1,
         l2_kib=emulation.l2_kib,
         l3_kib=emulation.l3_kib,
+        model=model,
     )
 
 
@@ -31,6 +41,7 @@ def command_line(device: DeviceFacts, seed: int) -> str:
         f"wqlab.token={token_of(seed)}",
         f"wqlab.seed={seed}",
         boot.kernel_arguments,
+        "cpuhp.parallel=0" if brings_up_one_by_one(device) else "",
     ]
     return " ".join(word for word in words if word)
 
