@@ -23,6 +23,7 @@ NAMES = [
     "crypto",
     "atomic",
     "pause",
+    "string",
     "l2_hit",
     "l3_hit",
     "dram",

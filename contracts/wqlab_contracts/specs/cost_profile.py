@@ -108,6 +108,8 @@ class CostProfile(Strict):
     """A locked instruction, or an exclusive store, on a line that the CPU owns."""
     pause: Time
     """`pause` on x86-64, `yield` on arm64."""
+    string: Time
+    """An iteration of a repeated string instruction of x86-64, such as a byte of `rep movsb`."""
 
     l2_hit: Time
     l3_hit: Time

@@ -54,7 +54,9 @@ class Emulation(Strict):
         stated = [name for name in ("l2_kib", "l3_kib") if getattr(self, name) is not None]
         stated += ["instruction_ns"] if self.instruction_ns != default else []
         if self.clock == "model" and stated:
-            raise ValueError(f"remove {', '.join(stated)}: a modelled device has times and caches of its profile")
+            raise ValueError(
+                f"remove {', '.join(stated)}: the cost profile of a modelled device states times and caches"
+            )
         return self
 
 
@@ -272,7 +274,7 @@ class DeviceType(Strict):
 
     @property
     def modelled(self) -> bool:
-        """Return True if the devices' CPUs run in parallel in virtual time: plans have their own metrics and counts."""
+        """Return True if the CPUs run in parallel in virtual time, in which the plan's own metrics are judged too."""
         return self.emulation is not None and self.emulation.clock == "model"
 
     @property
