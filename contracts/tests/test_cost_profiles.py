@@ -12,7 +12,8 @@ from data_folder import problems, write
 from pydantic import ValidationError
 
 from wqlab_contracts.loading import load_data
-from wqlab_contracts.specs import CostProfile, DeviceType, Topology, cost_profile_hash, costs_text, write_costs
+from wqlab_contracts.specs import DeviceType, Topology
+from wqlab_contracts.specs.cost_profile import CostProfile, cost_profile_hash, costs_text, write_costs
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = [

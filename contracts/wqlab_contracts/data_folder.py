@@ -8,18 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .specs import (
-    Archive,
-    CostProfile,
-    DeviceType,
-    Forge,
-    GeneratedTopology,
-    KernelRecipe,
-    ListWatch,
-    TestPlan,
-    Tree,
-    TreeWatch,
-)
+from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, ListWatch, TestPlan, Tree, TreeWatch
+from .specs.cost_profile import CostProfile
 from .specs.touches import Touch
 
 _WINDOW = re.compile(r"^[^#\n]*\b(?:run_fio|(?:window|wqmark) begin)\b", re.MULTILINE)

@@ -37,7 +37,6 @@ from .fragments import fragment_problems
 from .hardware_conditions import with_hardware_conditions
 from .specs import (
     Archive,
-    CostProfile,
     DeviceType,
     Forge,
     KernelRecipe,
@@ -48,6 +47,7 @@ from .specs import (
     Tree,
     TreeWatch,
 )
+from .specs.cost_profile import CostProfile
 from .touches_file import notes as touches_notes
 from .touches_file import read_touches
 from .touches_file import reference_problems as touches_problems

@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from .specs import CostProfile, DeviceType, GeneratedTopology, KernelRecipe, TestPlan, Unit
+from .specs import DeviceType, GeneratedTopology, KernelRecipe, TestPlan, Unit
+from .specs.cost_profile import CostProfile
 from .yamlfile import Document, Location, Problem, suggest_name
 
 LAVA_TEMPLATE = ".yaml.jinja2"

@@ -11,7 +11,6 @@ from ..specs import (
     Backend,
     BootMethod,
     Conditions,
-    CostProfile,
     CpuArch,
     Emulation,
     ExternalPower,
@@ -23,6 +22,7 @@ from ..specs import (
     TestPlan,
     Topology,
 )
+from ..specs.cost_profile import CostProfile
 from .apply import TOUCHED_LIMIT
 from .base import Artifact, Failure, Message
 

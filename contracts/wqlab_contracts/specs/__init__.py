@@ -7,7 +7,6 @@ file, line and key. Unknown fields are rejected.
 from .archives import Archive
 from .base import CpuArch, LastLevel, Name, Strict
 from .conditions import Condition, Conditions
-from .cost_profile import CostProfile, cost_profile_hash, costs_text, write_costs
 from .devices import (
     Backend,
     BootMethod,
@@ -61,7 +60,6 @@ __all__ = [
     "Command",
     "Condition",
     "Conditions",
-    "CostProfile",
     "CpuArch",
     "Curve",
     "DeviceType",
@@ -95,10 +93,7 @@ __all__ = [
     "Unit",
     "WatchSpec",
     "console_arguments",
-    "cost_profile_hash",
-    "costs_text",
     "counted",
     "format_setting",
     "parse_setting",
-    "write_costs",
 ]

@@ -12,7 +12,7 @@ from wqlab_bench.instrument.build_plugin import InstrumentUnsupported
 from wqlab_bench.model import build_qemu
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BootVerified, Kernel
-from wqlab_contracts.specs import cost_profile_hash
+from wqlab_contracts.specs.cost_profile import cost_profile_hash
 from wqlab_worker.backends.instrumented import InstrumentedBackend
 
 from ..conftest import RecordingSink, lasting

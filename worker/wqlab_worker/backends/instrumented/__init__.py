@@ -17,7 +17,7 @@ from wqlab_bench.model import build_qemu
 from wqlab_bench.qemu import Firmware, describe_version
 from wqlab_contracts.enums import Arm, ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BlockPlan, Failure, Kernel, RunJob, RunResult
-from wqlab_contracts.specs import cost_profile_hash, write_costs
+from wqlab_contracts.specs.cost_profile import cost_profile_hash, write_costs
 
 from ...measure.measuring_loop import measure
 from ...measure.script_calls import SETUP_TIMEOUT_S, calls
