@@ -228,3 +228,23 @@ def test_profiles_of_the_repository_have_ordered_levels() -> None:
         assert [number(name) for name in levels] == sorted(number(name) for name in levels), each.name
         assert number("quantum") < number("within_l3"), each.name
         assert number("l1_kib") <= number("l2_kib") < number("l3_kib"), each.name
+
+
+def test_plan_has_the_parameters_of_modelled_devices_there() -> None:
+    data = load_data(REPOSITORY)
+    plan = data.plans["dm-crypt-affinity"]
+    assert plan.modelled is not None
+    counted, modelled = (plan.on(data.device_types[name]) for name in ("instrumented-4l3", "modelled-3900x"))
+    assert counted.emulated.parameters["verify"] == "crc32c"
+    assert modelled.emulated == modelled.instrumented == plan.modelled
+    assert modelled.on(data.device_types["modelled-3900x"]).emulated == plan.modelled
+    # A plan that states nothing about modelled devices runs there as on instrumented ones.
+    plain = plan.model_copy(update={"modelled": None})
+    assert plain.on(data.device_types["modelled-3900x"]).emulated == counted.emulated
+
+
+def test_profile_of_modelled_devices_is_checked() -> None:
+    plan = load_data(REPOSITORY).plans["dm-crypt-affinity"]
+    wrong = plan.modelled.model_dump() | {"settings": ["scope=core"]} if plan.modelled is not None else None
+    with pytest.raises(ValidationError, match="setting 'scope=core'"):
+        type(plan).model_validate(plan.model_dump(by_alias=True) | {"modelled": wrong})

@@ -87,6 +87,8 @@ def format_plan(view: PlanView) -> list[Text]:
     lines += _profile_lines("hardware", plan.hardware) + _profile_lines("emulated devices", plan.emulated)
     if not plan.checks_health:
         lines += _profile_lines("instrumented devices", plan.instrumented_profile)
+    if plan.modelled is not None:
+        lines += _profile_lines("modelled devices", plan.modelled)
     for metric in plan.metrics:
         roles = {metric.role_hardware: "hardware", metric.role_emulated: "emulated devices"}
         primary = f", primary on {roles[Role.PRIMARY]}" if Role.PRIMARY in roles else ""

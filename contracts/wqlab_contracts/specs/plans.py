@@ -195,6 +195,9 @@ class TestPlan(Strict):
     instrumented: Profile | None = None
     """Profile of instrumented devices; None: the emulated profile with one untraced repetition and
     INSTRUMENTED_BLOCKS blocks."""
+    modelled: Profile | None = Field(default=None, exclude_if=lambda profile: profile is None)
+    """Profile of modelled devices, of which a second takes minutes of the host's time; None: that of instrumented
+    devices."""
     operations: Name | None = None
     """Count of the parser by which instrumented metrics are divided, if it has several (`total_ios`, `fsyncs`); None:
     the parser's first."""
@@ -240,6 +243,8 @@ class TestPlan(Strict):
 
     def on(self, device_type: DeviceType) -> TestPlan:
         """Return the plan as devices of this type run it. A health check is the same on all."""
+        if device_type.modelled and self.modelled is not None:
+            return self.model_copy(update={"instrumented": self.modelled, "modelled": None}).on(device_type)
         if self.checks_health:
             return self
         plan = self.for_instrumented() if device_type.instrumented else self
@@ -249,6 +254,7 @@ class TestPlan(Strict):
                 "hardware": plan.hardware.on_cpus(cpus),
                 "emulated": plan.emulated.on_cpus(cpus),
                 "instrumented": plan.instrumented and plan.instrumented.on_cpus(cpus),
+                "modelled": None,
             }
         )
 
@@ -262,6 +268,7 @@ class TestPlan(Strict):
                 "hardware": self.hardware.model_copy(update={"scenarios": None}),
                 "emulated": self.emulated.model_copy(update={"scenarios": None}),
                 "instrumented": self.instrumented and self.instrumented.model_copy(update={"scenarios": None}),
+                "modelled": self.modelled and self.modelled.model_copy(update={"scenarios": None}),
             }
         )
 
@@ -300,7 +307,8 @@ class TestPlan(Strict):
             if len(primaries) > 1:
                 device = "emulated devices" if emulated else "hardware"
                 raise ValueError(f"one primary metric per class: {', '.join(primaries)} are all primary on {device}")
-        profiles = [each for each in (self.hardware, self.emulated, self.instrumented) if each is not None]
+        stated = (self.hardware, self.emulated, self.instrumented, self.modelled)
+        profiles = [each for each in stated if each is not None]
         for setting in (self.reference_setting, *(setting for each in profiles for setting in each.settings)):
             self.check_setting(setting)
         known = {s.name for s in self.scenarios}
