@@ -195,7 +195,7 @@ class TestPlan(Strict):
     instrumented: Profile | None = None
     """Profile of instrumented devices; None: the emulated profile with one untraced repetition and
     INSTRUMENTED_BLOCKS blocks."""
-    modelled: Profile | None = None
+    modelled: Profile | None = Field(default=None, exclude_if=lambda profile: profile is None)
     """Profile of modelled devices, of which a second takes minutes of the host's time; None: that of instrumented
     devices."""
     operations: Name | None = None
@@ -254,6 +254,7 @@ class TestPlan(Strict):
                 "hardware": plan.hardware.on_cpus(cpus),
                 "emulated": plan.emulated.on_cpus(cpus),
                 "instrumented": plan.instrumented and plan.instrumented.on_cpus(cpus),
+                "modelled": None,
             }
         )
 

@@ -163,7 +163,10 @@ def publish_refused(session: Session, lab: str, refused: Mapping[str, str], data
     similar = [
         refused.get(each.name)
         for each in data.device_types.values()
-        if each.instrumented and each.arch == "x86_64" and any(unit.lab == lab for unit in each.units)
+        if each.instrumented
+        and not each.modelled
+        and each.arch == "x86_64"
+        and any(unit.lab == lab for unit in each.units)
     ]
     of_generated = similar[0] if similar and all(similar) else None
     devices = session.scalars(select(Device).where(Device.lab == lab, Device.retired_at.is_(None))).all()

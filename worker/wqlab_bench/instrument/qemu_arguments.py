@@ -144,6 +144,6 @@ def _plugin_option(guest: Guest, boot: Boot, plugin: Path) -> str:
     cpus = "/".join(f"{core}:{l3}:{node}" for core, l3, node in places(guest.topology))
     words = [str(plugin), f"output={boot.output}", f"cpus={cpus}", f"memory_mib={guest.memory_mib}"]
     words += [f"{name}={size}" for name, size in (("l2_kib", guest.l2_kib), ("l3_kib", guest.l3_kib)) if size]
-    words += [f"costs={guest.model.costs}"] if guest.model is not None else []
+    words += [f"costs={guest.model.costs}", f"seed={boot.seed}"] if guest.model is not None else []
     words += [f"layout={boot.layout}"] if boot.layout else []
     return ",".join(words)
