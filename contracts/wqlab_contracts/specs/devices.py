@@ -19,6 +19,9 @@ EMULATED_ADDRESS = "10.0.2.15/24"
 INSTRUMENTED_CPUS = 64
 """Most CPUs of an instrumented device: the line model keeps the holders of a line as 64 bits."""
 
+_COUNTING_CLOCKS = ("instruction", "model")
+"""Values of `emulation.clock` of instrumented devices."""
+
 
 class Emulation(Strict):
     """Settings of the emulator for devices of this type; absent for real hardware."""
@@ -26,9 +29,12 @@ class Emulation(Strict):
     memory_mib: int = Field(ge=256, le=262144)
     cpu_model: str = "Skylake-Server"
     """QEMU's name of the CPU model."""
-    clock: Literal["host", "instruction"] = "host"
+    clock: Literal["host", "instruction", "model"] = "host"
     """`instruction`: an instrumented device. Its clock counts executed instructions, so that a boot is repeated
-    exactly, and instructions and cache line transfers are counted."""
+    exactly, and instructions and cache line transfers are counted. `model`: a modelled device, which is an
+    instrumented one whose CPUs run in parallel in virtual time, at the costs of `profile`."""
+    profile: Name | None = None
+    """Cost profile of a modelled device: device-types/costs/<profile>.yaml."""
     instruction_ns: Literal[1, 2, 4, 8, 16] = 8
     """Nanoseconds of an instrumented device's clock for each instruction. All CPUs share the clock. With more, a busy
     wait, of which a boot has a tenth of a second, takes fewer instructions, while timers interrupt more often."""
@@ -39,6 +45,19 @@ class Emulation(Strict):
     kernel_arguments: str = "tsc=reliable no_timer_check nokaslr norandmaps mitigations=off"
     """Kernel arguments for stable time-keeping and repeatable boots in emulation. Randomised addresses would force QEMU
     to translate each program again at each start, and mitigations cost emulation time; hardware has other defaults."""
+
+    @model_validator(mode="after")
+    def _check_profile(self) -> Self:
+        if (self.clock == "model") != (self.profile is not None):
+            raise ValueError("`clock: model` and `profile:`, the name of a cost profile, need each other")
+        default = type(self).model_fields["instruction_ns"].default
+        stated = [name for name in ("l2_kib", "l3_kib") if getattr(self, name) is not None]
+        stated += ["instruction_ns"] if self.instruction_ns != default else []
+        if self.clock == "model" and stated:
+            raise ValueError(
+                f"remove {', '.join(stated)}: the cost profile of a modelled device states times and caches"
+            )
+        return self
 
 
 class BootMethod(Strict):
@@ -250,8 +269,13 @@ class DeviceType(Strict):
 
     @property
     def instrumented(self) -> bool:
-        """Return True if the emulator's clock counts instructions."""
-        return self.emulation is not None and self.emulation.clock == "instruction"
+        """Return True if the emulator counts instructions and cache lines, as also for modelled devices."""
+        return self.emulation is not None and self.emulation.clock in _COUNTING_CLOCKS
+
+    @property
+    def modelled(self) -> bool:
+        """Return True if the CPUs run in parallel in virtual time, in which the plan's own metrics are judged too."""
+        return self.emulation is not None and self.emulation.clock == "model"
 
     @property
     def kernel_arguments(self) -> str:
@@ -318,7 +342,7 @@ class DeviceType(Strict):
             return given
         emulation = given.get("emulation")
         clock = emulation.get("clock") if isinstance(emulation, dict) else getattr(emulation, "clock", None)
-        if clock != "instruction":
+        if clock not in _COUNTING_CLOCKS:
             return given
         units = [{"backend": "instrumented", **unit} if isinstance(unit, dict) else unit for unit in given["units"]]
         return {**given, "units": units}
@@ -334,8 +358,8 @@ class DeviceType(Strict):
         for unit in self.units:
             if (unit.backend == "instrumented") != self.instrumented:
                 raise ValueError(
-                    f"unit {unit.name} has backend {unit.backend}: a type with `emulation: {{clock: instruction}}` has "
-                    "backend instrumented, and no other type has it"
+                    f"unit {unit.name} has backend {unit.backend}: a type with `emulation: {{clock: instruction}}` or "
+                    "`clock: model` has backend instrumented, and no other type has it"
                 )
         if not self.instrumented:
             return self
