@@ -1,4 +1,4 @@
-"""What the validation of modelled devices covers: plans for which a cost profile was compared with published figures."""
+"""What the validation of modelled devices covers: plans that a cost profile was compared for with publications."""
 
 from __future__ import annotations
 
