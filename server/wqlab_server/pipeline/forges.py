@@ -131,7 +131,8 @@ def _status(session: Session, head: ForgeHead, submission: Submission | None) ->
         infrastructure = submission.failure.kind is ErrorKind.INFRASTRUCTURE
         return ("error" if infrastructure else "failure"), submission.failure.summary
     verdicts = [
-        f"{target.plan}@{target.device_type}: {(target.verdict or target.outcome or target.state).value}"
+        f"{target.plan}@{target.device_type}: {'modelled ' if target.modelled and target.verdict else ''}"
+        f"{(target.verdict or target.outcome or target.state).value}"
         for target in target_summaries(session, [submission.id]).get(submission.id, [])
     ]
     states_by_code: dict[int | None, StatusState] = {0: "success", 1: "failure", 3: "failure"}
