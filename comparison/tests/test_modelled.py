@@ -1,4 +1,4 @@
-"""Figures of modelled devices: judged as on hardware, n counts seeds, withheld without validation, mixed with nothing."""
+"""Figures of modelled devices: judged as on hardware with n = seeds, withheld if not validated, never mixed."""
 
 from __future__ import annotations
 

@@ -54,8 +54,6 @@ NOT_MEASURED = {
 """Label of each cause of a missing figure."""
 INSTRUMENTED = "counts, not times"
 """What figures of an instrumented device are, beside each of its verdicts."""
-MODELLED = "a model's figure, not measured"
-"""What figures of a modelled device are, beside each of its verdicts."""
 VALUE_ONLY = "Throughput and latency on an emulated device are no evidence: its clock is not hardware."
 
 
@@ -138,6 +136,11 @@ def fewer_or_more(comparison: Comparison) -> str:
     return f"{signed(comparison.effect)[1:]} {unit} {'fewer' if comparison.effect < 0 else 'more'}"
 
 
+def metric(comparison: Comparison) -> str:
+    """Return the name of a metric in a table; that of a model's figure begins with `modelled`."""
+    return f"modelled {comparison.metric}" if comparison.evidence is Evidence.MODELLED else comparison.metric
+
+
 def modelled(comparison: Comparison) -> str:
     """Format the effect on a modelled figure: `7.12 % more MiB/s (bandwidth)`, `3.10 % lower cache_p95_ns`.
 
@@ -146,13 +149,13 @@ def modelled(comparison: Comparison) -> str:
     if not comparison.effect:
         return ""
     size = f"{signed(comparison.effect)[1:]} {comparison.effect_unit}".rstrip()
-    metric, rises = comparison.metric, comparison.effect > 0
+    name, rises = comparison.metric, comparison.effect > 0
     for ending in ("_per_second", "_per_s"):
-        if comparison.unit == "1/s" and metric.endswith(ending):
-            return f"{size} {'more' if rises else 'fewer'} {metric.removesuffix(ending).replace('_', ' ')}/s"
+        if comparison.unit == "1/s" and name.endswith(ending):
+            return f"{size} {'more' if rises else 'fewer'} {name.removesuffix(ending).replace('_', ' ')}/s"
     if comparison.unit.endswith("/s") and comparison.unit != "1/s":
-        return f"{size} {'more' if rises else 'less'} {comparison.unit} ({metric})"
-    return f"{size} {'higher' if rises else 'lower'} {metric}"
+        return f"{size} {'more' if rises else 'less'} {comparison.unit} ({name})"
+    return f"{size} {'higher' if rises else 'lower'} {name}"
 
 
 def counted(comparison: Comparison) -> str:
