@@ -144,7 +144,8 @@ def primary_verdicts(session: Session, submission_ids: Collection[int]) -> dict[
 
 def is_modelled_figure() -> ColumnElement[bool]:
     """Return True for the comparison of a modelled figure, as an SQL expression."""
-    return type_coerce(Comparison.data, JSONB)["evidence"].astext == Evidence.MODELLED.value
+    found: ColumnElement[bool] = type_coerce(Comparison.data, JSONB)["evidence"].astext == Evidence.MODELLED.value
+    return found
 
 
 def _is_emulated(device_spec: ColumnElement[Any]) -> ColumnElement[bool]:
