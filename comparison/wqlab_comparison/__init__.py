@@ -14,7 +14,8 @@ from .power import LEAST_BLOCKS, MOST_BLOCKS, blocks_of_family, blocks_that_find
 from .questions import TargetFacts
 from .samples import Samples, SamplesError
 from .significance import ALPHA
-from .target import Conclusion, Stated, conclude, summarise
+from .summary import Stated, summarise
+from .target import Conclusion, conclude
 
 __all__ = [
     "ALPHA",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wqlab_contracts.api.report import BootValue
-from wqlab_contracts.enums import PAIR, Arm, Direction, Evidence, Role, Scale
+from wqlab_contracts.enums import PAIR, SEEDED, Arm, Direction, Evidence, Role, Scale
 
 from .samples import Samples, SamplesError, group
 
@@ -49,8 +49,8 @@ class MetricFacts:
 
     @property
     def replicate(self) -> str:
-        """Return what n counts: `block`, or `seed` on instrumented devices, where the same seed repeats the count."""
-        return "seed" if self.evidence is Evidence.INSTRUMENTED else "block"
+        """Return what n counts: `block`, or `seed` on devices where the same seed repeats the figure."""
+        return "seed" if self.evidence in SEEDED else "block"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from wqlab_contracts.api.report import Comparison, UnsupportedView
 from wqlab_contracts.enums import (
+    SEEDED,
     UNEXPECTED_CAUSES,
     Arm,
     ErrorKind,
@@ -27,6 +28,7 @@ from . import looks, significance
 from .boots import BootTable, Lost, boot_table
 from .judge import Decision, Measured, decide, measure, summarise_arm, without_deviation
 from .looks import Adjusted
+from .modelled import not_validated, withhold_modelled
 from .power import LEAST_BLOCKS
 from .questions import Asked, TargetFacts, questions, sort_key
 from .samples import Samples
@@ -103,8 +105,8 @@ class _Family(NamedTuple):
     question: Question
     kernel: Arm | None
     role: Role
-    counted: bool
-    """True for counts of instrumented devices."""
+    seeded: Evidence | None
+    """Evidence of counts of instrumented devices and of modelled figures; None for all other figures."""
 
 
 def _adjust(
@@ -114,16 +116,17 @@ def _adjust(
 
     A family is every tested cell of one role that answers the same question (about the kernel, or about the settings
     on one kernel), over all plans, topologies, scenarios and settings of the submission. The patches of a walk answer
-    the question about the kernel, so they share the family of the whole series. Counts of instrumented devices
-    are families of their own, since they never share a statement with other figures. Exact counts have no p and belong
-    to none. A cell of a run that goes on and has no p yet may get one, so it counts as a test.
+    the question about the kernel, so they share the family of the whole series. Counts of instrumented devices, and
+    modelled figures, are families of their own, since they share no statement with other figures. Exact counts have no
+    p and belong to none. A cell of a run that goes on and has no p yet may get one, so it counts as a test.
     """
     families: dict[_Family, list[int]] = defaultdict(list)
     pending: dict[_Family, int] = defaultdict(int)
     for index, (asked, figures, target) in enumerate(zip(found, measured, targets, strict=True)):
         if asked.facts.role is Role.EXPLANATORY:
             continue
-        family = _Family(asked.question, asked.kernel, asked.facts.role, asked.facts.evidence is Evidence.INSTRUMENTED)
+        evidence = asked.facts.evidence
+        family = _Family(asked.question, asked.kernel, asked.facts.role, evidence if evidence in SEEDED else None)
         if figures.p is not None:
             families[family].append(index)
         elif target and not target.ended and asked.facts.evidence is not Evidence.NONE:
@@ -150,7 +153,8 @@ def _decision(asked: Asked, figures: Measured, adjusted: Adjusted, target: Targe
         depends = next((metric.depends_on for metric in target.plan.metrics if metric.name == asked.cell.metric), "")
         if depends:
             decision = replace(decision, reason=f"{decision.reason}; depends on {depends}")
-    return withhold_verdict(decision, _lost(asked, target), asked.question, asked.reference, asked.other)
+    decision = withhold_verdict(decision, _lost(asked, target), asked.question, asked.reference, asked.other)
+    return withhold_modelled(decision, asked, figures, target)
 
 
 def _comparison(answer: Answer) -> Comparison:
@@ -195,6 +199,7 @@ def _comparison(answer: Answer) -> Comparison:
         verdict=decision.verdict,
         reason=decision.reason,
         not_measured=decision.not_measured,
+        not_validated=not_validated(question, target) if figures.n and not explanatory else "",
         blocks_needed=decision.blocks_needed,
         blocks_discarded=question.pairs.lost.pairs + (target.blocks_discarded if target else 0),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wqlab_contracts.api.report import ArmSummary
-from wqlab_contracts.enums import Direction, Evidence, NotMeasuredCause, Scale, Verdict
+from wqlab_contracts.enums import SEEDED, Direction, Evidence, NotMeasuredCause, Scale, Verdict
 from wqlab_contracts.units import effect_unit
 
 from . import effect, looks, power, significance
@@ -58,7 +58,7 @@ class Measured:
     turns: bool = False
     """True if `delta` is what the turn-taking of the emulator changes."""
     identical: bool = False
-    """True if both arms counted the same in each block of an instrumented device."""
+    """True if both arms had the same figure under each seed."""
     undecidable: str = ""
     """Reason why no number of blocks permits a test of these values; empty otherwise."""
 
@@ -114,7 +114,7 @@ def measure(
         size = _count_effect(*counts, facts.scale)
         any_difference = facts.delta is None and facts.evidence is Evidence.MECHANISM
         return Measured(n, reference, candidate, counts=counts, effect=size, delta=0.0 if any_difference else delta)
-    if facts.evidence is Evidence.INSTRUMENTED and (a == b).all():
+    if facts.evidence in SEEDED and (a == b).all():
         return Measured(n, reference, candidate, effect=0.0, delta=delta, identical=True)
     # What is the same in every boot of the reference (a share of 100 % under strict) does not depend on turns.
     turns = facts.emulator_delta is not None and facts.emulator_delta > delta and bool((a != a[0]).any())
@@ -136,8 +136,8 @@ def measure(
         return Measured(n, reference, candidate, delta=delta, undecidable=text)
     has_spread = significance.has_spread(d)
     flat = n >= EXACT_BLOCKS and not has_spread and bool((d != 0).any())
-    # Counts have no noise besides the seed, so an equal change under each seed is tested like any other.
-    testable = has_spread or (flat and facts.evidence is Evidence.INSTRUMENTED)
+    # There is no noise besides the seed, so an equal change under each seed is tested like any other.
+    testable = has_spread or (flat and facts.evidence in SEEDED)
     parts = looks.cut(d, pairs.blocks, cuts)
     ends = None if flat else looks.interval(parts, middle)
     return Measured(
@@ -192,7 +192,7 @@ def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, fam
     if measured.counts:
         return _decide_counts(facts, measured, *measured.counts)
     if measured.identical:
-        return _decide_identical(measured)
+        return _decide_identical(measured, "count" if facts.evidence in _COUNTED else "figure")
     if measured.undecidable:
         return Decision(Verdict.INCONCLUSIVE, measured.undecidable)
     d = measured.differences
@@ -288,11 +288,11 @@ def _decide_counts(facts: MetricFacts, measured: Measured, before: float, after:
     return Decision(_verdict_of_change(facts.direction, after - before), text)
 
 
-def _decide_identical(measured: Measured) -> Decision:
-    """Return the verdict of an instrumented count that is the same with both kernels under each seed."""
+def _decide_identical(measured: Measured, noun: str) -> Decision:
+    """Return the verdict of a count, or another figure, that is the same with both kernels under each seed."""
     if measured.n < EXACT_BLOCKS:
-        return Decision(Verdict.INCONCLUSIVE, "the same count with both kernels, but one seed is not enough", 1)
-    text = f"exactly the same count with both kernels in each of {measured.n} seeds"
+        return Decision(Verdict.INCONCLUSIVE, f"the same {noun} with both kernels, but one seed is not enough", 1)
+    text = f"exactly the same {noun} with both kernels in each of {measured.n} seeds"
     return Decision(Verdict.EQUIVALENT, f"{text}; {_excluded(measured.n, 'seed')}")
 
 

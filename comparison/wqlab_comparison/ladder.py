@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from wqlab_contracts.api.comparison import Comparison
 from wqlab_contracts.api.ladder import Ladder, LadderRung
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import Arm, FindingKind, Role, Verdict
+from wqlab_contracts.enums import Arm, Evidence, FindingKind, Role, Verdict
 from wqlab_contracts.messages.walk import MISSING, Rung, StepState, WalkStep, reference_of, rungs
 
 from .runs import RecordedBoot, RecordedRun
-from .target import Accusation, Conclusion, conclude_kernels, failures_against
+from .target import Accusation, Conclusion, as_modelled, conclude_kernels, failures_against
 from .words import count
 
 _BREAKS = {
@@ -30,6 +30,11 @@ _OF_COUNTS = _OF_PATCHES | {
     Verdict.IMPROVEMENT: ("takes fewer kernel instructions", "take fewer kernel instructions"),
 }
 """The same for counts, by which alone nothing improves or regresses."""
+_OF_MODELS = _OF_PATCHES | {
+    Verdict.REGRESSION: ("is modelled as worse", "are modelled as worse"),
+    Verdict.IMPROVEMENT: ("is modelled as better", "are modelled as better"),
+}
+"""The same for a model's figures."""
 NO_CHANGE = "no patch changes anything that these boots show"
 
 
@@ -86,7 +91,7 @@ def ladder_of(
     return Ladder(
         rungs=found,
         boots_per_block=len(run.blocks[0]) if run.blocks else 0,
-        sentence=sentence(found, instrumented=run.plan.is_instrumented),
+        sentence=sentence(found, instrumented=run.plan.is_instrumented, modelled=run.plan.is_modelled),
     )
 
 
@@ -116,7 +121,10 @@ def _conclude(
     if not figures and total:
         return Conclusion(Verdict.NO_EVIDENCE, f"no problem found in {count(total, 'boot')}")
     primaries = [each for each in comparisons if each.role is Role.PRIMARY]
-    return conclude_kernels(primaries) if primaries else None
+    if not primaries:
+        return None
+    conclusion = conclude_kernels(primaries)
+    return as_modelled(conclusion) if primaries[0].evidence is Evidence.MODELLED else conclusion
 
 
 def _describe(failure: Accusation, boots: int) -> str:
@@ -124,14 +132,15 @@ def _describe(failure: Accusation, boots: int) -> str:
     return f"its kernel showed {kind} in {failure.boots} of {count(boots, 'boot')}: {failure.title}"
 
 
-def sentence(ladder: Iterable[LadderRung], *, instrumented: bool = False) -> str:
+def sentence(ladder: Iterable[LadderRung], *, instrumented: bool = False, modelled: bool = False) -> str:
     """Return the patches that change something and those that break the series.
 
     Example: `patch 3 regresses; patch 5 improves; the kernel after patch 6 did not come through`.
     """
     rungs_ = list(ladder)
     parts = []
-    for verdict, (one, several) in (_OF_COUNTS if instrumented else _OF_PATCHES).items():
+    verbs = _OF_MODELS if modelled else _OF_COUNTS if instrumented else _OF_PATCHES
+    for verdict, (one, several) in verbs.items():
         patches = [each.patch for each in rungs_ if each.verdict is verdict and each.state not in MISSING]
         if patches:
             parts.append(f"{_patches(patches)} {one if len(patches) == 1 else several}")
@@ -144,6 +153,8 @@ def sentence(ladder: Iterable[LadderRung], *, instrumented: bool = False) -> str
         parts.append(f"the kernel{'' if len(failed) == 1 else 's'} after {_patches(failed)} did not come through")
     if parts:
         return "; ".join(parts)
+    if withheld := [each.patch for each in rungs_ if each.verdict is Verdict.WITHHELD]:
+        return f"the verdict on {_patches(withheld)} is withheld"
     undecided = [each.patch for each in rungs_ if each.verdict is Verdict.INCONCLUSIVE]
     if undecided:
         return f"can't tell yet for {_patches(undecided)}"

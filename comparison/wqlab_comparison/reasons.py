@@ -55,8 +55,8 @@ def _opposite_secondaries(comparisons: Sequence[Comparison]) -> list[str]:
                     place = _format_place((primary.scenario, primary.setting))
                     where = f" ({place})" if place else ""
                     sentences.append(
-                        f"{primary.metric}{where}: {words.VERDICT[primary.verdict]}, "
-                        f"but {other.metric} moved the other way: {words.effect(other)}{limit}"
+                        f"{words.metric(primary)}{where}: {words.VERDICT[primary.verdict]}, "
+                        f"but {words.metric(other)} moved the other way: {words.effect(other)}{limit}"
                     )
     return sentences
 
@@ -78,7 +78,7 @@ def _modes(comparisons: Sequence[Comparison]) -> list[str]:
         if text:
             place = _format_place((cell.scenario, cell.setting if cell.question is Question.KERNEL else ""))
             kernel = f" on the {cell.kernel} kernel" if cell.kernel is Arm.CANDIDATE else ""
-            sentences.append(f"{cell.metric}{f' ({place})' if place else ''}{kernel}: {text}")
+            sentences.append(f"{words.metric(cell)}{f' ({place})' if place else ''}{kernel}: {text}")
     return sentences
 
 
@@ -117,7 +117,7 @@ def _name_cells(cells: Sequence[Comparison], candidates: Sequence[Comparison]) -
 
 
 def _key(cell: Comparison) -> tuple[tuple[str, str], str]:
-    return (cell.scenario, cell.setting), cell.metric
+    return (cell.scenario, cell.setting), words.metric(cell)
 
 
 def _format_place(place: tuple[str, str]) -> str:

@@ -56,6 +56,12 @@ class RecordedRun:
     """Planned numbers of blocks after which the run may stop; empty if its size was fixed."""
     spreads: Mapping[str, float] = field(default_factory=dict)
     """See `TargetFacts.spreads`."""
+    not_validated: Mapping[str, str] = field(default_factory=dict)
+    """See `TargetFacts.not_validated`."""
+    floors: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """See `TargetFacts.floors`."""
+    machine: str = ""
+    """Cost profile of a modelled device; empty for other devices."""
     walk: Sequence[WalkStep] = ()
     """The kernels after each patch, if the series was walked."""
 
@@ -89,6 +95,8 @@ def facts_of_run(
         blocks_discarded=arms.total(),
         looks=run.looks,
         spreads=run.spreads,
+        not_validated=run.not_validated,
+        floors=run.floors,
         rungs=list(rungs(run.walk)),
     )
 
@@ -115,7 +123,7 @@ def conclude_run(
     attempted = Counter(boot.arm for boot in boots)
     passed = Counter(boot.arm for boot in boots if boot.passed)
     boots_of_arm = {arm: BootCount(attempted[arm], passed[arm]) for arm in run.arms}
-    conclusion = conclude(comparisons, findings, run.failure, run.emulated, boots_of_arm)
+    conclusion = conclude(comparisons, findings, run.failure, run.emulated, boots_of_arm, machine=run.machine)
     if comparisons or conclusion.verdict is not Verdict.INCONCLUSIVE:
         return conclusion
     if not run.compared:

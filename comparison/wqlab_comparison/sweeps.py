@@ -19,6 +19,7 @@ class Finding(StrEnum):
     SAME = "the same"
     """Equivalent, or significant but below the threshold of a relevant effect."""
     UNDECIDED = "can't tell"
+    WITHHELD = "withheld"
     FAILED = "failed"
     MISSING = "not measured"
 
@@ -34,6 +35,7 @@ _FINDINGS = {
     Verdict.EQUIVALENT: Finding.SAME,
     Verdict.BELOW_THRESHOLD: Finding.SAME,
     Verdict.INCONCLUSIVE: Finding.UNDECIDED,
+    Verdict.WITHHELD: Finding.WITHHELD,
     Verdict.FAILED: Finding.FAILED,
 }
 

@@ -1,17 +1,17 @@
-"""Conclude the verdict of one target (a plan on a device type) and format it as a sentence."""
+"""Conclude the verdict of one target (a plan on a device type), and format it as a headline."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.consequences import causes
 from wqlab_contracts.enums import (
+    SEEDED,
     STALLS,
-    VERDICT_ORDER,
     Arm,
     ErrorKind,
     Evidence,
@@ -71,88 +71,14 @@ class Conclusion:
     """Kernel failures that count against the variant; with any, the verdict is `failed`."""
 
 
-@dataclass(frozen=True)
-class Stated:
-    """Verdict of one target, as input of `summarise`."""
-
-    plan: str
-    device_type: str
-    emulated: bool
-    verdict: Verdict
-    study: bool
-    """True for a settings study, False for a series."""
-    failure: Failure | None = None
-    instrumented: bool = False
-    """True if the verdict is on counts of an instrumented device."""
-
-
-_OF_A_SERIES = {
-    Verdict.FAILED: "fails on",
-    Verdict.REGRESSION: "regresses",
-    Verdict.IMPROVEMENT: "improves",
-    Verdict.BELOW_THRESHOLD: "changes less than the threshold on",
-    Verdict.EQUIVALENT: "no change on",
-    Verdict.INCONCLUSIVE: "can't tell on",
-    Verdict.UNSUPPORTED: "not supported on",
-    Verdict.NO_EVIDENCE: "no evidence from",
-}
-"""Phrase for each verdict on a series."""
-_OF_SETTINGS = _OF_A_SERIES | {
-    Verdict.REGRESSION: "no setting is better, some are worse on",
-    Verdict.IMPROVEMENT: "a setting improves",
-    Verdict.BELOW_THRESHOLD: "settings differ less than the threshold on",
-    Verdict.EQUIVALENT: "settings make no difference on",
-}
-_OF_COUNTS = _OF_A_SERIES | {
-    Verdict.REGRESSION: "more kernel instructions on",
-    Verdict.IMPROVEMENT: "fewer kernel instructions on",
-    Verdict.BELOW_THRESHOLD: "kernel instructions change less than the threshold on",
-    Verdict.EQUIVALENT: "the same kernel instructions on",
-}
-"""Phrase for each verdict on a count: it is no time, so nothing improves or regresses by it alone."""
-_OF_COUNTS_OF_SETTINGS = _OF_COUNTS | {
-    Verdict.REGRESSION: "no setting takes fewer kernel instructions, some take more on",
-    Verdict.IMPROVEMENT: "a setting takes fewer kernel instructions on",
-    Verdict.BELOW_THRESHOLD: "kernel instructions of settings differ less than the threshold on",
-    Verdict.EQUIVALENT: "settings take the same kernel instructions on",
-}
-_NOT_MEASURED = "not measured on"
-
-
-def summarise(targets: Sequence[Stated]) -> str:
-    """Format all verdicts as `improves xeon-2s and ryzen-3900x, can't tell on tiny (emulated)`, grouped by plan."""
-    by_plan: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for target in sorted(targets, key=lambda target: VERDICT_ORDER.index(target.verdict)):
-        phrase = _phrases(target)[target.verdict]
-        if target.verdict is Verdict.FAILED and target.failure and target.failure.kind is not ErrorKind.KERNEL:
-            phrase = _NOT_MEASURED
-        name = f"{target.device_type}{_kind(target)}"
-        by_plan[target.plan][phrase].append(name)
-    order = dict.fromkeys(target.plan for target in targets)
-    texts = {plan: ", ".join(f"{phrase} {_and(names)}" for phrase, names in by_plan[plan].items()) for plan in order}
-    return "; ".join(f"{plan}: {text}" for plan, text in texts.items()) if len(texts) > 1 else "".join(texts.values())
-
-
-def _phrases(target: Stated) -> Mapping[Verdict, str]:
-    if target.instrumented:
-        return _OF_COUNTS_OF_SETTINGS if target.study else _OF_COUNTS
-    return _OF_SETTINGS if target.study else _OF_A_SERIES
-
-
-def _kind(target: Stated) -> str:
-    return " (instrumented)" if target.instrumented else " (emulated)" if target.emulated else ""
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
 def conclude(
     comparisons: Sequence[Comparison],
     findings: Sequence[FindingView] = (),
     failure: Failure | None = None,
     emulated: bool = False,
     boots: Mapping[Arm, BootCount] | None = None,
+    *,
+    machine: str = "",
 ) -> Conclusion:
     """Return the verdict of the primary metric over all scenarios: the most severe significant one.
 
@@ -160,6 +86,7 @@ def conclude(
     without one, the device or the tree may be at fault. Next is a regression in any cell, then an improvement in any
     cell; `equivalent` needs every primary to be equivalent. Without a second kernel the settings are compared and the
     best setting gives the verdict: a setting worse than the reference is no regression. `boots` has each planned arm.
+    `machine`: cost profile of a modelled device.
     """
     if boots:
         study = Arm.CANDIDATE not in boots
@@ -174,6 +101,12 @@ def conclude(
         if comparison.role is Role.PRIMARY and (study or comparison.question is Question.KERNEL)
     ]
     figures = _conclude_settings(primaries) if study else conclude_kernels(primaries)
+    surviving = _surviving_figures(figures)
+    if any(comparison.evidence is Evidence.MODELLED for comparison in primaries):
+        figures, surviving = (
+            as_modelled(figures, machine),
+            "",
+        )  # a failure is a fact; no model's figure stands beside it
     attempted = boots[Arm.CANDIDATE].attempted if boots and not study else 0
     once = [each for each in accused if not each.is_repeated(attempted)]
     accused = [each for each in accused if each not in once]
@@ -181,13 +114,16 @@ def conclude(
         figures = _with_single_reports(figures, once, boots or {}, emulated=emulated)
     if accused and not study and boots and not boots[Arm.BASELINE].passed:
         return Conclusion(
-            Verdict.INCONCLUSIVE, _join(_describe_failures(accused, study, boots), _surviving_figures(figures))
+            Verdict.INCONCLUSIVE,
+            _join(_describe_failures(accused, study, boots), surviving),
         )
     if failure and failure.kind is ErrorKind.KERNEL and not accused:
-        return Conclusion(Verdict.FAILED, _join(failure.summary, _surviving_figures(figures)))
+        return Conclusion(Verdict.FAILED, _join(failure.summary, surviving))
     if accused:
         return Conclusion(
-            Verdict.FAILED, _join(_describe_failures(accused, study, boots or {}), _surviving_figures(figures)), accused
+            Verdict.FAILED,
+            _join(_describe_failures(accused, study, boots or {}), surviving),
+            accused,
         )
     if failure and figures.verdict in {Verdict.INCONCLUSIVE, Verdict.FAILED, Verdict.NO_EVIDENCE}:
         return Conclusion(Verdict.FAILED, f"not measured ({failure.kind}): {failure.summary}")
@@ -309,7 +245,7 @@ def _conclude_settings(primaries: Sequence[Comparison]) -> Conclusion:
     more = f", {len(shown) - _MAX_NAMED} more" if len(shown) > _MAX_NAMED else ""
     start = f" from {words.number(shown[0].baseline.mean)} {first.unit}" if shown[0].baseline else ""
     text = f"{scenario}: {first.metric}{start} at {first.reference}: {', '.join(parts)}{more}"
-    has_no_figure = best in {Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED}
+    has_no_figure = best in {Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.UNSUPPORTED}
     return Conclusion(best, _join(text, shown[0].reason if has_no_figure else ""))
 
 
@@ -324,7 +260,7 @@ def _worst(comparisons: Sequence[Comparison]) -> Verdict | None:
         if verdict in verdicts:
             return verdict
     judged = [verdict for verdict in verdicts if verdict is not Verdict.UNSUPPORTED]
-    for verdict in (Verdict.INCONCLUSIVE, Verdict.EQUIVALENT, Verdict.NO_EVIDENCE):
+    for verdict in (Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.EQUIVALENT, Verdict.NO_EVIDENCE):
         if verdict in judged:
             return verdict
     return Verdict.UNSUPPORTED if verdicts else None
@@ -344,7 +280,13 @@ def _describe_comparison(comparison: Comparison, scenario: bool, setting: bool) 
         kind = "" if comparison.unit.lower() in SHARE_UNITS else "; a code path count"
         text = f"{figures} {words.counted(comparison)}{kind}, the same in every boot (n={before.n})"
         return f"{name}: {text}" if name else text
-    if comparison.evidence is Evidence.INSTRUMENTED and before and after:
+    if comparison.verdict is Verdict.WITHHELD:
+        figures = f"{words.effect(comparison)} {words.ci(comparison)}".strip()
+        return ", ".join(filter(None, [f"{metric} {figures}".strip(), f"verdict withheld: {comparison.reason}"]))
+    if comparison.evidence is Evidence.MODELLED and comparison.verdict in _SIGNIFICANT and after:
+        figures = f"{words.modelled(comparison)} {words.ci(comparison)}".strip()
+        return f"{where}: {figures}".removeprefix(": ") + f" over {words.count(after.n, 'seed')}"
+    if comparison.evidence in SEEDED and before and after:
         if comparison.effect == 0 and before.mean == after.mean:
             return f"{metric}: {comparison.reason}"
         if comparison.verdict in _SIGNIFICANT:
@@ -359,6 +301,12 @@ def _describe_comparison(comparison: Comparison, scenario: bool, setting: bool) 
 
 def _surviving_figures(figures: Conclusion) -> str:
     return f"figures of the boots that finished: {figures.headline}" if figures.verdict in _SIGNIFICANT else ""
+
+
+def as_modelled(conclusion: Conclusion, machine: str = "") -> Conclusion:
+    """Return the conclusion of a model's figures as such: its headline begins with `modelled`, and the machine."""
+    where = f" on a {machine}-like machine" if machine else ""
+    return replace(conclusion, headline=f"modelled{where}: {conclusion.headline}")
 
 
 def _join(*parts: str) -> str:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 
 from wqlab_contracts.api.report import ArmSummary, Comparison, UnsupportedView
-from wqlab_contracts.enums import Direction, Evidence, NotMeasuredCause, Question, Scale, Verdict
+from wqlab_contracts.enums import SEEDED, Direction, Evidence, NotMeasuredCause, Question, Scale, Verdict
 
 VERDICT = {
     Verdict.IMPROVEMENT: "improvement",
@@ -17,6 +17,7 @@ VERDICT = {
     Verdict.EQUIVALENT: "equivalent",
     Verdict.BELOW_THRESHOLD: "below threshold",
     Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.WITHHELD: "withheld",
     Verdict.NO_EVIDENCE: "no evidence",
     Verdict.UNSUPPORTED: "unsupported",
     Verdict.FAILED: "FAILED",
@@ -28,6 +29,7 @@ SIGN = {
     Verdict.EQUIVALENT: "=",
     Verdict.BELOW_THRESHOLD: "\u2248",
     Verdict.INCONCLUSIVE: "?",
+    Verdict.WITHHELD: "~",
     Verdict.NO_EVIDENCE: "",
     Verdict.UNSUPPORTED: "/",
     Verdict.FAILED: "!",
@@ -134,6 +136,28 @@ def fewer_or_more(comparison: Comparison) -> str:
     return f"{signed(comparison.effect)[1:]} {unit} {'fewer' if comparison.effect < 0 else 'more'}"
 
 
+def metric(comparison: Comparison) -> str:
+    """Return the name of a metric in a table; that of a model's figure begins with `modelled`."""
+    return f"modelled {comparison.metric}" if comparison.evidence is Evidence.MODELLED else comparison.metric
+
+
+def modelled(comparison: Comparison) -> str:
+    """Format the effect on a modelled figure: `7.12 % more MiB/s (bandwidth)`, `3.10 % lower cache_p95_ns`.
+
+    A model is never faster or slower: the machine does not exist. Empty without an effect or without a change.
+    """
+    if not comparison.effect:
+        return ""
+    size = f"{signed(comparison.effect)[1:]} {comparison.effect_unit}".rstrip()
+    name, rises = comparison.metric, comparison.effect > 0
+    for ending in ("_per_second", "_per_s"):
+        if comparison.unit == "1/s" and name.endswith(ending):
+            return f"{size} {'more' if rises else 'fewer'} {name.removesuffix(ending).replace('_', ' ')}/s"
+    if comparison.unit.endswith("/s") and comparison.unit != "1/s":
+        return f"{size} {'more' if rises else 'less'} {comparison.unit} ({name})"
+    return f"{size} {'higher' if rises else 'lower'} {name}"
+
+
 def counted(comparison: Comparison) -> str:
     """Return what an exact count counts: `lock acquisitions per flush` for `locks_per_flush`, else the unit."""
     noun = {"locks": "lock acquisitions"}.get(comparison.unit, comparison.unit)
@@ -176,7 +200,7 @@ def ci(comparison: Comparison) -> str:
 
 def interval(comparison: Comparison) -> str:
     """Format the 95 % interval, or `exact` for a result without one: two counts, or no difference under any seed."""
-    same = comparison.evidence is Evidence.INSTRUMENTED and comparison.effect == 0
+    same = comparison.evidence in SEEDED and comparison.effect == 0
     return ci(comparison) or ("exact" if comparison.exact or same else "")
 
 

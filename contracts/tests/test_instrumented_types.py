@@ -26,6 +26,13 @@ def test_units_have_the_backend_without_saying_so() -> None:
     assert DeviceType.model_validate(device_type.model_dump()) == device_type
 
 
+def test_a_modelled_type_is_an_instrumented_one() -> None:
+    emulation = {"memory_mib": 512, "clock": "model", "profile": "ryzen-3900x"}
+    device_type = DeviceType.model_validate(described(emulation=emulation))
+    assert (device_type.modelled, device_type.instrumented, device_type.emulated) == (True, True, True)
+    assert not DeviceType.model_validate(described()).modelled
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -142,6 +142,8 @@ class RunRecord(Message):
     device_type: str
     device_summary: str
     emulated: bool
+    cost_profile: str = ""
+    """Name of the cost profile of a modelled device; empty for other devices."""
     topology: Topology
     recipe: str
     figures: bool

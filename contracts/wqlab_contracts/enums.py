@@ -214,6 +214,8 @@ class MetricClass(StrEnum):
     INSTRUMENTED = "instrumented"
     """Instructions and cache line transfers that the emulator counted exactly: evidence on instrumented devices. They
     are no times: contention, prefetch and bandwidth are not part of them."""
+    MODELLED = "modelled"
+    """A figure of the workload in the virtual time of a modelled device. No plan's file states it."""
 
 
 class Evidence(StrEnum):
@@ -223,8 +225,14 @@ class Evidence(StrEnum):
     PERFORMANCE = "performance"
     INSTRUMENTED = "instrumented"
     """An exact count by the emulator; n counts seeds."""
+    MODELLED = "modelled"
+    """A figure in virtual time, from the stated costs of a cost profile; n counts seeds. It is no measurement."""
     NONE = "none"
     """A performance metric on an emulated device."""
+
+
+SEEDED = frozenset({Evidence.INSTRUMENTED, Evidence.MODELLED})
+"""Evidence of devices that repeat a boot exactly, so that n counts seeds. Neither is mixed with other evidence."""
 
 
 class Role(StrEnum):
@@ -252,6 +260,8 @@ class Verdict(StrEnum):
     EQUIVALENT = "equivalent"
     BELOW_THRESHOLD = "below_threshold"
     INCONCLUSIVE = "inconclusive"
+    WITHHELD = "withheld"
+    """Of a modelled figure: it is not validated with the cost profile, or its change is within the noise floor."""
     NO_EVIDENCE = "no_evidence"
     UNSUPPORTED = "unsupported"
     FAILED = "failed"
@@ -264,6 +274,7 @@ VERDICT_ORDER = (
     Verdict.BELOW_THRESHOLD,
     Verdict.EQUIVALENT,
     Verdict.INCONCLUSIVE,
+    Verdict.WITHHELD,
     Verdict.UNSUPPORTED,
     Verdict.NO_EVIDENCE,
 )

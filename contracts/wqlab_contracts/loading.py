@@ -11,6 +11,7 @@
     kernels/modules/<name>/        source of a kernel module, with a Kbuild that makes <name>.ko (optional)
     testplans/<plan>/plan.yaml     next to the files sent to the device; `files_of:` adds those of another plan
     testplans/common/              files sent to the device with every plan (optional); no plan's own has such a name
+    testplans/validation.yaml      the list `validations:` of plans that cost profiles are validated for (optional)
     testplans/touches.yaml         the table `touches:` of plans that are proposed for files and functions (optional)
     intake/archives.yaml           the list `archives:` of mail archives, in the order to ask them (optional)
     intake/forges.yaml             the list `forges:` of repositories on forges (optional)
@@ -51,6 +52,7 @@ from .specs.cost_profile import CostProfile
 from .touches_file import notes as touches_notes
 from .touches_file import read_touches
 from .touches_file import reference_problems as touches_problems
+from .validation_file import read_validations
 from .watch_file import reference_problems as watch_problems
 from .watch_file import watch_of
 from .yamlfile import DataError, Document, Location, Problem, suggest_name
@@ -142,6 +144,7 @@ class _Reader:
             self.problems += references.generated_type_problems(common, plain_common, generated_lab, *names)
         watch_documents, watches = self._watches()
         touches_document, touches = read_touches(self.root)
+        self.problems += read_validations(self.root, plans)[1]
         folder = DataFolder(
             self.root,
             device_types,

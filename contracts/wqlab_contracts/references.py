@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from .enums import MetricClass
 from .specs import DeviceType, GeneratedTopology, KernelRecipe, TestPlan, Unit
 from .specs.cost_profile import CostProfile
 from .yamlfile import Document, Location, Problem, suggest_name
@@ -50,6 +51,10 @@ def plan_problems(
                 hint = suggest_name(fragment, fragments)
                 problem = f"no kernels/fragments/{fragment}.config; {hint}"
                 yield documents[name].problem(("fragments", index), problem)
+        for index, metric in enumerate(plan.metrics):
+            if metric.metric_class is MetricClass.MODELLED:
+                problem = "a plan states performance or mechanism; on modelled devices either becomes modelled"
+                yield documents[name].problem(("metrics", index, "class"), problem)
         lender = plan.files_of
         if lender is not None and (lender == name or lender not in files):
             hint = suggest_name(lender, files.keys() - {name})

@@ -7,6 +7,7 @@ from functools import partial
 
 from failed_examples import FAILED
 from instrument_examples import instrumented
+from modelled_examples import modelled
 from report_examples import improvement, panic, study
 from sweep_examples import swept
 from walk_examples import walked
@@ -23,6 +24,7 @@ EXAMPLES = {
     "instrumented": instrumented,
     "sweep": swept,
     "walk": walked,
+    "modelled": modelled,
 }
 
 

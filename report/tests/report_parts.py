@@ -266,11 +266,12 @@ def target(
         failure=failure,
         discarded=more.get("discarded", {}),
         blocks_discarded=sum(more.get("discarded", {}).values()),
+        not_validated=more.get("not_validated", {}),
     )
     comparisons = compare(measured, [facts])
     attempted = blocks[0] + facts.blocks_discarded
     boots = {arm: BootCount(attempted, attempted - facts.discarded.get(arm, 0)) for arm in arms}
-    found = conclude(comparisons, findings, failure, True, boots)
+    found = conclude(comparisons, findings, failure, True, boots, machine=more.get("machine", ""))
     environment = Environment(
         device=f"{device_type}-1",
         topology=topology,

@@ -8,7 +8,7 @@ from itertools import groupby
 from wqlab_comparison import conclude, words
 from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api.report import ArmSummary, Comparison
-from wqlab_contracts.enums import Evidence, Question, Role, Scale, Verdict
+from wqlab_contracts.enums import SEEDED, Question, Role, Scale, Verdict
 
 from .plain_text import GAP, INTERVAL, NOTHING, WIDTH, fitted, printable, wrapped
 
@@ -104,12 +104,12 @@ def _title(first: Comparison, boots: Iterable[int]) -> str:
     unit = f" ({first.unit})" if first.unit else ""
     seen = sorted(set(boots))
     n = "" if not seen else f", n={seen[0]}" if len(seen) == 1 else f", n={seen[0]}-{seen[-1]}"
-    n += " seeds" if n and first.evidence is Evidence.INSTRUMENTED else ""
+    n += " seeds" if n and first.evidence in SEEDED else ""
     role = "" if first.role is Role.PRIMARY else f", {first.role}"
     difference = first.scale is Scale.DIFFERENCE and bool(first.unit)
     change = f", change in {first.effect_unit}" if difference else ""
     delta = f", threshold {f'{first.delta:.3g}' if difference else words.threshold(first)}" if first.delta else ""
-    return f"{first.metric}{unit}{n}: {words.DIRECTION[first.direction]}{role}{change}{delta}"
+    return f"{words.metric(first)}{unit}{n}: {words.DIRECTION[first.direction]}{role}{change}{delta}"
 
 
 def _kernel_table(cells: list[Comparison]) -> list[str]:
@@ -191,14 +191,15 @@ def _plain_table(cells: Sequence[Comparison]) -> list[str]:
     rows = []
     for cell in cells:
         decimals = _decimals([cell])
-        name = " ".join(part for part in (cell.scenario, cell.setting, cell.metric) if part)
+        name = " ".join(part for part in (cell.scenario, cell.setting, words.metric(cell)) if part)
         rows.append([name, _figure(cell.baseline, decimals, cell.exact), _figure(cell.candidate, decimals, cell.exact)])
         rows[-1].append(cell.unit)
     return fitted(["", "baseline", "candidate", "unit"], rows, (0, 3))
 
 
 def _heading(cell: Comparison) -> str:
-    return f"{cell.metric} ({cell.unit})" if cell.unit else cell.metric
+    name = words.metric(cell)
+    return f"{name} ({cell.unit})" if cell.unit else name
 
 
 def _row_name(cell: Comparison, cells: Sequence[Comparison]) -> str:

@@ -23,7 +23,7 @@ from wqlab_contracts.mail import (
 from wqlab_contracts.messages.source_mail import SourceMail
 
 from . import plain_text
-from .content import failures
+from .content import failures, model_text
 from .writers.text import LINES, listed, render_text, wrapped
 
 SIGNATURE = ("-- ", "wqlab, a machine: it measures and does not review.")
@@ -74,8 +74,11 @@ def preview(report: Report, source: SourceMail | None, sender: Sender) -> Outgoi
 
 
 def says(report: Report) -> dict[str, str]:
-    """Return what a later mail can correct: target -> verdict, or without one `submission` -> kind of its failure."""
-    found = {failures.name(target): target.verdict.value for target in report.targets}
+    """Return what a later mail can correct: target -> verdict, or without one `submission` -> kind of its failure.
+
+    Empty if there is nothing to mail, because everything is modelled.
+    """
+    found = {failures.name(target): target.verdict.value for target in model_text.without_models(report).targets}
     failure = report.submission.failure
     return found | ({"submission": failure.kind.value} if failure is not None and not found else {})
 
@@ -119,9 +122,22 @@ def compose(
     )
 
 
-def body(report: Report, correction: Correction | None = None, signature: Sequence[str] = SIGNATURE) -> str:
-    """Return the text of a mail, with its signature at most 60 lines."""
+def body(
+    report: Report,
+    correction: Correction | None = None,
+    signature: Sequence[str] = SIGNATURE,
+    *,
+    models: bool = False,
+) -> str:
+    """Return the text of a mail, with its signature at most 60 lines.
+
+    `models`: whether it has modelled verdicts. They are no findings, so that others than the owner do not get them.
+    """
     head = _correction(correction) if correction is not None else []
+    if not models:
+        left_out = model_text.left_out(report)
+        head += [*wrapped(left_out, 3), ""] if left_out else []
+        report = model_text.without_models(report)
     text = render_text(report, LINES - len(head) - len(signature)).splitlines()
     return "".join(f"{line}\n" for line in [*map(without_trailers, [*head, *text]), *signature])
 

@@ -40,5 +40,5 @@ def compose(
         cc=[],
         subject=plain_text.printable(subject)[:SUBJECT_LIMIT],
         date=date,
-        body=answers.body(report, signature=signature),
+        body=answers.body(report, signature=signature, models=True),
     )

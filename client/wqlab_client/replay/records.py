@@ -14,7 +14,7 @@ from wqlab_comparison import Samples, SamplesError, read_csv, words
 from wqlab_comparison.questions import facts_of
 from wqlab_comparison.runs import RecordedRun
 from wqlab_contracts.bundle import RUN_RECORD, SAMPLES, RunRecord, console_name
-from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind
+from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, Evidence, FindingKind
 
 from .archive import MODEL_BYTES, SAMPLES_BYTES, Bundle, BundleError
 from .checks import Check, Result, from_problems
@@ -54,6 +54,15 @@ class Run:
         return {(each.block, each.attempt) for each in self.record.attempts if not each.finished and each.arm is None}
 
     @property
+    def _not_validated(self) -> dict[str, str]:
+        """Return modelled metric -> why the lab withheld its verdicts. What it has validated is no part of a bundle."""
+        found: dict[str, str] = {}
+        for each in self.reported.comparisons:
+            if each.evidence is Evidence.MODELLED:
+                found[each.metric] = found.get(each.metric, "") or each.not_validated
+        return found
+
+    @property
     def recorded(self) -> RecordedRun:
         record = self.record
         return RecordedRun(
@@ -64,6 +73,9 @@ class Run:
             blocks=record.blocks,
             looks=record.looks,
             spreads=record.profile.spreads,
+            not_validated=self._not_validated,
+            floors={(each.scenario, each.setting, each.metric): each.floor for each in self.reported.noise_floors},
+            machine=record.cost_profile,
             walk=record.walk,
             recipe=record.recipe,
             figures=record.figures,

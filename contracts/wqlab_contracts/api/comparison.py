@@ -76,6 +76,8 @@ class Comparison(ComputedResource):
     """Reason of the verdict, as text."""
     not_measured: NotMeasuredCause | None = None
     """Cause, if a figure of at least one side is missing; `reason` describes it."""
+    not_validated: str = ""
+    """Of a modelled figure: why the validation does not cover it, so that its verdict is `withheld`."""
     blocks_needed: int | None = None
     """Number of additional blocks that would probably decide; null if no number would."""
     blocks_discarded: int = 0

@@ -132,8 +132,8 @@ class NoiseFloor(Message):
     setting: str
     metric: str
     floor: float
-    """Largest effect, in percent, that the 95 % interval of the control contains: effects below it can be caused by the
-    layout of the kernel alone."""
+    """Largest effect, in the unit of effects, that the 95 % interval of the control contains: effects below it can be
+    caused by the layout of the kernel alone."""
     seeds: int
     """Seeds with which the floor was measured."""
     seeds_needed: int | None = None

@@ -157,6 +157,8 @@ class TargetSummary(Message):
     plan: str
     device_type: str
     emulated: bool
+    modelled: bool = False
+    """True if the device is modelled, so that the verdict is a model's."""
     device: str | None
     state: JobState
     outcome: Outcome | None
@@ -185,7 +187,9 @@ class SubmissionSummary(Message):
     outcome: Outcome | None
     failure: Failure | None
     verdicts: dict[Verdict, int]
-    """Number of primary comparisons with each verdict."""
+    """Number of primary comparisons with each verdict, without modelled ones."""
+    modelled_verdicts: dict[Verdict, int] = Field(default_factory=dict)
+    """The same of modelled ones, which have no effect on the exit code."""
     retry_of: int | None = None
     """Id of the finished submission that this one repeats."""
     targets: list[TargetSummary] = Field(default_factory=list)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from ..enums import Arm, Direction, Question, Role, Verdict
+from ..enums import Arm, Direction, Evidence, Question, Role, Verdict
 from ..jsontypes import JsonInt
 from ..messages import Message
 from ..specs import DIMENSIONS, Dimension, GeneratedTopology
@@ -96,6 +96,8 @@ class SweepCurve(Message):
     effect_unit: str
     direction: Direction
     role: Role
+    evidence: Evidence = Evidence.INSTRUMENTED
+    """Counts, or modelled figures. A topology has no measured ones."""
     delta: float | None = None
     """Threshold of a relevant effect."""
     points: list[SweepPoint]

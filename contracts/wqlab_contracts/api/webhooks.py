@@ -84,6 +84,8 @@ class WebhookTarget(Message):
     plan: str
     device_type: str
     emulated: bool
+    modelled: bool = False
+    """True if the verdict is a model's. No `regression.found` is sent for one."""
     state: JobState
     outcome: Outcome | None
     verdict: Verdict | None

@@ -43,6 +43,7 @@ from .plans import (
     parse_setting,
 )
 from .topology import Cluster, Topology
+from .validation import CostProfileId, Validation, why_withheld
 from .watches import Batch, ListWatch, TreeWatch, WatchSpec
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "Command",
     "Condition",
     "Conditions",
+    "CostProfileId",
     "CpuArch",
     "Curve",
     "DeviceType",
@@ -91,9 +93,11 @@ __all__ = [
     "Tree",
     "TreeWatch",
     "Unit",
+    "Validation",
     "WatchSpec",
     "console_arguments",
     "counted",
     "format_setting",
     "parse_setting",
+    "why_withheld",
 ]

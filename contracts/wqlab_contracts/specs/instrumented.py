@@ -1,9 +1,18 @@
-"""Metrics of instrumented devices: the same for every plan, since the emulator counts them and not the workload."""
+"""Metrics of instrumented devices: the same for every plan, since the emulator counts them and not the workload.
+
+Modelled devices have the plan's own metrics before them, in virtual time.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from ..enums import Direction, MetricClass, Role, Scale, TraceMode
 from .metrics import Metric
+
+if TYPE_CHECKING:
+    from .plans import Repetitions
 
 RELEVANT_INSTRUCTIONS_PERCENT = 0.2
 RELEVANT_TRANSFERS_PERCENT = 5.0
@@ -85,3 +94,28 @@ INSTRUMENTED_METRICS = (
     ),
 )
 """Each is the count of a window, divided by its operations. None is a time."""
+
+
+def modelled_metrics(metrics: Sequence[Metric], repetitions: Repetitions) -> list[Metric]:
+    """Return a plan's metrics as modelled devices judge them: with their roles on hardware, in virtual time.
+
+    Those of repetitions that are not run there, such as traced ones, are left out.
+    """
+    numbers = {TraceMode.UNTRACED: repetitions.untraced, TraceMode.TRACED: repetitions.traced}
+    of_model = {"metric_class": MetricClass.MODELLED, "emulator_delta": None}
+    return [
+        metric.model_copy(update={**of_model, "role_emulated": metric.role_hardware})
+        for metric in metrics
+        if numbers[metric.taken_from]
+    ]
+
+
+def counts_beside(own: Sequence[Metric]) -> list[Metric]:
+    """Return the emulator's metrics beside those of a plan, of which one may be primary: then no count is."""
+    if not any(metric.role_emulated is Role.PRIMARY for metric in own):
+        return list(INSTRUMENTED_METRICS)
+    secondary = {"role_emulated": Role.SECONDARY}
+    return [
+        metric.model_copy(update=secondary) if metric.role_emulated is Role.PRIMARY else metric
+        for metric in INSTRUMENTED_METRICS
+    ]

@@ -55,5 +55,7 @@ class Metric(Strict):
             case MetricClass.INSTRUMENTED:
                 # Only instrumented devices, which are emulated, measure it.
                 return Evidence.INSTRUMENTED
+            case MetricClass.MODELLED:
+                return Evidence.MODELLED
             case MetricClass.PERFORMANCE:
                 return Evidence.NONE if emulated else Evidence.PERFORMANCE

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from ..enums import MetricClass, Role
 from .base import Name, Strict
 from .devices import DeviceType
-from .instrumented import INSTRUMENTED_METRICS
+from .instrumented import INSTRUMENTED_METRICS, counts_beside, modelled_metrics
 from .metrics import Metric
 
 
@@ -223,21 +223,30 @@ class TestPlan(Strict):
         """Return True if the plan is that of an instrumented device, as `for_instrumented` returns it."""
         return any(metric.metric_class is MetricClass.INSTRUMENTED for metric in self.metrics)
 
-    def for_instrumented(self) -> TestPlan:
-        """Return the plan as instrumented devices run it: the emulator's metrics instead of the plan's own.
+    @property
+    def is_modelled(self) -> bool:
+        """Return True if the plan is that of a modelled device and has metrics of its own there."""
+        return any(metric.metric_class is MetricClass.MODELLED for metric in self.metrics)
 
-        Times mean nothing there, so the plan's own metrics are not measured; figures and curves of them are left out.
-        The result is an ordinary plan for emulated devices.
+    def for_instrumented(self, *, modelled: bool = False) -> TestPlan:
+        """Return the plan as instrumented devices run it: with the emulator's metrics, before which modelled devices
+        have the plan's own.
+
+        Elsewhere times mean nothing, so the plan's own metrics are not measured. What refers to metrics that are not
+        measured is left out. The result is an ordinary plan for emulated devices.
         """
         profile = self.instrumented_profile
+        own = modelled_metrics(self.metrics, profile.repetitions) if modelled else []
+        names = {metric.name for metric in own}
+        tradeoff, curve = self.tradeoff, self.curve
         return self.model_copy(
             update={
                 "emulated": profile,
                 "instrumented": profile,
-                "metrics": list(INSTRUMENTED_METRICS),
-                "references": [],
-                "tradeoff": None,
-                "curve": None,
+                "metrics": [*own, *counts_beside(own)],
+                "references": [each for each in self.references if each.metric in names],
+                "tradeoff": tradeoff if tradeoff and names >= {tradeoff.locality, tradeoff.work_conservation} else None,
+                "curve": curve if curve and names >= {curve.over, *curve.metrics} else None,
             }
         )
 
@@ -247,7 +256,7 @@ class TestPlan(Strict):
             return self.model_copy(update={"instrumented": self.modelled, "modelled": None}).on(device_type)
         if self.checks_health:
             return self
-        plan = self.for_instrumented() if device_type.instrumented else self
+        plan = self.for_instrumented(modelled=device_type.modelled) if device_type.instrumented else self
         cpus = device_type.topology.cpus
         return plan.model_copy(
             update={

@@ -175,7 +175,9 @@ def name(target: TargetReport) -> str:
 
 
 def device_kind(target: TargetReport) -> str:
-    """Return ` (emulated)` or ` (instrumented)`; empty for hardware."""
+    """Return ` (emulated)`, ` (instrumented)` or ` (modelled)`; empty for hardware."""
+    if target.plan.is_modelled:
+        return " (modelled)"
     return " (instrumented)" if target.plan.is_instrumented else " (emulated)" if target.emulated else ""
 
 

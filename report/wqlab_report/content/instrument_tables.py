@@ -15,7 +15,7 @@ from wqlab_contracts.api.instrument import (
     SubsystemChange,
 )
 from wqlab_contracts.api.report import Comparison, TargetReport
-from wqlab_contracts.enums import Arm, Evidence, Question, Role
+from wqlab_contracts.enums import SEEDED, Arm, Question, Role
 from wqlab_contracts.instrument import OTHER, USER_SPACE, CpuPlace
 
 from ..parts.instrument_sentences import count
@@ -25,6 +25,10 @@ EVIDENCE = (
     "seed and emulator give the same counts. They are counts, not times, and are never compared with figures from "
     "hardware. They do not show contention (no CPU stalls for a lock or a line), prefetch or bandwidth, and each CPU "
     "executes one instruction a cycle."
+)
+BESIDE_A_MODEL = (
+    "The emulator also counted every instruction and every cache line that moved between CPUs. The counts are exact "
+    "for this kernel, script, seed and cost profile; the times follow from them by the costs that the profile states."
 )
 HEADING = "Where it comes from"
 UNKNOWN_SOURCE = "source not known"
@@ -201,23 +205,24 @@ NOT_MEASURED = "noise floor not measured"
 
 
 def noise_floor(target: TargetReport, cell: Comparison) -> str:
-    """Return the noise floor of a judged count: `noise floor 0.03 %`, or that it was not measured; empty for figures
-    of other devices."""
-    if cell.evidence is not Evidence.INSTRUMENTED or cell.role is Role.EXPLANATORY:
+    """Return the noise floor of a judged count or modelled figure: `noise floor 0.03 %`, or that it was not measured;
+    empty for figures of other devices."""
+    if cell.evidence not in SEEDED or cell.role is Role.EXPLANATORY:
         return ""
     # The control is a kernel; the noise of a change of settings is not known.
     found = _floor(target, cell) if cell.question is Question.KERNEL else None
-    return NOT_MEASURED if found is None else f"noise floor {words.amount(found.floor, '%')}"
+    return NOT_MEASURED if found is None else f"noise floor {words.amount(found.floor, cell.effect_unit)}"
 
 
 def headline(target: TargetReport) -> str:
-    """Return the target's headline, with the noise floor of its primary counts."""
+    """Return the target's headline, with the noise floor of its primary counts or modelled figures."""
     primaries = [cell for cell in target.comparisons if cell.role is Role.PRIMARY]
     kernels = [cell for cell in primaries if cell.question is Question.KERNEL]
     floors = dict.fromkeys(text for cell in kernels or primaries if (text := noise_floor(target, cell)))
     if not floors:
         return target.headline
-    return f"{target.headline}; {words.INSTRUMENTED}; {' or '.join(floors)}"
+    what = [] if target.plan.is_modelled else [words.INSTRUMENTED]  # a model's headline says what it is
+    return "; ".join([target.headline, *what, " or ".join(floors)])
 
 
 def noise_note(target: TargetReport) -> str:

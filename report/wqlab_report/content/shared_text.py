@@ -19,6 +19,7 @@ from wqlab_contracts.messages.looks import why_stopped
 from wqlab_contracts.specs import Reference
 
 from .looks_text import METHOD_OF_LOOKS, looks_option
+from .model_text import METHOD_OF_MODELS
 
 NOT_EVIDENCE = (
     "Throughput, latency and utilisation from this emulated device are not evidence, because its clock is not that of "
@@ -64,6 +65,8 @@ def method_of(targets: Sequence[TargetReport]) -> str:
     parts = [METHOD]
     if any(each.plan.is_instrumented for each in targets):
         parts.append(METHOD_OF_COUNTS)
+    if any(each.plan.is_modelled for each in targets):
+        parts.append(METHOD_OF_MODELS)
     if any(each.looks for each in targets):
         parts.append(METHOD_OF_LOOKS)
     return " ".join(parts)

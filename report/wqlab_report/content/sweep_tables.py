@@ -48,7 +48,7 @@ def rows(curve: SweepCurve) -> list[list[str]]:
             interval(point),
             f"{point.seeds or ''}",
             verdict(point),
-            _floor(point) if curve.question is Question.KERNEL else "not known",
+            _floor(point, curve) if curve.question is Question.KERNEL else "not known",
         ]
         for point in curve.points
     ]
@@ -83,7 +83,7 @@ def has_figures(curve: SweepCurve) -> bool:
     return any(point.effect is not None and point.verdict is not Verdict.FAILED for point in curve.points)
 
 
-def _floor(point: SweepPoint) -> str:
+def _floor(point: SweepPoint, curve: SweepCurve) -> str:
     if point.noise_floor is not None:
-        return words.amount(point.noise_floor, "%")
+        return words.amount(point.noise_floor, curve.effect_unit)
     return "" if point.effect is None else "not measured"

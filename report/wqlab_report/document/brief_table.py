@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from wqlab_comparison import words
 from wqlab_comparison.reasons import reasons as all_reasons
 from wqlab_contracts.api.report import ArmSummary, Comparison, TargetReport
-from wqlab_contracts.enums import VERDICT_ORDER, Evidence, Question, Role, Scale
+from wqlab_contracts.enums import SEEDED, VERDICT_ORDER, Evidence, Question, Role, Scale
 
 from .. import comparisons, plain_text
 from .blocks import Block, Paragraph, Table
@@ -82,7 +82,7 @@ def _title(of: Sequence[Comparison]) -> str:
     first = of[0]
     seen = sorted({cell.candidate.n for cell in of if cell.candidate})
     n = f"n={seen[0]}" if len(seen) == 1 else f"n={seen[0]} to {seen[-1]}" if seen else ""
-    n += " seeds" if n and first.evidence is Evidence.INSTRUMENTED else ""
+    n += " seeds" if n and first.evidence in SEEDED else ""
     setting = first.question is Question.SETTING and len({cell.reference for cell in of}) == 1
     parts = [
         first.scenario if len({cell.scenario for cell in of}) == 1 else "",
@@ -106,7 +106,8 @@ def _name(cell: Comparison, of: Sequence[Comparison], labels: Mapping[str, str])
 
 
 def _metric(cell: Comparison) -> str:
-    return f"{cell.metric} ({cell.unit})" if cell.unit else cell.metric
+    name = words.metric(cell)
+    return f"{name} ({cell.unit})" if cell.unit else name
 
 
 def _figures(cell: Comparison) -> list[str]:

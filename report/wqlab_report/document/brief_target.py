@@ -14,12 +14,13 @@ from ..content import (
     failures,
     instrument_tables,
     ladder_tables,
+    model_text,
     shared_text,
     system_text,
     wait_tables,
 )
 from . import brief_table
-from .blocks import Block, Bullets, Excerpt, Paragraph, Part, Section, Style, Table
+from .blocks import Block, Bullets, Excerpt, Link, Paragraph, Part, Section, Style, Table, Text
 
 EXCERPT_LINES = 12
 LIST_LINES = 6
@@ -54,6 +55,8 @@ class TargetLimits:
 ONE_TARGET = TargetLimits(rows=8, reasons=5, differences=8, system=True, details=True)
 COUNTED_TARGET = replace(ONE_TARGET, rows=3, reasons=3)
 """Limits of the only target on an instrumented device: a mail also says where its counts come from."""
+MODELLED_TARGET = replace(ONE_TARGET, rows=5, reasons=3)
+"""Limits of the only target on a modelled device: beside the same it has figures of the plan."""
 WALKED_TARGET = replace(ONE_TARGET, system=False)
 """Limits of the only target with a walk, whose patches are a table of their own."""
 TWO_TARGETS = TargetLimits(rows=4, reasons=3, differences=4, system=False, details=False)
@@ -64,6 +67,8 @@ def limits_of(shown: Sequence[TargetReport]) -> TargetLimits:
     """Return the limits of each of the targets that a mail shows."""
     if len(shown) == 1:
         (only,) = shown
+        if only.plan.is_modelled:
+            return MODELLED_TARGET
         return COUNTED_TARGET if only.plan.is_instrumented else WALKED_TARGET if only.ladder else ONE_TARGET
     return TWO_TARGETS if len(shown) == 2 else MORE_TARGETS
 
@@ -77,7 +82,7 @@ def section(report: Report, target: TargetReport, limits: TargetLimits) -> Secti
         figures = [Paragraph("No figures.")]
     left_out = brief_table.left_out(target, compared) if limits.details else ""
     reasons = brief_table.reasons(compared)
-    caveat = _caveat(target) if compared else ""
+    caveat = _caveat(report, target) if compared else ""
     parts = [
         Part([_place(target) if limits.details else _short_place(target)]),
         *_differences(target, limits.differences),
@@ -142,14 +147,15 @@ def _close(*blocks: Block | None) -> list[Part]:
 def _place(target: TargetReport) -> Paragraph:
     """Return where the target was measured, on what, how often, and with which loss."""
     boots = "" if target.byte_identical else shared_text.repetitions(target)
-    parts = [system_text.platform(target).topology, shared_text.block_counts(target), boots]
+    parts = [model_text.costs(target), system_text.platform(target).topology, shared_text.block_counts(target), boots]
     return Paragraph(f"{failures.name(target)}, {_device(target)}: {'; '.join(filter(None, parts))}", lines=5)
 
 
 def _short_place(target: TargetReport) -> Paragraph:
     """Return where the target was measured, and how often."""
     blocks = f"{target.blocks_completed} of {words.count(target.blocks_planned, 'block')}"
-    return Paragraph(f"{failures.name(target)}, {_device(target)}; {blocks}", lines=2)
+    parts = [f"{failures.name(target)}, {_device(target)}", model_text.costs(target), blocks]
+    return Paragraph("; ".join(filter(None, parts)), lines=2)
 
 
 def _device(target: TargetReport) -> str:
@@ -204,7 +210,9 @@ def _ladder(target: TargetReport) -> list[Part]:
     return [*parts, *_close(others), *_close(Paragraph(ladder_tables.FAMILY, 3, Style.NOTE))]
 
 
-def _caveat(target: TargetReport) -> str:
+def _caveat(report: Report, target: TargetReport) -> Text:
+    if target.plan.is_modelled:
+        return f"{model_text.CANNOT_TELL}: ", Link(model_text.page(report))
     if target.plan.is_instrumented:
         return COUNTS_CAVEAT
     return CAVEAT if shared_text.has_values_only(target) else ""

@@ -17,6 +17,7 @@ from ..content import (
     failures,
     instrument_tables,
     ladder_tables,
+    model_text,
     shared_text,
     system_text,
     wait_tables,
@@ -36,6 +37,7 @@ from .blocks import (
     Facts,
     Fold,
     Heading,
+    Link,
     Paragraph,
     Part,
     Section,
@@ -59,7 +61,7 @@ def anchor(target: TargetReport) -> str:
 def section(report: Report, target: TargetReport) -> Section:
     """Return everything about a target."""
     compared = failures.comparisons(report, target)
-    blocks = [*_place(target), *_ladder(target), *_figures(target, compared), *_counted(target, compared)]
+    blocks = [*_place(report, target), *_ladder(target), *_figures(target, compared), *_counted(target, compared)]
     blocks += [*_curves(target), *_recorded(target), *_without_verdict(compared)]
     if compared:
         blocks += _explanation(target)
@@ -71,7 +73,7 @@ def section(report: Report, target: TargetReport) -> Section:
     return Section([Part([block]) for block in blocks], failures.name(target), anchor(target))
 
 
-def _place(target: TargetReport) -> list[Block]:
+def _place(report: Report, target: TargetReport) -> list[Block]:
     """Return where the target was measured, and what differed there between the kernels."""
     platform = system_text.platform(target)
     device = target.environment.device if target.environment else "none"
@@ -80,6 +82,8 @@ def _place(target: TargetReport) -> list[Block]:
         ("topology", "; ".join(filter(None, [platform.topology, platform.mismatch]))),
         ("blocks", shared_text.block_counts(target)),
     ]
+    if costs := model_text.costs(target):
+        facts.append(("figures", (f"{costs}. {model_text.CANNOT_TELL}: ", Link(model_text.page(report), "more"))))
     facts += [] if target.byte_identical else [("per boot", shared_text.repetitions(target))]
     blocks: list[Block] = [Facts(facts)]
     if differences := system_text.differences(target):
@@ -166,7 +170,8 @@ def _counted(target: TargetReport, compared: Sequence[Comparison]) -> list[Block
         blocks.append(Paragraph(instrument_tables.cell_note(cell), style=Style.NOTE))
     blocks.append(Drawing(partial(instrument_figures, target)))
     if compared:
-        notes = [instrument_tables.noise_note(target), instrument_tables.EVIDENCE]
+        evidence = instrument_tables.BESIDE_A_MODEL if target.plan.is_modelled else instrument_tables.EVIDENCE
+        notes = [instrument_tables.noise_note(target), evidence]
         blocks += [Paragraph(note, style=Style.NOTE) for note in notes if note]
     return blocks
 
@@ -274,7 +279,7 @@ def _run(target: TargetReport) -> list[Block]:
 
 
 def _name(cell: Comparison) -> str:
-    return " ".join(part for part in (cell.scenario, cell.setting, cell.metric) if part)
+    return " ".join(part for part in (cell.scenario, cell.setting, words.metric(cell)) if part)
 
 
 def _mean(arm: ArmSummary | None) -> str:

@@ -1,4 +1,4 @@
-"""Arrange the instrumented results of a sweep as curves over its topologies, one for each comparison. Pure."""
+"""Arrange the results of a sweep as curves over its topologies, one for each comparison. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wqlab_comparison import words
 from wqlab_comparison.sweeps import describe_sweep
 from wqlab_contracts.api.report import Comparison, TargetReport
 from wqlab_contracts.api.sweeps import SweepCurve, SweepPoint, SweepReport, SweepRequest
-from wqlab_contracts.enums import Direction, ErrorKind, Evidence, Question, Role, Verdict
+from wqlab_contracts.enums import SEEDED, Direction, ErrorKind, Evidence, Question, Role, Verdict
 from wqlab_contracts.specs import NOUNS, GeneratedTopology
 
 TRANSFERS = "transfers_across_l3_per_op"
@@ -62,17 +62,23 @@ def _curves(sweep: SweepRequest, points: Sequence[tuple[GeneratedTopology, Targe
                 effect_unit=example.effect_unit,
                 direction=example.direction,
                 role=example.role,
+                evidence=example.evidence,
                 delta=example.delta,
                 points=found,
-                sentence=describe_sweep(sweep.vary, [(point.value, point.verdict) for point in found]),
+                sentence=_sentence(sweep, example, found),
             )
         )
     return curves
 
 
+def _sentence(sweep: SweepRequest, example: Comparison, points: Sequence[SweepPoint]) -> str:
+    text = describe_sweep(sweep.vary, [(point.value, point.verdict) for point in points])
+    return f"modelled: {text}" if example.evidence is Evidence.MODELLED else text
+
+
 def _is_shown(comparison: Comparison) -> bool:
     judged = comparison.role is Role.PRIMARY or comparison.metric == TRANSFERS
-    return judged and comparison.evidence is Evidence.INSTRUMENTED and comparison.direction is not Direction.NONE
+    return judged and comparison.evidence in SEEDED and comparison.direction is not Direction.NONE
 
 
 def _key(comparison: Comparison) -> _Key:

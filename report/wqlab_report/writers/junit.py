@@ -2,7 +2,8 @@
 
 There is one test case per device type, scenario, setting and primary metric; on an emulated device, the primary metrics
 of real hardware are included as skipped (no evidence). Regressions and failures of the kernel are `failure`; errors of
-the lab or of the request are `error`; inconclusive, no evidence and unsupported are `skipped`, with the reason. The
+the lab or of the request are `error`; inconclusive, no evidence and unsupported are `skipped`, with the reason, and so
+is everything modelled, whatever its verdict: it is no finding. The
 type of a skipped case is the cause of the missing figure (`NotMeasuredCause`), if one is missing, else the verdict.
 """
 
@@ -20,7 +21,7 @@ from ..plain_text import printable
 
 SURVIVAL = "kernels boot and survive"
 """Name of a target's test case that a failure of its run or kernels fails; its other cases are then skipped."""
-_SKIPPED = frozenset({Verdict.INCONCLUSIVE, Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED})
+_SKIPPED = frozenset({Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED})
 
 
 def render_junit(report: Report) -> str:
@@ -87,7 +88,9 @@ def _case(suite: xml.Element, cell: Comparison, target: TargetReport, *, shown: 
     floor = instrument_tables.noise_floor(target, cell)
     figures = ", ".join(part for part in (effect(cell), ci(cell), tests(cell), floor) if part)
     message = f"{VERDICT[cell.verdict]}: {cell.reason}" if cell.verdict else cell.reason
-    if cell.verdict is Verdict.REGRESSION and cell.question is Question.KERNEL:
+    if cell.evidence is Evidence.MODELLED and shown and cell.verdict is not Verdict.FAILED:
+        _add(case, "skipped", f"modelled, no finding: {message}", "modelled", figures)
+    elif cell.verdict is Verdict.REGRESSION and cell.question is Question.KERNEL:
         _add(case, "failure", message, "regression", figures)
     elif not shown or (cell.verdict is Verdict.FAILED and target.verdict is Verdict.FAILED):
         _add(case, "skipped", f"not measured: see {SURVIVAL}", "failed", "")

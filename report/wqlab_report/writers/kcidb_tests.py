@@ -12,7 +12,7 @@ from wqlab_comparison.words import is_evidence
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.api.runs import FindingView, RunView
-from wqlab_contracts.enums import Arm, ErrorKind, Evidence, NotMeasuredCause, Outcome, Question, Role
+from wqlab_contracts.enums import SEEDED, Arm, ErrorKind, Evidence, NotMeasuredCause, Outcome, Question, Role
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.kcidb import EXCERPT_LIMIT, Environment, Number, Status, Test
 from wqlab_contracts.messages import Failure
@@ -48,6 +48,8 @@ _KINDS = {
     "latency were left out",
     "instrumented": "instrumented QEMU: instructions and cache line transfers were counted exactly, n counts seeds. "
     "There are no times; throughput and latency were left out",
+    "modelled": "modelled in QEMU: n counts seeds. Instructions and cache line transfers were counted exactly; times "
+    "follow from stated costs and were left out",
 }
 
 
@@ -219,8 +221,11 @@ def _console_url(source: Source, runs: Sequence[RunView], arm: Arm) -> str | Non
 def _figure(
     source: Source, target: TargetReport, cell: Comparison, build: str, environment: Environment
 ) -> Test | None:
-    """Return the test of a figure; None if it is not judged, no evidence, or missing because the run failed."""
-    if cell.role not in _JUDGED or not is_evidence(cell) or cell.evidence is Evidence.NONE:
+    """Return the test of a figure; None if it is not judged, no evidence, modelled, or missing because the run failed.
+
+    Readers of the database would compare a model's throughput with that of hardware.
+    """
+    if cell.role not in _JUDGED or not is_evidence(cell) or cell.evidence is Evidence.MODELLED:
         return None
     measured = cell.candidate
     if measured is not None:
@@ -282,7 +287,7 @@ def _figure_misc(cell: Comparison) -> dict[str, JsonValue]:
         "base_n": None if base is None else base.n,
         "stddev": None if measured is None else measured.stddev,
         "n": None if measured is None else measured.n,
-        "n_counts": "seeds" if cell.evidence is Evidence.INSTRUMENTED else "boots",
+        "n_counts": "seeds" if cell.evidence in SEEDED else "boots",
         "effect": cell.effect,
         "effect_unit": cell.effect_unit if cell.effect is not None else None,
         "interval_95": None if cell.ci95 is None else list(cell.ci95),
@@ -319,7 +324,7 @@ def _common(source: Source, target: TargetReport) -> dict[str, JsonValue]:
 
 
 def _environment(target: TargetReport) -> Environment:
-    kind = "instrumented" if target.plan.is_instrumented else "emulated" if target.emulated else "hardware"
+    kind = failures.device_kind(target).strip(" ()") or "hardware"
     misc: dict[str, JsonValue] = {"platform": target.device_type, "kind": kind, "topology": _topology(target)}
     if target.environment is not None:
         facts = target.environment.facts

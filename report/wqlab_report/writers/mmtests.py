@@ -200,7 +200,7 @@ def _change(base: float | None, value: float | None, direction: Direction) -> fl
 
 def _operation(cell: Comparison) -> str:
     """Return the name of an operation in MMTests' form, such as `send-64`."""
-    return f"{cell.metric}-{cell.scenario}"
+    return f"{words.metric(cell).replace(' ', '-')}-{cell.scenario}"
 
 
 def _release(target: TargetReport, arm: Arm) -> str:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import instrument_examples as examples
 import pytest
+from modelled_examples import PLAN as MODEL
 from report_parts import samples
 from sqlalchemy import select, update
 
 from wqlab_comparison import compare
-from wqlab_contracts.enums import PAIR, Arm
-from wqlab_contracts.specs import Profile
+from wqlab_contracts.enums import PAIR, Arm, Scale
+from wqlab_contracts.specs import Profile, TestPlan
 from wqlab_server.estimates.noise_floors import MOST_SEEDS, control_spreads, noise_floors, planned_seeds
 from wqlab_server.models import Boot, BootValue, Comparison, Run, Submission
 from wqlab_server.storage.db import clock, transaction
@@ -21,20 +22,25 @@ from ..support.scene import MBOX, Scene
 
 pytestmark = pytest.mark.integration
 
+_Figures = dict[tuple[str, str, str, Arm], list[float]]
+"""(scenario, setting, metric, arm) -> value of each boot."""
+
 
 def profile_of(scene: Scene, **parameters: int) -> Profile:
     """Return the profile of the scene's plan, with parameters that it does not have."""
     return scene.data.current().plans["flush"].emulated.model_copy(update={"parameters": parameters})
 
 
-def compared(scene: Scene, mbox: str, control: bool) -> int:
-    """Store a compared submission of the example counts on plan flush, and return its id."""
+def compared(
+    scene: Scene, mbox: str, control: bool, plan: TestPlan = examples.PLAN, figures: _Figures | None = None
+) -> int:
+    """Store a compared submission of the example counts on plan flush, or of other figures, and return its id."""
     number = scene.submission(
         request={"series": {"mbox": {"text": mbox}}, "tree": "t", "targets": [{"plan": "flush", "device_type": "tiny"}]}
     )
-    measured = {
+    measured = figures or {
         ("fsync", "", metric.name, arm): examples.values(metric.name, arm, control)
-        for metric in examples.PLAN.metrics
+        for metric in plan.metrics
         for arm in PAIR
     }
     run_id = scene.run_id(number)
@@ -49,7 +55,7 @@ def compared(scene: Scene, mbox: str, control: bool) -> int:
                         run_id=run_id, boot_id=boot_id, scenario=scenario, setting=setting, metric=metric, value=value
                     )
                 )
-        for position, data in enumerate(compare(samples(examples.PLAN, "tiny", measured))):
+        for position, data in enumerate(compare(samples(plan, "tiny", measured))):
             session.add(
                 Comparison(
                     run_id=run_id,
@@ -91,6 +97,31 @@ def test_control_that_changes_nothing_gives_zero(control: str, scene: Scene) -> 
         planned = planned_seeds(session, "flush", "tiny", profile_of(scene))
         assert planned.seeds == 6
         assert "they show an effect of twice the threshold of each metric in 95 % of cases" in planned.why
+
+
+def test_modelled_metrics_have_floors_and_spreads_in_their_own_units(control: str, scene: Scene) -> None:
+    scene.devices()
+    noise = (0.004, -0.006, 0.002, -0.003, 0.005, -0.001)
+    share = MODEL.metric("bandwidth").model_copy(update={"name": "share", "unit": "%", "scale": Scale.DIFFERENCE})
+    plan = MODEL.model_copy(update={"metrics": [*MODEL.metrics, share]})
+    figures: _Figures = {
+        ("fsync", "", "bandwidth", Arm.BASELINE): [900.0] * 6,
+        ("fsync", "", "bandwidth", Arm.CANDIDATE): [900.0 * (1 + each) for each in noise],
+        ("fsync", "", "share", Arm.BASELINE): [0.0, 50.0, 50.0, 50.0, 50.0, 50.0],
+        ("fsync", "", "share", Arm.CANDIDATE): [100 * each + 50 * (seed > 0) for seed, each in enumerate(noise)],
+    }
+    ours = compared(scene, control, control=True, plan=plan, figures=figures)
+    with transaction(scene.sessions) as session:
+        profile = session.scalars(select(Run)).one().profile
+        floors = {each.metric: each for each in noise_floors(session, "flush", "tiny", profile)}
+        spreads = control_spreads(session, "flush", "tiny", profile)
+        own = {r.data.metric: r.data for r in session.query(Comparison).where(Comparison.run_id == scene.run_id(ours))}
+    for name in ("bandwidth", "share"):
+        interval = own[name].ci95
+        assert interval is not None
+        assert floors[name].floor == max(map(abs, interval))
+        assert floors[name].seeds_needed is not None
+    assert spreads["share"] == pytest.approx(100 * spreads["bandwidth"], rel=0.02), "points, and logarithms"
 
 
 def test_seeds_are_planned_for_the_metric_that_needs_most(control: str, scene: Scene) -> None:

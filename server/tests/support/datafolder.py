@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 ARCHIVES = """\
@@ -115,4 +116,23 @@ units: [{name: counted-1}]
 def add_instrumented(folder: Path) -> None:
     """Add an instrumented device type, and a window to the plan `locks`, so that sweeps are possible."""
     (folder / "device-types/counted.yaml").write_text(INSTRUMENTED_TYPE)
+    (folder / "testplans/locks/run.sh").write_text("#!/bin/sh\nwindow begin\nwindow end\n")
+
+
+MODELLED_TYPE = """\
+name: model
+summary: a modelled device
+arch: x86_64
+topology: {sockets: 1, l3_per_socket: 2, cores_per_l3: 2, threads_per_core: 1}
+emulation: {memory_mib: 512, clock: model, profile: ryzen-3900x}
+units: [{name: model-1}]
+"""
+COSTS = Path(__file__).parents[3] / "device-types/costs"
+
+
+def add_modelled(folder: Path) -> None:
+    """Add a modelled device type, with the costs of the repository."""
+    (folder / "device-types/model.yaml").write_text(MODELLED_TYPE)
+    if COSTS.exists():
+        shutil.copytree(COSTS, folder / "device-types/costs")
     (folder / "testplans/locks/run.sh").write_text("#!/bin/sh\nwindow begin\nwindow end\n")

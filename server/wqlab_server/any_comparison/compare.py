@@ -41,6 +41,8 @@ SAYS = {
     "the figures stand beside each other, without an interval.",
 }
 
+MIXED = "modelled on one side and not on the other: never compared"
+
 _Key = tuple[str, str, str, str, str]
 """Plan, device type, scenario, setting, metric; empty where the selectors choose different ones."""
 
@@ -70,7 +72,7 @@ def compare(session: Session, left_text: str, right_text: str) -> AnyComparison:
     paired = all({v.run_id for v in cell.left} == {v.run_id for v in cell.right} for cell in cells.values())
     facts = [] if paired else _differences(session, runs, cells, one.arm, other.arm)
     pairing = Pairing.PAIRED if paired else Pairing.ENVIRONMENTS if facts else Pairing.UNPAIRED
-    figures = [_figure(cell, runs[cell.left[0].run_id], pairing) for cell in cells.values()]
+    figures = [_figure(cell, runs, pairing) for cell in cells.values()]
     shown = [figure for figure in figures if figure is not None]
     compared = [
         _side(session, source, selector, found)
@@ -115,7 +117,8 @@ def _matched(left: Sequence[sides.Value], right: Sequence[sides.Value], *, free:
 # --- figures ------------------------------------------------------------------------------------------------------
 
 
-def _figure(cell: _Cell, run: Run, pairing: Pairing) -> ComparedFigure | None:
+def _figure(cell: _Cell, runs: dict[int, Run], pairing: Pairing) -> ComparedFigure | None:
+    run = runs[cell.left[0].run_id]
     try:
         metric = run.plan.metric(cell.left[0].metric)
     except KeyError:
@@ -124,6 +127,10 @@ def _figure(cell: _Cell, run: Run, pairing: Pairing) -> ComparedFigure | None:
     left, right = [v.value for v in cell.left], [v.value for v in cell.right]
     pairs = 0
     evidence = metric.evidence(emulated)
+    kinds = {runs[v.run_id].plan.is_modelled for v in (*cell.left, *cell.right)}
+    mixed = len(kinds) > 1 and evidence is not Evidence.INSTRUMENTED
+    if mixed:
+        evidence = Evidence.NONE
     difference = unpaired.Difference(None)
     if pairing is Pairing.PAIRED:
         by_block = {v.block: v.value for v in cell.right}
@@ -154,7 +161,7 @@ def _figure(cell: _Cell, run: Run, pairing: Pairing) -> ComparedFigure | None:
         effect=difference.effect,
         ci95=difference.ci95,
         p=difference.p,
-        text=_text(metric, left, right, difference, pairing=pairing, evidence=evidence),
+        text=MIXED if mixed else _text(metric, left, right, difference, pairing=pairing, evidence=evidence),
     )
 
 

@@ -131,6 +131,9 @@ def complete(request: BisectionRequest, data: DataFolder) -> BisectionRequest:
     elif request.metric is not None and metrics[request.metric] is Evidence.NONE:
         usable = [name for name, evidence in metrics.items() if evidence is not Evidence.NONE]
         mistake("/metric", f"{request.metric} is no evidence on {device_type.name}; {', '.join(usable) or 'none'} is")
+    elif request.metric is not None and metrics[request.metric] is Evidence.MODELLED:
+        counts = [name for name, evidence in metrics.items() if evidence is Evidence.INSTRUMENTED]
+        mistake("/metric", f"{request.metric} is modelled on {device_type.name}: choose a count, {', '.join(counts)}")
     recipe = data.recipes[request.recipe or device_type.recipe]
     if request.metric is not None and not recipe.figures:
         mistake("/recipe", f"{recipe.name} gives no figures; leave it out, or search for a failure")

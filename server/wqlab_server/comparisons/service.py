@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from sqlalchemy import delete, insert, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
@@ -9,8 +12,11 @@ from sqlalchemy.orm import Session
 from wqlab_comparison import Samples, TargetFacts, boot_values, compare
 from wqlab_comparison.runs import facts_of_run
 from wqlab_contracts.api.report import UnsupportedView
-from wqlab_contracts.enums import PAIR, RunPurpose
+from wqlab_contracts.enums import PAIR, MetricClass, RunPurpose
+from wqlab_contracts.specs import Validation, why_withheld
+from wqlab_contracts.specs.validation import FACT as COST_PROFILE
 
+from ..estimates.noise_floors import noise_floors
 from ..models import BlockAttempt, Boot, BootValue, Comparison, Run, Unsupported
 from ..storage.db import clock
 from ..views.conclusion import recorded_run
@@ -19,8 +25,10 @@ from ..views.samples_table import samples_of
 _BATCH = 5_000
 
 
-def store(session: Session, submission_id: int) -> list[Comparison]:
+def store(session: Session, submission_id: int, validations: Sequence[Validation] = ()) -> list[Comparison]:
     """Compare all targets of the submission together, because they share the families of tests, and store the result.
+
+    `validations`: what modelled verdicts are stated for; all others are withheld.
 
     Runs of recipes with `figures: false` (debug kernels) are left out, because their boots give findings only, and runs
     of byte-identical kernels, which have no boots. Rows stored before are replaced. Raises SamplesError if the samples
@@ -37,7 +45,9 @@ def store(session: Session, submission_id: int) -> list[Comparison]:
     session.execute(delete(BootValue).where(BootValue.run_id.in_(run_ids)))
     tables = {run.id: samples_of(session, run) for run in measured}
     kept = [table for table in tables.values() if table is not None]
-    comparisons = compare(Samples.concatenate(kept) if kept else None, [target_facts(session, run) for run in measured])
+    comparisons = compare(
+        Samples.concatenate(kept) if kept else None, [target_facts(session, run, validations) for run in measured]
+    )
     by_target = {(run.plan_name, run.device_type): run.id for run in measured}
     for run in measured:
         run.rung_comparisons = [
@@ -74,8 +84,11 @@ def store_boot_values(session: Session, run: Run) -> None:
         _store_values(session, run.id, samples)
 
 
-def target_facts(session: Session, run: Run) -> TargetFacts:
-    """Return what the run was to measure, and the known reasons for missing measurements."""
+def target_facts(session: Session, run: Run, validations: Sequence[Validation] | None = None) -> TargetFacts:
+    """Return what the run was to measure, and the known reasons for missing measurements.
+
+    Without `validations`, modelled figures are judged as if the model was validated for all of them.
+    """
     unsupported = session.execute(
         select(
             Unsupported.scenario,
@@ -93,14 +106,35 @@ def target_facts(session: Session, run: Run) -> TargetFacts:
     discards = session.scalars(
         select(BlockAttempt.arm).where(BlockAttempt.run_id == run.id, BlockAttempt.finished.is_(False))
     )
+    recorded = recorded_run(run)
+    if run.plan.is_modelled:
+        recorded = replace(
+            recorded, not_validated=_not_validated(session, run, validations), floors=_floors(session, run)
+        )
     return facts_of_run(
-        recorded_run(run),
+        recorded,
         discards,
         [
             UnsupportedView(scenario=scenario, setting=setting, metric=metric, arm=arm, cause=cause, reason=reason)
             for scenario, setting, metric, arm, cause, reason in unsupported
         ],
     )
+
+
+def _not_validated(session: Session, run: Run, validations: Sequence[Validation] | None) -> dict[str, str]:
+    """Return modelled metric -> why its verdicts are withheld, by the cost profiles that the valid boots report."""
+    boots = session.scalars(select(Boot.environment).where(Boot.run_id == run.id, Boot.valid))
+    facts = {environment[COST_PROFILE] for environment in boots if COST_PROFILE in environment}
+    return {
+        metric.name: "" if validations is None else why_withheld(validations, facts, run.plan_name, metric.name)
+        for metric in run.plan.metrics
+        if metric.metric_class is MetricClass.MODELLED
+    }
+
+
+def _floors(session: Session, run: Run) -> dict[tuple[str, str, str], float]:
+    floors = noise_floors(session, run.plan_name, run.device_type, run.profile)
+    return {(each.scenario, each.setting, each.metric): each.floor for each in floors}
 
 
 def _store_values(session: Session, run_id: int, samples: Samples) -> None:

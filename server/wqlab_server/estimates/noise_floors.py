@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from wqlab_comparison import ALPHA, LEAST_BLOCKS, MOST_BLOCKS, blocks_that_find, estimate_effect
 from wqlab_contracts.api.instrument import NoiseFloor
 from wqlab_contracts.api.report import Comparison as ComparisonData
-from wqlab_contracts.enums import PAIR, Arm, Evidence, Question, Role, RunPurpose
+from wqlab_contracts.enums import PAIR, SEEDED, Arm, Question, Role, RunPurpose, Scale
 from wqlab_contracts.specs import Profile
 
 from ..models import Boot, BootValue, Comparison, Run, Submission
@@ -61,11 +61,16 @@ def noise_floors(session: Session, plan: str, device_type: str, profile: Profile
 
 
 def control_spreads(session: Session, plan: str, device_type: str, profile: Profile) -> dict[str, float]:
-    """Return metric -> largest standard deviation of a seed's difference (of logarithms) in the control series."""
+    """Return metric -> largest standard deviation of a seed's difference in the control series, on the scale of the
+    differences (logarithms for `ratio`)."""
     newest = _newest_control(session, plan, device_type, profile)
+    if newest is None:
+        return {}
     found: dict[str, float] = {}
-    for (_, _, metric), blocks in (_values(session, newest[0]) if newest else {}).items():
-        noise = _noise(blocks)
+    rows = session.scalars(select(Comparison).where(Comparison.run_id == newest[0]))
+    scales = {row.data.metric: row.data.scale for row in rows}
+    for (_, _, metric), blocks in _values(session, newest[0]).items():
+        noise = _noise(blocks, scales.get(metric, Scale.RATIO))
         if noise is not None:
             found[metric] = max(found.get(metric, 0.0), float(np.sqrt(np.square(noise).mean())))
     return found
@@ -91,9 +96,9 @@ def _newest_control(session: Session, plan: str, device_type: str, profile: Prof
 
 
 def _floor(of: ComparisonData) -> float | None:
-    """Return the largest effect in percent that the control's interval contains; None if it has no interval."""
-    counted = of.evidence is Evidence.INSTRUMENTED and of.role is not Role.EXPLANATORY
-    if not counted or of.question is not Question.KERNEL or of.effect is None:
+    """Return the largest effect, in the unit of effects, that the control's interval contains; None if it has none."""
+    judged = of.evidence in SEEDED and of.role is not Role.EXPLANATORY
+    if not judged or of.question is not Question.KERNEL or of.effect is None:
         return None
     if of.ci95 is not None:
         return max(map(abs, of.ci95))
@@ -152,16 +157,18 @@ def _values(session: Session, run_id: int) -> _Values:
 def _seeds_needed(of: ComparisonData, values: _Values) -> int | None:
     """Return the seeds needed at the spread of the control, without its own effect; every effect is found if there is
     no spread."""
-    noise = _noise(values[of.scenario, of.setting, of.metric])
+    noise = _noise(values[of.scenario, of.setting, of.metric], of.scale)
     if noise is None or not of.delta:
         return None
     if not noise.any():
         return LEAST_BLOCKS
-    return blocks_that_find(math.log1p(of.delta / 100), noise, ALPHA, _POWER)
+    limit = math.log1p(of.delta / 100) if of.scale is Scale.RATIO else of.delta
+    return blocks_that_find(limit, noise, ALPHA, _POWER)
 
 
-def _noise(blocks: Mapping[int, Mapping[Arm, float]]) -> NDArray[np.float64] | None:
-    """Return the differences of logarithms without their own effect; None with fewer than two pairs, or without ratio.
+def _noise(blocks: Mapping[int, Mapping[Arm, float]], scale: Scale) -> NDArray[np.float64] | None:
+    """Return the differences without their own effect, for `ratio` those of logarithms; None with fewer than two pairs,
+    or without ratio.
 
     They are enlarged because the effect was estimated from the same seeds.
     """
@@ -170,7 +177,7 @@ def _noise(blocks: Mapping[int, Mapping[Arm, float]]) -> NDArray[np.float64] | N
         return None
     if all(before == after for before, after in pairs):
         return np.zeros(len(pairs))
-    if any(before <= 0 or after <= 0 for before, after in pairs):
+    if scale is Scale.RATIO and any(before <= 0 or after <= 0 for before, after in pairs):
         return None
-    d = np.array([math.log(after / before) for before, after in pairs])
+    d = np.array([math.log(after / before) if scale is Scale.RATIO else after - before for before, after in pairs])
     return (d - estimate_effect(d)) * math.sqrt(len(d) / (len(d) - 1))

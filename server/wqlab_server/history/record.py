@@ -70,7 +70,8 @@ def record(session: Session, head: WatchedHead) -> list[HistoryLine]:
     head.in_history_at = clock(session)
     session.flush()
     for line in lines:
-        open_shifts(session, line)
+        if line.evidence is not Evidence.MODELLED:  # a shift is confirmed, bisected and told as a kernel's
+            open_shifts(session, line)
     return lines
 
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import structlog
-from sqlalchemy import select
+from sqlalchemy import not_, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
@@ -28,6 +28,7 @@ from wqlab_contracts.enums import (
     Verdict,
 )
 from wqlab_contracts.messages import ApplyResult, Failure, TakenThread
+from wqlab_contracts.validation_file import read_validations
 
 from ..builds import locks as build_locks
 from ..builds import service as builds
@@ -59,7 +60,7 @@ from ..storage.events import emit, emit_run_state
 from ..submissions import service as submissions
 from ..submissions.state import end
 from ..views.conclusion import conclusion_of, kernel_failure
-from ..views.load import run_rows
+from ..views.load import is_modelled_device, is_modelled_figure, run_rows
 from . import health_checks, trace_boots, walks
 
 log = structlog.get_logger(__name__)
@@ -81,7 +82,7 @@ def _compare_and_finish(factory: SessionFactory, settings: Settings, submission_
         with transaction(factory) as session:
             submission = submissions.lock(session, submission_id)
             if submission.state is SubmissionState.COMPARING:
-                compared = comparisons.store(session, submission_id)
+                compared = comparisons.store(session, submission_id, read_validations(settings.data_dir)[0])
                 kernel_failures = _record_verdicts(session, submission, compared)
                 _finish_submission(session, submission, settings, kernel_failures)
     except DBAPIError:
@@ -394,10 +395,11 @@ def _finish_submission(
         .order_by(Run.target)
     )
     all_failures = [*failures, *(failure for failure in run_failures if failure is not None)]
+    # A model's verdict is no regression of a kernel: it changes no exit code, and nobody is told of it.
     verdicts = session.execute(
         select(Comparison.question, Comparison.role, Comparison.verdict)
         .join(Run, Run.id == Comparison.run_id)
-        .where(Run.submission_id == submission.id)
+        .where(Run.submission_id == submission.id, not_(is_modelled_figure()))
     )
     canceled = submission.cancel_requested_at is not None or any(f.kind is ErrorKind.CANCELED for f in all_failures)
     result = end(all_failures, [(question, role, verdict) for question, role, verdict in verdicts], canceled=canceled)
@@ -406,7 +408,9 @@ def _finish_submission(
     submission.finished_at = clock(session)
     store_report(session, submission, ArtifactStore.of(settings), settings.public_url)
     announce(session, OutboxEvent.SUBMISSION_FINISHED, submission.id, submission_id=submission.id)
-    found = select(Run.id).where(Run.submission_id == submission.id, Run.verdict == Verdict.REGRESSION)
+    found = select(Run.id).where(
+        Run.submission_id == submission.id, Run.verdict == Verdict.REGRESSION, not_(is_modelled_device())
+    )
     if session.scalar(found.limit(1)) is not None and not _is_untold(session, submission):
         announce(session, OutboxEvent.REGRESSION_FOUND, submission.id, submission_id=submission.id)
     emit(session, submission.id, EventKind.REPORT_READY)

@@ -107,13 +107,15 @@ def notice_of(session: Session, settings: Settings, event: PendingEvent) -> Noti
             plan=target.plan,
             device_type=target.device_type,
             emulated=target.emulated,
+            modelled=target.modelled,
             state=target.state,
             outcome=target.outcome,
             verdict=target.verdict,
             headline=target.headline,
         )
         for target in target_summaries(session, [submission.id]).get(submission.id, [])
-        if event.event is not OutboxEvent.REGRESSION_FOUND or target.verdict is Verdict.REGRESSION
+        if event.event is not OutboxEvent.REGRESSION_FOUND
+        or (target.verdict is Verdict.REGRESSION and not target.modelled)
     ]
     return SubmissionNotice(
         type=event.event,

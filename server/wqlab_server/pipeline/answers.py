@@ -32,6 +32,8 @@ def write_answer(session: Session, settings: Settings, submission: Submission, n
         return None
     report = load_or_assemble(session, submission, ArtifactStore.of(settings), settings.public_url)
     says = report_mail.says(report)
+    if not says:
+        return None  # a model's verdicts are not mailed
     thread = report_mail.thread_of(source, submission.id, submission.owner)
     if is_stopped(session, thread):
         return None

@@ -8,9 +8,12 @@ from datetime import datetime
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import ErrorKind, Outcome, SubmissionState
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.specs import Forge
+from wqlab_report.content.model_text import left_out as left_out_models
+from wqlab_report.content.model_text import without_models
 from wqlab_report.writers.markdown import render_markdown
 
 from ..intake.forges import heads, poll, sync
@@ -131,7 +134,8 @@ def _status(session: Session, head: ForgeHead, submission: Submission | None) ->
         infrastructure = submission.failure.kind is ErrorKind.INFRASTRUCTURE
         return ("error" if infrastructure else "failure"), submission.failure.summary
     verdicts = [
-        f"{target.plan}@{target.device_type}: {(target.verdict or target.outcome or target.state).value}"
+        f"{target.plan}@{target.device_type}: {'modelled ' if target.modelled and target.verdict else ''}"
+        f"{(target.verdict or target.outcome or target.state).value}"
         for target in target_summaries(session, [submission.id]).get(submission.id, [])
     ]
     states_by_code: dict[int | None, StatusState] = {0: "success", 1: "failure", 3: "failure"}
@@ -163,11 +167,17 @@ def _comment(
             change_id=change.id,
             number=number,
             marker=marker,
-            body=f"{marker}\nMeasured commit: {head.head}\n\n{comment_text(render_markdown(report), url)}",
+            body=f"{marker}\nMeasured commit: {head.head}\n\n{comment_text(_markdown(report), url)}",
         ),
         submission_id=submission.id,
         now=now,
     )
+
+
+def _markdown(report: Report) -> str:
+    """Return the report without modelled verdicts, which are no findings, and with the names of what is left out."""
+    text, left_out = render_markdown(without_models(report)), left_out_models(report)
+    return f"{text}\n{left_out}\n" if left_out else text
 
 
 def comment_text(markdown: str, url: str) -> str:

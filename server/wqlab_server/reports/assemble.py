@@ -297,6 +297,7 @@ def _summary(targets: Sequence[api_report.TargetReport], study: bool) -> str:
                 study,
                 each.failure,
                 each.plan.is_instrumented,
+                each.plan.is_modelled,
             )
             for each in targets
         ]

@@ -38,7 +38,7 @@ from ..storage.artifacts import ArtifactStore
 from ..storage.db import SessionFactory, transaction
 from ..storage.signing import SigningKey
 from ..views.build import boot_view, build_view
-from ..views.conclusion import findings_of
+from ..views.conclusion import findings_of, recorded_run
 from ..views.load import run_rows
 from ..views.samples_table import samples_csv
 from .stored_report import load_or_assemble
@@ -253,6 +253,7 @@ def _run_record(session: Session, run: Run) -> RunRecord:
         device_type=run.device_type,
         device_summary=run.device_spec.summary,
         emulated=run.device_spec.emulated,
+        cost_profile=recorded_run(run).machine,
         topology=run.device_spec.topology,
         recipe=run.recipe.name,
         figures=run.recipe.figures,

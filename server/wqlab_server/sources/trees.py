@@ -78,7 +78,7 @@ class TreeSource(Source):
         measured = select(Run).where(Run.submission_id == submission.id, Run.purpose == RunPurpose.MEASURE)
         runs = session.scalars(measured.order_by(Run.target)).all()
         head.related = apply.result.range if apply.result is not None else None
-        head.verdicts = sorted({run.verdict for run in runs if run.verdict is not None})
+        head.verdicts = sorted({run.verdict for run in runs if run.verdict is not None and not run.plan.is_modelled})
         failure = submission.failure
         if submission.outcome is Outcome.PASSED:
             _take_measurement(session, spec, head, runs)

@@ -25,7 +25,7 @@ from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_
 from ..http.problems import ApiProblem, documented
 from ..http.sse import event_schema, guarded, notifications_of
 from ..models import Submission
-from ..views.build import submission_summary, submission_view
+from ..views.build import VerdictCounts, submission_summary, submission_view
 from ..views.load import primary_verdicts, submission_rows, target_summaries
 from . import queries, quotas, service
 from .stream import events
@@ -171,7 +171,7 @@ def list_submissions(
     ids = [row.id for row in rows]
     verdicts, targets = primary_verdicts(session, ids), target_summaries(session, ids)
     return Page[SubmissionSummary](
-        items=[submission_summary(row, verdicts.get(row.id, {}), targets.get(row.id, [])) for row in rows],
+        items=[submission_summary(row, verdicts.get(row.id, VerdictCounts()), targets.get(row.id, [])) for row in rows],
         total=min(total, queries.MAX_COUNT),
         at_least=total > queries.MAX_COUNT,
         next=None if last is None else encode_cursor(last),

@@ -52,7 +52,7 @@ def plan_target(
         return PlannedTarget(device_type, plan, recipe, profile)
     if request.series is not None:
         profile = profile.model_copy(update={"spreads": spreads(session, plan.name, device_type, profile)})
-    family = planned_blocks.family_size(data, request, boots=boots, instrumented=device_type.instrumented)
+    family = planned_blocks.family_size(data, request, boots=boots, like=device_type)
     planned = PlannedTarget(device_type, plan, recipe, profile, family=family)
     if request.blocks is not None:
         return replace(planned, why_blocks=planned_blocks.warning(family, request.blocks))

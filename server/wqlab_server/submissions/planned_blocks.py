@@ -43,11 +43,12 @@ def is_tested(plan: TestPlan, device_type: DeviceType, profile: Profile) -> bool
     return evidence is not Evidence.NONE and profile.blocks >= LEAST_BLOCKS
 
 
-def family_size(data: DataFolder, request: SubmissionRequest, *, boots: int, instrumented: bool) -> int:
+def family_size(data: DataFolder, request: SubmissionRequest, *, boots: int, like: DeviceType) -> int:
     """Return the number of primary tests that share the level: those of the larger question, about the kernel or about
-    the settings. Counts of instrumented devices are families of their own. `boots`: boots of a block."""
+    the settings. Only targets on devices that are instrumented, or modelled, as `like` is share it. `boots`: boots of a
+    block."""
     kernels = settings = 0
-    for device_type, target in _targets(data, request, instrumented):
+    for device_type, target in _targets(data, request, like):
         plan = data.plans[target.plan].on(device_type).measured(target.scenarios, device_type.emulated)
         profile = plan.profile(device_type.emulated)
         if not is_tested(plan, device_type, profile):
@@ -61,11 +62,11 @@ def family_size(data: DataFolder, request: SubmissionRequest, *, boots: int, ins
     return max(kernels if request.series is not None else 0, settings, 1)
 
 
-def _targets(data: DataFolder, request: SubmissionRequest, instrumented: bool) -> Iterator[tuple[DeviceType, Target]]:
+def _targets(data: DataFolder, request: SubmissionRequest, like: DeviceType) -> Iterator[tuple[DeviceType, Target]]:
     for _, target in request.indexed_targets():
         if target.plan in data.plans and target.device_type and data.has_device_type(target.device_type):
             device_type = data.device_type(target.device_type)
-            if device_type.instrumented is instrumented:
+            if (device_type.instrumented, device_type.modelled) == (like.instrumented, like.modelled):
                 yield device_type, target
 
 

@@ -220,7 +220,8 @@ def _similar_boots(session: Session, data: DataFolder, plan: str, device_type: D
     others = {
         each.name: abs(each.topology.cpus - cpus)
         for each in data.device_types.values()
-        if (each.emulated, each.instrumented) == (device_type.emulated, device_type.instrumented)
+        if (each.emulated, each.instrumented, each.modelled)
+        == (device_type.emulated, device_type.instrumented, device_type.modelled)
     }
     times = timings.boot_times(session, {(plan, name) for name in others})
     nearest = min(times, key=lambda key: (others[key[1]], key), default=None)

@@ -75,7 +75,15 @@ def _pair(key: _Key, first: Comparison | None, second: Comparison | None) -> Fig
     either = first or second
     assert either is not None  # noqa: S101 - a key comes from one of them
     effect_change = None
-    if first and second and first.effect is not None and second.effect is not None and first.scale is second.scale:
+    comparable = first and second and (first.evidence is Evidence.MODELLED) is (second.evidence is Evidence.MODELLED)
+    if (
+        comparable
+        and first
+        and second
+        and first.effect is not None
+        and second.effect is not None
+        and first.scale is second.scale
+    ):
         effect_change = second.effect - first.effect
     overlap = None
     if first and second and first.ci95 is not None and second.ci95 is not None:
@@ -102,7 +110,9 @@ def _change(first: Comparison | None, second: Comparison | None) -> FigureChange
     if first is None:
         return FigureChange.ONLY_SECOND
     without_effect = {None, Verdict.NO_EVIDENCE}
-    if Evidence.NONE in {first.evidence, second.evidence} or {first.verdict, second.verdict} <= without_effect:
+    different = (first.evidence is Evidence.MODELLED) is not (second.evidence is Evidence.MODELLED)
+    no_evidence = Evidence.NONE in {first.evidence, second.evidence}
+    if different or no_evidence or {first.verdict, second.verdict} <= without_effect:
         return FigureChange.NONE
     if first.verdict is second.verdict:
         return FigureChange.SAME

@@ -14,7 +14,7 @@ from wqlab_contracts.enums import RunPurpose
 
 from ..http.problems import invalid
 from ..models import Apply, Comparison, Run, Submission
-from ..views.build import submission_summary
+from ..views.build import VerdictCounts, submission_summary
 from ..views.load import primary_verdicts, target_summaries
 from .side_by_side import Side, compare
 
@@ -51,7 +51,7 @@ def _views(session: Session, rows: Sequence[Submission]) -> list[SubmissionVersi
     }
     views = []
     for row in rows:
-        summary = submission_summary(row, verdicts.get(row.id, {}), targets.get(row.id, []))
+        summary = submission_summary(row, verdicts.get(row.id, VerdictCounts()), targets.get(row.id, []))
         base_commit, tree_oid = sources.get(row.id, (None, None))
         fields = {name: getattr(summary, name) for name in type(summary).model_fields}
         views.append(SubmissionVersion(**fields, base_commit=base_commit, tree_oid=tree_oid))

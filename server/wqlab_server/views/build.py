@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
+from typing import NamedTuple
 
 from wqlab_contracts import cpu_layout
 from wqlab_contracts.api.builds import BuildView
@@ -39,6 +41,13 @@ class RunRows:
     """(block, attempt) of each block that was discarded without counting against an arm."""
 
 
+class VerdictCounts(NamedTuple):
+    """Number of primary comparisons with each verdict. Measured and modelled figures are never counted together."""
+
+    measured: Mapping[Verdict, int] = MappingProxyType({})
+    modelled: Mapping[Verdict, int] = MappingProxyType({})
+
+
 @dataclass
 class SubmissionRows:
     """A submission and the rows that its view needs."""
@@ -50,12 +59,12 @@ class SubmissionRows:
     runs: Sequence[RunRows]
     traced: Sequence[RunRows]
     """Runs of traced boots; not loaded for a report."""
-    verdicts: Mapping[Verdict, int]
+    verdicts: VerdictCounts
     eta: Estimate
 
 
 def submission_summary(
-    row: models.Submission, verdicts: Mapping[Verdict, int], targets: Sequence[TargetSummary]
+    row: models.Submission, verdicts: VerdictCounts, targets: Sequence[TargetSummary]
 ) -> SubmissionSummary:
     return SubmissionSummary(
         id=row.id,
@@ -69,7 +78,8 @@ def submission_summary(
         state=row.state,
         outcome=row.outcome,
         failure=row.failure,
-        verdicts=dict(verdicts),
+        verdicts=dict(verdicts.measured),
+        modelled_verdicts=dict(verdicts.modelled),
         retry_of=row.retry_of,
         targets=list(targets),
         done_boots=sum(target.done_boots for target in targets),
@@ -106,6 +116,7 @@ def target_summary(run: models.Run) -> TargetSummary:
         plan=run.plan_name,
         device_type=run.device_type,
         emulated=run.device_spec.emulated,
+        modelled=run.device_spec.modelled,
         device=run.device_name,
         state=run.state,
         outcome=run.outcome,

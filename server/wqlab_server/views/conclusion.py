@@ -54,6 +54,7 @@ def recorded_run(run: Run) -> RecordedRun:
         failure=run.failure,
         looks=run.looks,
         spreads=run.profile.spreads,
+        machine=(run.device_spec.emulation and run.device_spec.emulation.profile) or "",
         walk=run.walk,
     )
 

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, JSONPATH, array
 from sqlalchemy.orm import Session, defer
 
 from wqlab_contracts.api.submissions import SubmittedRequest, TargetSummary
-from wqlab_contracts.enums import BootState, DeviceHealth, JobState, Role, RunPurpose, Verdict
+from wqlab_contracts.enums import BootState, DeviceHealth, Evidence, JobState, Role, RunPurpose, Verdict
 
 from ..estimates import timings
 from ..estimates.eta import Estimate, RemainingBuild, RemainingRun, estimate
@@ -33,7 +33,7 @@ from ..models import (
 )
 from ..models.runs import needed_blocks
 from ..storage.db import clock, fetch_dict
-from .build import RunRows, SubmissionRows, count_verdicts
+from .build import RunRows, SubmissionRows, VerdictCounts, count_verdicts
 
 _SNAPSHOT_COLUMNS = [
     defer(column, raiseload=True)
@@ -72,7 +72,7 @@ def submission_rows(
     loaded = run_rows(session, session.scalars(query).all(), environments=environments)
     rows = [each for each in loaded if each.run.purpose is not RunPurpose.TRACE]
     traced = [each for each in loaded if each.run.purpose is RunPurpose.TRACE]
-    verdicts = primary_verdicts(session, [submission.id]).get(submission.id, {})
+    verdicts = primary_verdicts(session, [submission.id]).get(submission.id, VerdictCounts())
     request = submitted_request(session, submission.id)
     eta = _eta(session, submission, request, apply, builds, runs=loaded)
     return SubmissionRows(submission, request, apply, builds, rows, traced, verdicts, eta)
@@ -127,24 +127,36 @@ def run_rows(session: Session, runs: Sequence[Run], *, environments: bool = True
     ]
 
 
-def primary_verdicts(session: Session, submission_ids: Collection[int]) -> dict[int, dict[Verdict, int]]:
-    """Count the verdicts of primary comparisons, by submission id."""
-    counted: dict[int, list[tuple[Verdict, int]]] = defaultdict(list)
-    for submission_id, verdict, count in session.execute(
-        select(Run.submission_id, Comparison.verdict, func.count())
+def primary_verdicts(session: Session, submission_ids: Collection[int]) -> dict[int, VerdictCounts]:
+    """Count the verdicts of primary comparisons, by submission id; those of modelled figures apart."""
+    counted: dict[int, tuple[list[tuple[Verdict, int]], list[tuple[Verdict, int]]]] = defaultdict(lambda: ([], []))
+    modelled = is_modelled_figure()
+    for submission_id, verdict, is_modelled, count in session.execute(
+        select(Run.submission_id, Comparison.verdict, modelled, func.count())
         .join(Comparison, Comparison.run_id == Run.id)
         .where(Run.submission_id.in_(submission_ids), Comparison.role == Role.PRIMARY, Comparison.verdict.is_not(None))
-        .group_by(Run.submission_id, Comparison.verdict)
+        .group_by(Run.submission_id, Comparison.verdict, modelled)
     ):
         if submission_id is not None and verdict is not None:
-            counted[submission_id].append((verdict, count))
-    return {submission_id: count_verdicts(pairs) for submission_id, pairs in counted.items()}
+            counted[submission_id][is_modelled].append((verdict, count))
+    return {submission_id: VerdictCounts(*map(count_verdicts, pairs)) for submission_id, pairs in counted.items()}
+
+
+def is_modelled_figure() -> ColumnElement[bool]:
+    """Return True for the comparison of a modelled figure, as an SQL expression."""
+    found: ColumnElement[bool] = type_coerce(Comparison.data, JSONB)["evidence"].astext == Evidence.MODELLED.value
+    return found
 
 
 def _is_emulated(device_spec: ColumnElement[Any]) -> ColumnElement[bool]:
     """Return DeviceType.emulated as an SQL expression; device types of older runs have no `rehearsal`."""
     rehearsal = func.coalesce(device_spec["rehearsal"].astext, "false") == "true"
     return or_(device_spec["emulation"].astext.is_not(None), rehearsal)
+
+
+def is_modelled_device() -> ColumnElement[bool]:
+    """Return DeviceType.modelled of a run's device as an SQL expression."""
+    return func.coalesce(type_coerce(Run.device_spec, JSONB)["emulation"]["clock"].astext, "") == "model"
 
 
 def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[int, list[TargetSummary]]:
@@ -154,6 +166,7 @@ def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[
             Run.id, Run.submission_id, Run.plan_name, Run.device_type, Run.device_name, Run.state, Run.outcome,
             Run.verdict, Run.headline, Run.boots_done, Run.blocks, Run.looked,
             _is_emulated(type_coerce(Run.device_spec, JSONB)).label("emulated"),
+            is_modelled_device().label("modelled"),
         )
         .where(Run.submission_id.in_(submission_ids), Run.purpose != RunPurpose.TRACE)
         .order_by(Run.target, Run.id)
@@ -166,6 +179,7 @@ def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[
                 plan=row.plan_name,
                 device_type=row.device_type,
                 emulated=row.emulated,
+                modelled=row.modelled,
                 device=row.device_name,
                 state=row.state,
                 outcome=row.outcome,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from wqlab_contracts.messages import MeasuredTopology
-from wqlab_contracts.specs import Profile, Repetitions, Scenario, TestPlan
+from wqlab_contracts.specs import Metric, Profile, Repetitions, Scenario, TestPlan
 from wqlab_worker.measure import collect
-from wqlab_worker.measure.collect import NotMeasured, read_records
+from wqlab_worker.measure.collect import NotMeasured, Unsupported, read_records
 from wqlab_worker.measure.counts import collect_counts, operations
 from wqlab_worker.measure.parsers import xfs_fsync
 
@@ -51,6 +51,34 @@ def test_counts_are_divided_by_the_operations_that_the_plan_chooses() -> None:
     reasons = {name: str(reason) for name, reason in found.unsupported}
     assert "changes no function" in reasons["touched_transfers_per_op"]
     assert "worker pools" in reasons["pool_lock_transfers_per_op"]
+
+
+BANDWIDTH = Metric.model_validate(
+    {
+        "name": "bandwidth",
+        "summary": "MiB written in a second",
+        "unit": "MiB/s",
+        "scale": "ratio",
+        "direction": "higher_is_better",
+        "class": "performance",
+        "taken_from": "untraced",
+        "role_hardware": "primary",
+    }
+)
+
+
+@pytest.mark.parametrize(("modelled", "own"), [(True, {"bandwidth": 80.0}), (False, {})])
+def test_a_modelled_device_has_the_plans_own_metrics_beside_the_counts(
+    monkeypatch: pytest.MonkeyPatch, modelled: bool, own: dict[str, float]
+) -> None:
+    measured = collect.Measurement({"bandwidth": 80.0}, [("p99", Unsupported("too few"))], frozenset({"p99"}))
+    monkeypatch.setattr(collect, "parser", lambda name: lambda records, topology, traced: measured)
+    of = PLAN.model_copy(update={"metrics": [BANDWIDTH]}).for_instrumented(modelled=modelled)
+    found = collect_counts(FIO % (0, 4), of, TOPOLOGY, COUNTS, setting="")
+    assert found.values == own | {"instructions_per_op": 250.0, "kernel_instructions_per_op": 200.0}
+    assert "p99" not in dict(found.unsupported)
+    without_window = collect_counts(FIO % (0, 4), of, TOPOLOGY, None, setting="")
+    assert without_window.values == own
 
 
 def test_script_without_window_says_so() -> None:

@@ -1,4 +1,7 @@
-"""Divide what an instrumented device counted in a window by the operations of the workload that ran in it."""
+"""Divide what an instrumented device counted in a window by the operations of the workload that ran in it.
+
+A modelled device has the plan's own metrics beside these counts, from the script's output.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from wqlab_contracts.enums import NotMeasuredCause
+from wqlab_contracts.enums import MetricClass, NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import TestPlan
 
@@ -42,24 +45,34 @@ def collect_counts(
 
     `counts` has the count of each metric, without its ending `_per_op`; None if the script marked no window.
     """
-    without_metrics = plan.model_copy(update={"metrics": []})
-    found = collect(text, plan.parser, without_metrics, topology, traced=False, setting=setting)
-    found = replace(found, values={}, unsupported=[each for each in found.unsupported if each[0] is None])
-    found = replace(found, empty=frozenset())
-    if found.failure or found.unsupported:
-        return found
-    names = [metric.name for metric in plan.metrics]
+    own = [metric for metric in plan.metrics if metric.metric_class is not MetricClass.INSTRUMENTED]
+    found = collect(text, plan.parser, plan.model_copy(update={"metrics": own}), topology, False, setting=setting)
+    if found.failure or any(metric is None for metric, _ in found.unsupported):
+        unsupported = [each for each in found.unsupported if each[0] is None]
+        return replace(found, values={}, unsupported=unsupported, empty=frozenset())
+    known = {metric.name for metric in own}
+    values = {name: value for name, value in found.values.items() if name in known}
+    lacking = [each for each in found.unsupported if each[0] in known]
+    counted, uncounted = _counts(text, plan, counts)
+    empty = frozenset(known & found.empty)
+    return replace(found, values=values | counted, unsupported=lacking + uncounted, empty=empty)
+
+
+def _counts(
+    text: str, plan: TestPlan, counts: Mapping[str, int] | None
+) -> tuple[dict[str, float], list[tuple[str | None, Unsupported]]]:
+    """Return the counts for each operation by metric, and why others are missing."""
+    names = [metric.name for metric in plan.metrics if metric.metric_class is MetricClass.INSTRUMENTED]
     if counts is None:
         reason = Unsupported(f"plan {plan.name} marks no window, so nothing is counted")
-        return replace(found, unsupported=[(name, reason) for name in names])
+        return {}, [(name, reason) for name in names]
     try:
         divisor = operations(read_records(text), plan).number
     except NotMeasured as error:
         reason = Unsupported(str(error), NotMeasuredCause.NO_SAMPLES)
-        return replace(found, unsupported=[(name, reason) for name in names])
+        return {}, [(name, reason) for name in names]
     values = {name: counts[count] / divisor for name in names if (count := name.removesuffix(PER_OPERATION)) in counts}
-    lacking: list[tuple[str | None, Unsupported]] = [(name, _why_absent(name)) for name in names if name not in values]
-    return replace(found, values=values, unsupported=lacking)
+    return values, [(name, _why_absent(name)) for name in names if name not in values]
 
 
 def _why_absent(name: str) -> Unsupported:

@@ -8,6 +8,7 @@ from wqlab_contracts.enums import MetricClass, Role, Scale, TraceMode
 from wqlab_contracts.specs import TestPlan
 
 FACT_PREFIX = "warm-up "
+_TIMED = frozenset({MetricClass.PERFORMANCE, MetricClass.MODELLED})
 MOST_CHANGE = 0.02
 """Largest change between two stable repetitions, relative to their mean. Georges, Buytaert and Eeckhout, "Statistically
 Rigorous Java Performance Evaluation", OOPSLA 2007, take 2 % as the bound of the variation in a steady state."""
@@ -36,7 +37,7 @@ def _changes(plan: TestPlan, warmups: Sequence[Mapping[str, float]]) -> dict[str
     before, last = warmups[-2:]
     found = {}
     for metric in plan.metrics:
-        timed = metric.metric_class is MetricClass.PERFORMANCE and metric.scale is Scale.RATIO
+        timed = metric.metric_class in _TIMED and metric.scale is Scale.RATIO
         if not timed or metric.role_hardware is not Role.PRIMARY or metric.taken_from is not TraceMode.UNTRACED:
             continue
         if metric.name in before and metric.name in last and (total := before[metric.name] + last[metric.name]):
