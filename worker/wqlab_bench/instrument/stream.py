@@ -94,6 +94,15 @@ class Line:
     slab: Slab | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CpuClock:
+    """Virtual time of one CPU in a window, in picoseconds."""
+
+    begin: int
+    end: int
+    idle: int
+
+
 @dataclass(frozen=True)
 class Window:
     """Counts between two markers of the guest."""
@@ -118,6 +127,11 @@ class Window:
     per_cpu: dict[int, PerCpu] = field(default_factory=dict)
     """By the guest's number of the CPU; empty if the plugin had no layout."""
     pools: list[Pool] = field(default_factory=list)
+    times: dict[int, int] = field(default_factory=dict)
+    """Address of a translated block, or of an instruction that waited for a line -> virtual time in picoseconds. Empty
+    if the device is not modelled."""
+    clocks: dict[int, CpuClock] = field(default_factory=dict)
+    """By QEMU's number of the CPU; empty if the device is not modelled."""
 
 
 def read(path: Path) -> Iterator[Frame | Window]:
@@ -164,6 +178,8 @@ def _window(number: int, content: bytes) -> Window:
     locked: dict[int, int] = {}
     per_cpu: dict[int, PerCpu] = {}
     pools: list[Pool] = []
+    times: dict[int, int] = {}
+    clocks: dict[int, CpuClock] = {}
     for text in content.decode("ascii", errors="replace").splitlines():
         match text.split("\t"):
             case ["code", pc, count]:
@@ -185,6 +201,10 @@ def _window(number: int, content: bytes) -> Window:
                 pools.append(Pool(_address(address), _decimal(size), own, counts))
             case ["cpus", source, target, count]:
                 cpus[_cpu(source), _cpu(target)] = _decimal(count)
+            case ["time", pc, picoseconds]:
+                times[_address(pc)] = _decimal(picoseconds)
+            case ["clock", cpu, begin, end, idle]:
+                clocks[_cpu(cpu)] = CpuClock(_decimal(begin), _decimal(end), _decimal(idle))
             case ["locked", pc, count]:
                 locked[_address(pc)] = _decimal(count)
             case ["total", instructions, kernel, loads, stores, locked_count] if totals is None:
@@ -195,7 +215,7 @@ def _window(number: int, content: bytes) -> Window:
                 _reject(text)
     if totals is None:
         raise StreamError(f"window {number} has no totals")
-    return Window(number, *totals, code, moved, lines, cpus, locked, per_cpu, pools)
+    return Window(number, *totals, code, moved, lines, cpus, locked, per_cpu, pools, times, clocks)
 
 
 def _is_name(text: str) -> bool:

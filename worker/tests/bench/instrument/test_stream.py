@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wqlab_bench.instrument import stream
-from wqlab_bench.instrument.stream import Frame, Line, Moved, PerCpu, Pool, Slab, StreamError, Window
+from wqlab_bench.instrument.stream import CpuClock, Frame, Line, Moved, PerCpu, Pool, Slab, StreamError, Window
 
 WINDOW = (
     "total\t100\t90\t30\t20\t5\n"
@@ -19,6 +19,7 @@ WINDOW = (
     "slab\tffff888000001000\t512\t64\tpool_workqueue\n"
     "cpus\t0\t1\t9\n"
     "locked\tffffffff81000004\t5\n"
+    "time\tffffffff81000000\t12500\nclock\t1\t1000\t5000\t700\n"
     "percpu\t1\tffff888000040000\t8192\n"
     "pool\tffff888000050000\t792\tunbound\t8\t0\t3\t0\t0\npool\tffff888000051000\t792\t1\t2\t0\t0\t0\t4\n"
 )
@@ -57,6 +58,8 @@ def test_frames_and_windows_are_read_in_order(tmp_path: Path) -> None:
                 Pool(0xFFFF888000050000, 792, None, (0, 3, 0, 0)),
                 Pool(0xFFFF888000051000, 792, 1, (0, 0, 0, 4)),
             ],
+            times={0xFFFFFFFF81000000: 12500},
+            clocks={1: CpuClock(1000, 5000, 700)},
         ),
         Frame("empty", b""),
     ]  # fmt: skip
