@@ -34,6 +34,7 @@ NAMES = [
     "smt",
     "store_percent",
     "stream_percent",
+    "jitter_percent",
     "l1_kib",
     "l2_kib",
     "l3_kib",

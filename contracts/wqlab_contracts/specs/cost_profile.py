@@ -126,6 +126,9 @@ class CostProfile(Strict):
     """Share of the time of a transfer for which a store waits that is not locked."""
     stream_percent: Share
     """Share of the time of a miss for which an access waits that continues a sequence of addresses."""
+    jitter_percent: Share
+    """By how much the time of a transfer varies at most, more or less. Without it, equal loops on several CPUs keep in
+    step with each other, so that a change of one cycle can show as a jump."""
     l1_kib: Size
     l2_kib: Size
     l3_kib: Size

@@ -13,7 +13,6 @@ enum {
 	CLUSTERS_TEXT = 512,
 	FINER = 10, /* CPUs between which a line moved take turns this much shorter, ... */
 	FINE_QUANTA = 50, /* ... for so many quanta */
-	JITTER_PERCENT = 10,
 };
 
 /* VTimeCosts of model/qemu.patch, which compares the size. */
@@ -52,6 +51,7 @@ static const char *const names[COSTS] = {
 	[COST_OTHER_NODE] = "other_node",
 	[COST_STORE_PERCENT] = "store_percent",
 	[COST_STREAM_PERCENT] = "stream_percent",
+	[COST_JITTER_PERCENT] = "jitter_percent",
 	[COST_L1_KIB] = "l1_kib",
 	[COST_L2_KIB] = "l2_kib",
 	[COST_L3_KIB] = "l3_kib",
@@ -212,7 +212,7 @@ static bool is_in_stream(struct timing *timing, unsigned int cpu, uint64_t numbe
 }
 
 /*
- * A latency, up to JITTER_PERCENT more or less. The ways between cores differ in length, and without that, loops of equal
+ * A latency, up to `jitter_percent` more or less. The ways between cores differ in length, and without that, loops of equal
  * instructions keep in step with each other, so that a change of one cycle shows as a jump.
  */
 static int64_t jittered(struct timing *timing, int64_t ps)
@@ -220,7 +220,7 @@ static int64_t jittered(struct timing *timing, int64_t ps)
 	timing->random ^= timing->random << 13; /* xorshift64, Marsaglia 2003 */
 	timing->random ^= timing->random >> 7;
 	timing->random ^= timing->random << 17;
-	return ps + ps * JITTER_PERCENT / 100 * ((int64_t)(timing->random >> 33 & 0x3ff) - 0x200) / 0x200;
+	return ps + ps * timing->costs[COST_JITTER_PERCENT] / 100 * ((int64_t)(timing->random >> 33 & 0x3ff) - 0x200) / 0x200;
 }
 
 static int64_t reduced(int64_t ps, int64_t percent)

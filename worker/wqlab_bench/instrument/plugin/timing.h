@@ -39,6 +39,7 @@ enum cost {
 	COST_OTHER_NODE,
 	COST_STORE_PERCENT, /* share of a transfer's latency that a plain store waits */
 	COST_STREAM_PERCENT, /* share of a latency that an access to the line behind the last one waits */
+	COST_JITTER_PERCENT, /* how much the latency of a transfer varies */
 	COST_L1_KIB,
 	COST_L2_KIB,
 	COST_L3_KIB,
