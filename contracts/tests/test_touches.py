@@ -51,10 +51,17 @@ class Lab:
         ),
         ("kernels/examples/dio-done-unbound.mbox", ["aio-migration@ryzen-3900x"]),
         (
+            "kernels/examples/wake-inside-lock.mbox",
+            [
+                *("work-latency@ryzen-3900x", "dm-crypt-affinity@ryzen-3900x", "queue-rate@ryzen-3900x"),
+                "cmwq-load@ryzen-3900x",
+            ],
+        ),
+        (
             "tests/series/default-scope-system.mbox",
             [
                 *("dm-crypt-affinity@ryzen-3900x", "fan-out@ryzen-3900x", "rt-app-scopes@ryzen-3900x"),
-                *("work-latency-scopes@ryzen-3900x", "test-workqueue@ryzen-3900x", "cmwq-load@ryzen-3900x"),
+                *("work-latency-scopes@ryzen-3900x", "queue-rate@ryzen-3900x", "cmwq-load@ryzen-3900x"),
             ],
         ),
         ("tests/series/anywhere.mbox", []),

@@ -298,6 +298,7 @@ def submit_each_plan(lab: Lab, device_type: str) -> tuple[int, int]:
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
         *("--target", f"work-latency-scopes@{device_type}", "--scenario", "idle"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cpu,strict=1"),
+        *("--target", f"queue-rate@{device_type}", "--setting", "scope=system", "--setting", "scope=cpu"),
         *("--target", f"rt-app-scopes@{device_type}", "--scenario", "HIGH"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cpu,strict=1"),
     )

@@ -107,6 +107,18 @@ def test_works_stay_on_their_cpu_in_its_own_scope(lab: Lab, report: dict[str, An
     assert set(values(rows, "lost_wakeups").values()) == {0}
 
 
+def test_every_cpu_queues_works_and_none_is_lost(lab: Lab, report: dict[str, Any]) -> None:
+    rows = samples(lab, report, "queue-rate")
+    cpus = len(target(report, "queue-rate")["environment"]["topology"]["l3"])
+    rates = {key[3]: rate for key, rate in values(rows, "items_per_s").items()}
+    assert rates.keys() == {"scope=system", "scope=cpu"} and min(rates.values()) > 0
+    assert set(values(rows, "works_lost").values()) == {0}
+    assert set(values(rows, "producers").values()) == {cpus}
+    assert all(dropped <= 4 for dropped in values(rows, "intervals_dropped").values()), "half of them at most"
+    medians, tails = values(rows, "queue_p50_ns"), values(rows, "queue_p95_ns")
+    assert all(0 < median <= tails[key] for key, median in medians.items())
+
+
 def test_limits_of_active_works_are_kept_and_used(lab: Lab, report: dict[str, Any]) -> None:
     rows = samples(lab, report, "max-active")
 

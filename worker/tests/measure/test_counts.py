@@ -81,6 +81,11 @@ def test_a_modelled_device_has_the_plans_own_metrics_beside_the_counts(
     assert without_window.values == own
 
 
+def test_script_can_report_the_operations_itself() -> None:
+    found = operations(read_records("value\toperations\t250\nvalue\trate\t7.5\n"), plan(parser="values"))
+    assert (found.number, found.unit) == (250, "operation")
+
+
 def test_script_without_window_says_so() -> None:
     found = collect_counts(FIO % (0, 4), plan(), TOPOLOGY, None, setting="")
     assert not found.values
@@ -98,6 +103,7 @@ def test_failure_of_the_workload_is_a_failure() -> None:
         ({}, "completed no fsync"),
         ({"operations": "mib"}, "counts fsyncs, total_ios, not mib"),
         ({"parser": "test_workqueue"}, "counts no operations"),
+        ({"parser": "values"}, "no value of operations in the output"),
     ],
 )
 def test_missing_operations_are_named(changes: dict[str, str], reason: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import TRACED_METRICS, Measurement, NotMeasured, Records, Unsupported, compute_measurement
+from ..collect import TRACED_METRICS, Measurement, NotMeasured, Operations, Records, Unsupported, compute_measurement
 from .fio import PERCENTILES, FioResult, apply_fio_result, read_fio
 from .shares import cpu_utilisation
 
@@ -35,6 +35,11 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
 
     unsupported = [metric for metric, _ in records.unsupported if metric != TRACED_METRICS]
     return apply_fio_result(compute_measurement(records, dict.fromkeys([*names, *unsupported]), compute), records)
+
+
+def operations(records: Records) -> dict[str, Operations]:
+    """Return the value `operations` of the script, by which counts are divided. Raises NoSamples if it is missing."""
+    return {"operations": Operations(int(records.value("operations")), "operation")}
 
 
 def _fio_metrics(fio: FioResult) -> dict[str, float]:
