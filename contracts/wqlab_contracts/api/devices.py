@@ -69,6 +69,8 @@ class DeviceTypeView(Message):
     """When the type was tested on an emulated machine with a real one's protocols; null if it was not."""
     arch: CpuArch
     emulated: bool
+    modelled: bool = False
+    """True if the CPUs run in parallel in virtual time."""
     generated: bool = False
     """True if the type is generated from its name for a sweep, and not described by a file."""
     topology: Topology

@@ -48,12 +48,12 @@ def request(*targets: dict[str, Any], series: bool = True, **more: Any) -> Submi
 def test_family_has_every_primary_test_of_the_larger_question(
     targets: list[dict[str, Any]], series: bool, family: int
 ) -> None:
-    assert planned_blocks.family_size(DATA, request(*targets, series=series), boots=2, instrumented=False) == family
+    assert planned_blocks.family_size(DATA, request(*targets, series=series), boots=2, like=RYZEN) == family
 
 
 def test_each_patch_of_a_walk_is_a_test() -> None:
     walk = request(FSYNC, walk=True)
-    size = planned_blocks.family_size(DATA, walk, boots=4, instrumented=False)
+    size = planned_blocks.family_size(DATA, walk, boots=4, like=RYZEN)
     assert size == 4, "three patches and the whole series"
 
 

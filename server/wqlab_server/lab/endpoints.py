@@ -99,6 +99,7 @@ def _type_view(spec: DeviceType, counts: DeviceCounts | None, queued: int, probl
         rehearsed=spec.rehearsed,
         arch=spec.arch,
         emulated=spec.emulated,
+        modelled=spec.modelled,
         generated=GeneratedTopology.parse(spec.name) is not None,
         topology=spec.topology,
         layout=cpu_layout.declared_layout(spec.topology),

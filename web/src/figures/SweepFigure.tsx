@@ -123,9 +123,9 @@ function columnsOf(curve: SweepCurve, axis: string): Column<SweepPoint>[] {
   ];
 }
 
-function floorOf({ noise_floor, effect }: SweepPoint, { question }: SweepCurve): string {
+function floorOf({ noise_floor, effect }: SweepPoint, { question, effect_unit }: SweepCurve): string {
   if (question === "setting") return "not known";
-  if (noise_floor != null) return `${Number(noise_floor.toPrecision(3))} %`;
+  if (noise_floor != null) return `${Number(noise_floor.toPrecision(3))} ${effect_unit}`.trimEnd();
   return effect == null ? "" : "not measured";
 }
 

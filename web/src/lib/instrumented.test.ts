@@ -1,14 +1,50 @@
 import { expect, test } from "vitest";
-import type { TargetReport } from "@/api/types";
+import type { Comparison, Environment, Metric, TargetReport } from "@/api/types";
 import { instrumented, makeInstrumentCell } from "@/testing/instrument";
 import { makeReport } from "@/testing/report";
-import { deviceKind, lineName, noiseFloor, noiseNote, perOperation, subsystemRows } from "./instrumented";
+import {
+  costsOf,
+  deviceKind,
+  lineName,
+  noiseFloor,
+  noiseFloorOf,
+  noiseNote,
+  perOperation,
+  subsystemRows,
+} from "./instrumented";
 
 const [hardware, emulated] = makeReport().targets as [TargetReport, TargetReport];
 const counted = instrumented(emulated);
+const [anyMetric] = counted.plan.metrics as [Metric];
+const modelled = {
+  ...counted,
+  plan: { ...counted.plan, metrics: [{ ...anyMetric, class: "modelled" as const }, ...counted.plan.metrics] },
+};
 
 test("each kind of device has its name", () => {
-  expect([hardware, emulated, counted].map(deviceKind)).toEqual(["", "emulated", "instrumented"]);
+  expect([hardware, emulated, counted, modelled].map(deviceKind)).toEqual([
+    "",
+    "emulated",
+    "instrumented",
+    "modelled",
+  ]);
+});
+
+test("a modelled target names its costs", () => {
+  const facts = { "cost profile": `ryzen-3900x sha256:1a2b3c4d5e6f${"0".repeat(52)}` };
+  const environment = { ...(emulated.environment as Environment), facts };
+  expect(costsOf({ environment })).toBe("modelled on ryzen-3900x costs (sha256:1a2b3c4d5e6f)");
+  expect(costsOf({ environment: null })).toBe("modelled on unknown costs");
+});
+
+test("a noise floor of a modelled share has its unit", () => {
+  const [of] = modelled.comparisons as [Comparison];
+  const floor = { floor: 0.4, seeds: 6, seeds_needed: 6, measured_at: "2026-03-01T00:00:00Z" };
+  const share = { ...of, question: "kernel" as const, role: "primary" as const, effect_unit: "points" };
+  const { scenario, setting, metric } = share;
+  const measured = { ...modelled, noise_floors: [{ scenario, setting, metric, ...floor }] };
+  expect(noiseFloorOf(measured, { ...share, evidence: "modelled" })).toBe("noise floor 0.4 points");
+  expect(noiseFloorOf(measured, { ...share, evidence: "performance" })).toBe("");
 });
 
 test("a noise floor that was not measured is said to be so", () => {

@@ -1,6 +1,6 @@
 /** Texts of targets on instrumented devices; the same as in report/wqlab_report/content/instrument_tables.py. */
 import type { Comparison, InstrumentCell, TargetReport } from "@/api/types";
-import { count, number } from "@/lib/numbers";
+import { count, countsSeeds, number } from "@/lib/numbers";
 
 /** Name of an entry that is a sum of others. */
 export const OTHER = "(other)";
@@ -20,6 +20,24 @@ export const SAME_NAME =
 export const COUNTS_ARE =
   "The emulator counted every instruction and every cache line that moved between CPUs: the same kernel, script, seed and emulator give the same counts. They are counts, not times, and are never compared with figures from hardware. They do not show contention (no CPU stalls for a lock or a line), prefetch or bandwidth, and each CPU executes one instruction a cycle.";
 
+/** What modelled figures cannot tell; the same as in report/wqlab_report/content/model_text.py. */
+export const MODELS_CANNOT_TELL =
+  "A model's figures in virtual time, not measured: what its stated costs leave out, it cannot tell. Never quote them as measured";
+/** Explanation of the counts beside modelled figures. */
+export const COUNTS_BESIDE_A_MODEL =
+  "The emulator also counted every instruction and every cache line that moved between CPUs. The counts are exact for this kernel, script, seed and cost profile; the times follow from them by the costs that the profile states.";
+
+/** Return true if the target has modelled figures. Its device is instrumented too. */
+export function isModelled({ plan }: Pick<TargetReport, "plan">): boolean {
+  return plan.metrics.some(metric => metric.class === "modelled");
+}
+
+/** Return `modelled on ryzen-3900x costs (sha256:1a2b3c4d5e6f)`. */
+export function costsOf({ environment }: Pick<TargetReport, "environment">): string {
+  const found = /^(\S+) sha256:([0-9a-f]{12})[0-9a-f]{52}$/.exec(environment?.facts["cost profile"] ?? "");
+  return found ? `modelled on ${found[1]} costs (sha256:${found[2]})` : "modelled on unknown costs";
+}
+
 /** Return true if the target was run on an instrumented device. */
 export function isInstrumented({ plan }: Pick<TargetReport, "plan">): boolean {
   return plan.metrics.some(metric => metric.class === "instrumented");
@@ -27,6 +45,7 @@ export function isInstrumented({ plan }: Pick<TargetReport, "plan">): boolean {
 
 /** Return the kind of the device for its label; empty for hardware. */
 export function deviceKind(target: Pick<TargetReport, "plan" | "emulated">): string {
+  if (isModelled(target)) return "modelled";
   return isInstrumented(target) ? "instrumented" : target.emulated ? "emulated" : "";
 }
 
@@ -38,15 +57,16 @@ export function noiseFloor(target: TargetReport): string {
   return [...new Set(texts)].join(" or ");
 }
 
-/** Return the noise floor of a judged count; empty for explanatory ones and figures of other devices. */
+/** Return the noise floor of a judged count or modelled figure; empty for other figures. */
 export function noiseFloorOf(target: TargetReport, of: Comparison): string {
-  if (of.evidence !== "instrumented" || of.role === "explanatory") return "";
+  if (!countsSeeds(of.evidence) || of.role === "explanatory") return "";
   // The control is a kernel; the noise of a change of settings is not known.
   const floors = of.question === "kernel" ? target.noise_floors : [];
   const found = floors.find(
     each => each.scenario === of.scenario && each.setting === of.setting && each.metric === of.metric,
   );
-  return found ? `noise floor ${Number(found.floor.toPrecision(3))} %` : "noise floor not measured";
+  if (!found) return "noise floor not measured";
+  return `noise floor ${Number(found.floor.toPrecision(3))} ${of.effect_unit}`.trimEnd();
 }
 
 /** Return how the noise floor was measured, or that it was not. */

@@ -114,6 +114,11 @@ export function interval(ci95: readonly [number, number] | readonly number[] | n
   return `[${signed(ci95[0] as number)}, ${signed(ci95[1] as number)}]`;
 }
 
+/** Return true if n of such figures counts seeds: counts of instrumented devices, and modelled figures. */
+export function countsSeeds(evidence: string | undefined): boolean {
+  return evidence === "instrumented" || evidence === "modelled";
+}
+
 interface Judged {
   exact?: boolean | undefined;
   evidence?: string;
@@ -123,7 +128,7 @@ interface Judged {
 
 /** Format the interval of a comparison, or `exact` for a result without one: two counts, or equal counts under each seed. */
 export function intervalOf(of: Judged | undefined): string {
-  const same = of?.evidence === "instrumented" && of.effect === 0;
+  const same = countsSeeds(of?.evidence) && of?.effect === 0;
   return interval(of?.ci95) || (of?.exact || same ? "exact" : "");
 }
 

@@ -43,6 +43,13 @@ export const VERDICTS: Record<Verdict, VerdictLook> = {
     tone: "unsure",
     meaning: "Can't tell yet: the data neither show a relevant change nor rule it out.",
   },
+  withheld: {
+    sign: "~",
+    word: "withheld",
+    tone: "unsure",
+    meaning:
+      "A model's figure without a verdict: it is not validated, or the change is within the noise floor.",
+  },
   failed: { sign: "!", word: "failed", tone: "bad", meaning: "Not measured because the run failed." },
   unsupported: {
     sign: "/",
@@ -81,6 +88,7 @@ function weight(verdict: string): number {
     "below_threshold",
     "equivalent",
     "inconclusive",
+    "withheld",
     "unsupported",
     "no_evidence",
   ].indexOf(verdict);
@@ -98,6 +106,10 @@ export const EVIDENCE: Record<Evidence, { word: string; meaning: string }> = {
   instrumented: {
     word: "counts",
     meaning: "Instructions and cache lines, counted exactly by the emulator: counts, not times.",
+  },
+  modelled: {
+    word: "modelled",
+    meaning: "A figure in virtual time, from stated costs of a machine: a model's, never measured.",
   },
   none: {
     word: "no evidence",

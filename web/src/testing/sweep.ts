@@ -32,6 +32,7 @@ export function makeSweepCurve(change: Partial<SweepCurve> = {}): SweepCurve {
     effect_unit: "%",
     direction: "lower_is_better",
     role: "primary",
+    evidence: "instrumented",
     delta: 0.2,
     points: [
       point(1, { verdict: "equivalent", effect: 0, exact: true, seeds: 6 }),

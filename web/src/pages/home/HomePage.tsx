@@ -157,7 +157,7 @@ function Devices({ of }: { of: readonly DeviceTypeView[] }) {
             <span className="muted">
               {type.device_counts.good} of {type.devices.length} free
               {type.device_counts.unchecked > 0 && `, ${type.device_counts.unchecked} unchecked`}
-              {type.emulated && ", emulated"}
+              {type.emulated && (type.modelled ? ", modelled" : ", emulated")}
             </span>
           </span>
           <TopologyDrawing layout={type.layout} name={type.name} />

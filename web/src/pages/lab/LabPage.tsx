@@ -108,7 +108,7 @@ function TypeSection({ type, devices, activeRuns }: TypeSectionProps) {
       lead={
         <>
           {type.summary}; {type.arch}
-          {type.emulated && ", emulated"}
+          {type.emulated && (type.modelled ? ", modelled" : ", emulated")}
           {type.tested === false && `, ${untestedText(type)}`}.{" "}
           <span className={classes.units}>{deviceCountsText(type)}.</span>
         </>

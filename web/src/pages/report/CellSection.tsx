@@ -5,7 +5,7 @@ import type { Comparison, Report } from "@/api/types";
 import { BootsFigure } from "@/figures/BootsFigure";
 import { ForestFigure } from "@/figures/ForestFigure";
 import { noiseFloorOf } from "@/lib/instrumented";
-import { change, count, intervalOf, number, pValue, withUnit } from "@/lib/numbers";
+import { change, count, countsSeeds, intervalOf, number, pValue, withUnit } from "@/lib/numbers";
 import { EVIDENCE, NOT_MEASURED, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -163,7 +163,7 @@ function Figures({ selected: { of, column, target } }: { selected: Cell }) {
       ]);
   items.push([
     "n",
-    `${of.baseline?.n ?? 0} and ${of.candidate?.n ?? 0} ${of.evidence === "instrumented" ? "seeds" : "boots"}${of.blocks_discarded > 0 ? `, ${of.blocks_discarded} blocks discarded` : ""}`,
+    `${of.baseline?.n ?? 0} and ${of.candidate?.n ?? 0} ${countsSeeds(of.evidence) ? "seeds" : "boots"}${of.blocks_discarded > 0 ? `, ${of.blocks_discarded} blocks discarded` : ""}`,
   ]);
   if (of.blocks_needed != null && of.blocks_needed > 0)
     items.push(["Blocks needed", `${count(of.blocks_needed, "more block")} for a decision`]);

@@ -1,7 +1,16 @@
 /** Results of one plan on one device type: verdict, figures, reasons and environment. */
 import { memo } from "react";
 import type { Report, TargetReport } from "@/api/types";
-import { COUNTS_ARE, deviceKind, isInstrumented, noiseNote } from "@/lib/instrumented";
+import {
+  COUNTS_ARE,
+  COUNTS_BESIDE_A_MODEL,
+  costsOf,
+  deviceKind,
+  isInstrumented,
+  isModelled,
+  MODELS_CANNOT_TELL,
+  noiseNote,
+} from "@/lib/instrumented";
 import { count } from "@/lib/numbers";
 import { humanize, isSameFailure, NOT_MEASURED, oneLine } from "@/lib/words";
 import { FailureCard, FailureLink, FailureSentence } from "@/parts/FailureCard";
@@ -56,10 +65,15 @@ export const TargetSection = memo(function TargetSection({
             )}
           </span>
         </div>
+        {isModelled(target) && (
+          <p className={classes.blocks}>
+            {costsOf(target)}. {MODELS_CANNOT_TELL}: <a href="/docs/model/">more</a>
+          </p>
+        )}
         <p className={classes.blocks}>{blocksText(target)}</p>
         {isInstrumented(target) && compared && (
           <p className={classes.blocks}>
-            {noiseNote(target)} {COUNTS_ARE}
+            {noiseNote(target)} {isModelled(target) ? COUNTS_BESIDE_A_MODEL : COUNTS_ARE}
           </p>
         )}
         {compared &&

@@ -7,6 +7,7 @@ export const VERDICT_NAMES = [
   "equivalent",
   "below_threshold",
   "inconclusive",
+  "withheld",
   "no_evidence",
   "unsupported",
   "failed",
@@ -24,7 +25,7 @@ export const reportSearch = searchParams({
   metric: text(100),
   question: oneOf(["kernel", "setting"]),
   role: oneOf(["primary", "secondary", "explanatory"]),
-  evidence: oneOf(["mechanism", "performance", "instrumented", "none"]),
+  evidence: oneOf(["mechanism", "performance", "instrumented", "modelled", "none"]),
   verdict: someOf(VERDICT_NAMES),
   /** Column ID; `-` in front sorts in descending order. */
   sort: text(40),

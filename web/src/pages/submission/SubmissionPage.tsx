@@ -132,6 +132,12 @@ function Result({ steps }: { steps: SubmissionSteps }) {
       ) : (
         <p>
           <VerdictCounts verdicts={submission.verdicts} />
+          {Object.keys(submission.modelled_verdicts ?? {}).length > 0 && (
+            <>
+              {" "}
+              modelled: <VerdictCounts verdicts={submission.modelled_verdicts ?? {}} />
+            </>
+          )}
         </p>
       )}
       <p className="muted">

@@ -95,6 +95,7 @@ export function stepsOf(rest: Partial<SubmissionSteps> = {}): SubmissionSteps {
       outcome: null,
       failure: null,
       verdicts: {},
+      modelled_verdicts: {},
       retry_of: null,
       targets: [],
       done_boots: 0,

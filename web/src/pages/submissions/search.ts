@@ -19,6 +19,7 @@ const VERDICT_CHOICES: readonly Verdict[] = [
   "inconclusive",
   "failed",
   "unsupported",
+  "withheld",
   "no_evidence",
 ];
 

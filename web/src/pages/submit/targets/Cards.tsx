@@ -68,7 +68,7 @@ export function DeviceTypeCards({ types, draft, change }: CardsProps & { types: 
           key={type.name}
           field={`type:${type.name}`}
           name={type.name}
-          aside={type.emulated ? "emulated" : "hardware"}
+          aside={type.modelled ? "modelled" : type.emulated ? "emulated" : "hardware"}
           checked={draft.type.includes(type.name)}
           onChange={on => change({ type: toggled(draft.type, type.name, on) })}
         >
