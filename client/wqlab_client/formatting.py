@@ -112,6 +112,9 @@ def outcome_text(view: SubmissionSummary) -> Text:
     counts = verdict_counts(view.verdicts)
     if counts.plain:
         text.append("; primary comparisons: ").append_text(counts)
+    modelled = verdict_counts(view.modelled_verdicts)
+    if modelled.plain:
+        text.append("; modelled: ").append_text(modelled)
     return text
 
 
