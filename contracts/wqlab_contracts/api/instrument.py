@@ -1,6 +1,7 @@
 """Where the counts of an instrumented device come from: subsystems, functions, source lines, data lines and CPUs.
 
-Every figure is a count per operation of the workload: of each seed first, then the mean over the seeds. None is a time.
+Every figure is a count per operation of the workload: of each seed first, then the mean over the seeds. None is a time,
+except the virtual time of modelled devices.
 """
 
 from __future__ import annotations
@@ -30,6 +31,37 @@ class PerOperation(Moves):
     instructions: float = 0.0
     locked: float = 0.0
     """Atomic instructions."""
+    virtual_ns: float = 0.0
+    """Virtual time on all CPUs that were busy; 0 without a model."""
+
+
+class Idle(Message):
+    """Virtual time of idle CPUs per operation, in nanoseconds."""
+
+    idle_ns: float = 0.0
+    while_work_waits_ns: float = 0.0
+    """In which work waited that the CPU was allowed to run."""
+
+
+class Waits(Message):
+    """Acquisitions of a lock per operation."""
+
+    acquisitions: float = 0.0
+    wait_ns: float = 0.0
+    held_ns: float = 0.0
+
+
+class LockChange(Message):
+    """Waiting of one function for one lock, with each kernel."""
+
+    lock: str
+    site: str
+    """Function that took the lock."""
+    site_line: str
+    """As in the candidate if it has the line."""
+    per_op: dict[Arm, Waits]
+    seeds: int = 0
+    """Seeds under which the waiting changed in the direction of the mean change; 0 with one kernel."""
 
 
 class SubsystemChange(Message):
@@ -117,6 +149,10 @@ class InstrumentCell(Message):
     """The ten pairs of source lines that changed most."""
     lines: list[LineChange]
     """The ten names of cache lines whose number of transfers changed most."""
+    locks: list[LockChange] = Field(default_factory=list)
+    """The ten pairs of lock and function whose waiting changed most, on a modelled device."""
+    idle: dict[Arm, Idle] = Field(default_factory=dict)
+    """Empty without a model, or if it did not observe what waits."""
     cpus: dict[Arm, list[list[float]]]
     """cpus[arm][from][to]: transfers per operation of all levels."""
     sentences: list[str] = Field(default_factory=list)
