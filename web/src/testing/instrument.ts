@@ -1,10 +1,16 @@
 /** Example counts of an instrumented device for tests: made up, with two L3 domains of two CPUs. */
 import type { InstrumentCell, TargetReport } from "@/api/types";
 
-type Counts = { transfers: number; across_l3: number; instructions: number; locked: number };
+type Counts = {
+  transfers: number;
+  across_l3: number;
+  instructions: number;
+  locked: number;
+  virtual_ns: number;
+};
 
 function counts(transfers: number, instructions: number): Counts {
-  return { transfers, across_l3: transfers / 4, instructions, locked: 1 };
+  return { transfers, across_l3: transfers / 4, instructions, locked: 1, virtual_ns: 0 };
 }
 
 function change(name: string, file: string, before: Counts, after: Counts, seeds: number) {
@@ -83,6 +89,8 @@ export function makeInstrumentCell(): InstrumentCell {
         seeds: 6,
       },
     ],
+    locks: [],
+    idle: {},
     cpus: {
       baseline: [
         [0, 1, 4, 0],
@@ -118,7 +126,13 @@ export function instrumented(target: TargetReport): TargetReport {
     plan: { ...target.plan, metrics: [counted], tradeoff: null },
     comparisons: target.comparisons
       .filter(of => of.metric === metric.name)
-      .map(of => ({ ...of, metric: counted.name, role: "primary", evidence: "instrumented" })),
+      .map(of => ({
+        ...of,
+        metric: counted.name,
+        effect_unit: "%",
+        role: "primary",
+        evidence: "instrumented",
+      })),
     instrument: [makeInstrumentCell()],
   };
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,15 @@ def test_subsystems_are_the_whole_window_whatever_the_limits(
     assert (user.name, user.instructions) == (USER_SPACE, 7), "however small it is"
     assert (largest.name, rest.name) == ("fs/xfs", OTHER)
     assert user.instructions + largest.instructions + rest.instructions == sum(WINDOW.code.values())
+
+
+def test_virtual_time_is_summed_by_function(code: CountedCode, monkeypatch: pytest.MonkeyPatch) -> None:
+    window = replace(WINDOW, times={KERNEL + n: 3_000 for n in range(40)} | {0x401000: 500_000, KERNEL + 60: 9_000})
+    found = {each.name: each.virtual_ns for each in module.functions_of(window, code, set())}
+    assert (found["f7"], found[module.PROGRAMS.name], found[module.UNKNOWN.name]) == (3, 500, 9)
+    monkeypatch.setattr(module, "FUNCTION_LIMIT", 5)
+    assert sum(each.virtual_ns for each in module.functions_of(window, code, set())) == 40 * 3 + 509
+    assert {each.virtual_ns for each in module.functions_of(WINDOW, code, set())} == {0}
 
 
 def test_functions_without_an_entry_are_summed_by_file(code: CountedCode, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from wqlab_contracts.instrument import (
 
 from ...stacks.counted_code import KERNEL_SPACE, CountedCode, Function
 
+PS_PER_NS = 1000
 PROGRAMS = Function("(user space)")
 UNKNOWN = Function("(unknown)")
 _OWN_FILES = frozenset({"", "kernel"})
@@ -35,6 +36,7 @@ _Counted = TypeVar("_Counted", FunctionCounts, SubsystemCounts)
 class _Counts:
     instructions: int = 0
     locked: int = 0
+    picoseconds: int = 0
     moved: list[Moved] = field(default_factory=list)
 
 
@@ -50,6 +52,7 @@ def functions_of(window: Window, code: CountedCode, touched: Set[str]) -> list[F
             instructions=counts.instructions,
             transfers=levels_of(counts.moved),
             locked=counts.locked,
+            virtual_ns=round(counts.picoseconds / PS_PER_NS),
         )
         for function, counts in _by_function(window, code).items()
     ]
@@ -118,6 +121,8 @@ def _by_function(window: Window, code: CountedCode) -> dict[Function, _Counts]:
         found[function_at(code, pc)].instructions += count
     for pc, count in window.locked_code.items():
         found[function_at(code, pc)].locked += count
+    for pc, picoseconds in window.times.items():
+        found[function_at(code, pc)].picoseconds += picoseconds
     for each in window.moved:
         found[function_at(code, each.pc)].moved.append(each)
     return found
@@ -129,12 +134,18 @@ def _by_file(rest: Sequence[FunctionCounts]) -> list[FunctionCounts]:
     for each in rest:
         files[each.subsystem, each.file].append(each)
     counted = [
-        FunctionCounts(name=OTHER, subsystem=name, file=file, **_summed(functions))
+        FunctionCounts(name=OTHER, subsystem=name, file=file, virtual_ns=_time(functions), **_summed(functions))
         for (name, file), functions in files.items()
     ]
     counted = _by_size(counted)
     kept, smallest = counted[: FILE_LIMIT - 1], counted[FILE_LIMIT - 1 :]
-    return [*kept, FunctionCounts(name=OTHER, **_summed(smallest))] if len(smallest) > 1 else counted
+    if len(smallest) < 2:
+        return counted
+    return [*kept, FunctionCounts(name=OTHER, virtual_ns=_time(smallest), **_summed(smallest))]
+
+
+def _time(functions: Sequence[FunctionCounts]) -> int:
+    return sum(each.virtual_ns for each in functions)
 
 
 def _by_size(counted: list[FunctionCounts]) -> list[FunctionCounts]:

@@ -20,6 +20,7 @@ from wqlab_contracts.instrument import (
     InstrumentProfile,
     LevelCounts,
     TransferPair,
+    VirtualTime,
     shorten_symbol,
 )
 from wqlab_contracts.messages import Artifact, BootKey, RunJob
@@ -30,7 +31,7 @@ from ...measure.script_calls import calls, repetitions
 from ...stacks.counted_code import CountedCode
 from .boot_output import BootOutput
 from .data_names import merged_caches, name_of, per_cpu_offset
-from .function_sums import function_at, functions_of, levels_of, subsystems_of, sum_levels
+from .function_sums import PS_PER_NS, function_at, functions_of, levels_of, subsystems_of, sum_levels
 
 log = structlog.get_logger()
 
@@ -95,7 +96,7 @@ class Profiler:
 
     def _look_up(self, code: CountedCode, output: BootOutput) -> None:
         windows = output.windows.values()
-        pcs = {pc for window in windows for pc in (*window.code, *window.locked_code)}
+        pcs = {pc for window in windows for pc in (*window.code, *window.locked_code, *window.times)}
         pcs |= {pc for window in windows for moved in window.moved for pc in (moved.pc, moved.writer_pc)}
         pairs = {pc for window in windows for pair in _hottest_pairs(window) for pc in pair[:2]}
         lines = [(window, line) for window in windows for line in window.lines[:LINE_LIMIT]]
@@ -135,6 +136,7 @@ class Profiler:
                 locked=window.locked,
                 transfers=levels_of(window.moved),
                 pool_locks=_pool_locks(window),
+                time=_virtual_time(window),
                 subsystems=subsystems_of(window, code),
                 functions=functions_of(window, code, self._touched),
                 pairs=_pairs(window, code),
@@ -150,6 +152,15 @@ class Profiler:
             if source < size and target < size:
                 matrix[self._cpus[source]][self._cpus[target]] += count
         return matrix
+
+
+def _virtual_time(window: Window) -> VirtualTime | None:
+    """Return where the CPUs' virtual time went; None if the device is not modelled."""
+    if not window.clocks:
+        return None
+    idle = sum(each.idle for each in window.clocks.values())
+    whole = sum(each.end - each.begin for each in window.clocks.values())
+    return VirtualTime(busy_ns=max(0, round((whole - idle) / PS_PER_NS)), idle_ns=round(idle / PS_PER_NS))
 
 
 def _hottest_pairs(window: Window) -> list[tuple[int, int, str, LevelCounts]]:
