@@ -103,9 +103,7 @@ def test_there_are_at_most_six_sentences() -> None:
 
 def test_one_kernel_states_where_its_time_goes() -> None:
     found = time_sentences(cell({Arm.BASELINE: {"locks": [lock(0.41, 610)]}}))
-    expected = (
-        "pool->lock of pool 3, taken by __queue_work: waited 41.0 % of the CPUs' busy time; held 610 ns each time"
-    )
+    place = "pool->lock of pool 3, taken by __queue_work"
     assert found == [f"{place}: waited 41.0 % of the CPUs' busy time; held 610 ns each time"]
 
 

@@ -43,7 +43,7 @@ class Idle(Message):
     """In which work waited that the CPU was allowed to run."""
 
 
-class Waits(Message):
+class LockTimes(Message):
     """Acquisitions of a lock per operation."""
 
     acquisitions: float = 0.0
@@ -59,7 +59,7 @@ class LockChange(Message):
     """Function that took the lock."""
     site_line: str
     """As in the candidate if it has the line."""
-    per_op: dict[Arm, Waits]
+    per_op: dict[Arm, LockTimes]
     seeds: int = 0
     """Seeds under which the waiting changed in the direction of the mean change; 0 with one kernel."""
 

@@ -18,9 +18,9 @@ from wqlab_contracts.api.instrument import (
     InstrumentCell,
     LineChange,
     LockChange,
+    LockTimes,
     Moves,
     PairChange,
-    Waits,
 )
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.instrument import OTHER
@@ -146,7 +146,7 @@ def _with_moves(entry: Entry[Line, Moves], cell: CellSums, seeds: Seeds) -> Line
     )
 
 
-def _with_waits(entry: Entry[LockChange, Waits], cell: CellSums, seeds: Seeds) -> LockChange:
+def _with_waits(entry: Entry[LockChange, LockTimes], cell: CellSums, seeds: Seeds) -> LockChange:
     return entry.change.model_copy(
         update={
             "per_op": entry.sums.means(seeds, cell.repetitions),

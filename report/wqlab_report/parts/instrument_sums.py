@@ -15,11 +15,11 @@ from wqlab_contracts.api.instrument import (
     Idle,
     LineChange,
     LockChange,
+    LockTimes,
     Moves,
     PairChange,
     PerOperation,
     SubsystemChange,
-    Waits,
 )
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.instrument import OTHER, CpuPlace, InstrumentProfile, SubsystemCounts, Window
@@ -145,7 +145,7 @@ class CellSums:
     """Largest share of instructions or of transfers that a function can have and be missing in a window."""
     pairs: Table[PairChange, Moves] = field(default_factory=lambda: Table(Moves))
     lines: Table[LineChange, Moves] = field(default_factory=lambda: Table(Moves))
-    locks: Table[LockChange, Waits] = field(default_factory=lambda: Table(Waits))
+    locks: Table[LockChange, LockTimes] = field(default_factory=lambda: Table(LockTimes))
     idle: Sums[Idle] = field(default_factory=lambda: Sums(Idle))
     cpus: dict[tuple[Arm, int], list[list[float]]] = field(default_factory=dict)
 
@@ -267,8 +267,8 @@ def _add_time(cell: CellSums, arm: Arm, seed: int, window: Window) -> None:
             continue
         if arm is Arm.CANDIDATE:
             entry.change = LockChange(**texts, per_op={})
-        counts = {name: getattr(each, name) / operations for name in Waits.model_fields}
-        entry.sums.add(arm, seed, Waits(**counts))
+        counts = {name: getattr(each, name) / operations for name in LockTimes.model_fields}
+        entry.sums.add(arm, seed, LockTimes(**counts))
     waiting = time.idle_while_work_waits_ns
     if waiting is not None:
         cell.idle.add(arm, seed, Idle(idle_ns=time.idle_ns / operations, while_work_waits_ns=waiting / operations))

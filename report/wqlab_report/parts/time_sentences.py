@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from wqlab_contracts.api.instrument import FunctionChange, InstrumentCell, LockChange, PerOperation, Waits
+from wqlab_contracts.api.instrument import FunctionChange, InstrumentCell, LockChange, LockTimes, PerOperation
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.instrument import OTHER
 
@@ -71,7 +71,7 @@ def _change(per_op: Mapping[Arm, _Value], value: Callable[[_Value], float]) -> f
     return abs(values[-1] - values[0]) if len(values) > 1 else values[0]
 
 
-def _wait(waits: Waits) -> float:
+def _wait(waits: LockTimes) -> float:
     return waits.wait_ns
 
 

@@ -246,6 +246,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
         repetitions: { warmup: 0, warmup_most: null, untraced: 1, traced: 1 },
       },
       instrumented: null,
+      modelled: null,
       operations: null,
       metrics,
       references: [],
