@@ -11,6 +11,7 @@ import pytest
 from bundles import SaveBundle, read_files, resigned, write_files
 
 from server.tests.support.lab import NOW, LabUnderTest, RunSession, ScriptedWorker, failed, passing_run
+from server.tests.support.modelled import add_modelled_device
 from wqlab_client.replay.archive import open_bundle
 from wqlab_client.replay.checks import Check, Result
 from wqlab_client.replay.derive import Replay, replay
@@ -47,6 +48,11 @@ def noisy(lab: LabUnderTest) -> int:
         33.3 + (7 * block % 5) / 3 + (arm is Arm.CANDIDATE) * (0.7 + block % 3)
     )
     return lab.submit("locks@device", "affinity@single", blocks=8)
+
+
+def model(lab: LabUnderTest) -> int:
+    add_modelled_device(lab)
+    return lab.submit("locks@model", "locks@single")
 
 
 def discard_candidates(lab: LabUnderTest) -> int:
@@ -149,6 +155,7 @@ def refuse_the_series(lab: LabUnderTest) -> int:
         (compare_settings, "device (emulated)"),
         (two_targets, "improves device (emulated) and single (emulated)"),
         (noisy, "device (emulated)"),
+        (model, "verdict withheld on model (modelled)"),
         (discard_candidates, "can't tell on device (emulated)"),
         (lose_sessions, "improves device (emulated)"),
         (build_equal_kernels, "no change on device (emulated)"),

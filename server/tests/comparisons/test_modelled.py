@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.enums import Arm, Evidence, ExitCode, OutboxEvent, Outcome, Role, Verdict
-from wqlab_contracts.messages import BlockFinished, BootKey, RunResult, Samples
+from wqlab_contracts.enums import Evidence, ExitCode, OutboxEvent, Role, Verdict
 from wqlab_server.models import Comparison, PendingEvent, Run
 from wqlab_server.views.load import primary_verdicts, target_summaries
 
-from ..support.datafolder import add_modelled
-from ..support.lab import NOW, LabUnderTest, RunSession, fill_pool
+from ..support.lab import LabUnderTest
+from ..support.modelled import HASH, add_modelled_device
 
-HASH = "ab" * 32
 ROW = f"""\
 validations:
 - {{profile: ryzen-3900x, sha256: {HASH}, plan: locks, validated: %s,
@@ -26,26 +24,8 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def modelling(lab: LabUnderTest) -> LabUnderTest:
     """Return a lab with a modelled device whose candidate has 7 % less throughput, and more instructions."""
-    add_modelled(lab.settings.data_dir)
-    lab.app.state.data._checked_at = float("-inf")
-    with lab.transaction() as session:
-        fill_pool(session, lab.data)
-    lab.mark_all_good()
-    lab.worker.value = lambda arm, setting, metric, block: (100 + block) * (0.93 if arm is Arm.CANDIDATE else 1)
-    lab.worker.on_run = with_costs
+    add_modelled_device(lab)
     return lab
-
-
-def with_costs(run: RunSession) -> RunResult:
-    """Run all boots, which report the costs of their virtual time."""
-    for plan in run.remaining:
-        for position, arm in enumerate(plan.arms):
-            key = BootKey(block=plan.block, position=position, arm=arm, attempt=plan.first_attempt)
-            costs = Samples(at=NOW, boot=key, samples=[], facts={"cost profile": f"ryzen-3900x sha256:{HASH}"})
-            *events, finished = run.boot_events(key)
-            run.send(*events, costs, finished)
-        run.send(BlockFinished(at=NOW, block=plan.block, attempt=plan.first_attempt))
-    return RunResult(outcome=Outcome.PASSED)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +63,6 @@ def test_a_verdict_is_stated_for_what_is_validated(
 
 
 def test_the_report_says_which_targets_are_modelled(modelling: LabUnderTest) -> None:
-    modelling.worker.on_run = with_costs
     submission_id = modelling.submit("locks@model", "locks@single")
     modelling.until_idle()
     report = modelling.report(submission_id)
