@@ -34,8 +34,9 @@ SOURCE = "q/qemu/qemu_7.2+dfsg.orig.tar.xz"
 """Path of the tarball in Debian's pool of component main."""
 SHA256 = "91aca71520040edc40b8d437aa3004dae614f58e286cf653ee8996c07af2962f"
 VERSION = "7.2.0"
+ARCHES: tuple[CpuArch, ...] = ("x86_64",)
 CONFIGURATION = (
-    "--target-list=x86_64-softmmu,aarch64-softmmu",
+    "--target-list=x86_64-softmmu",
     "--without-default-features",
     "--without-default-devices",
     "--enable-system",
@@ -75,7 +76,9 @@ class BuildError(Exception):
 
 
 def find_program(cache: Path, arch: CpuArch) -> Path:
-    """Return the built program for guests of `arch`. Raises InstrumentUnsupported if it is missing."""
+    """Return the built program for guests of `arch`. Raises InstrumentUnsupported if there is none."""
+    if arch not in ARCHES:
+        raise InstrumentUnsupported(f"modelled devices of {arch} are not supported yet, only of {', '.join(ARCHES)}")
     program = cache / "model-qemu" / content_key() / PROGRAM[arch]
     if not program.exists():
         raise InstrumentUnsupported(
@@ -146,7 +149,7 @@ def _build(tarball: Path, work: Path, log: Path) -> Path:
     finished.mkdir()
     jobs = len(os.sched_getaffinity(0))
     configure = " ".join(("../configure", *CONFIGURATION))
-    programs = " ".join(PROGRAM.values())
+    programs = " ".join(PROGRAM[arch] for arch in ARCHES)
     script = f"set -eu\n{_STEPS}{configure}\nninja -j {jobs} {programs}\nstrip {programs}\ncp {programs} {finished}\n"
     environment = [f"{name}={value}" for name, value in {**confinement.PLAIN_ENVIRONMENT, "HOME": "/tmp"}.items()]  # noqa: S108
     words = ["env", "-C", str(source), *environment, "sh", "-c", script, "build", str(tarball), *map(str, patches())]
