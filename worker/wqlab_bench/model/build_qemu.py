@@ -133,6 +133,8 @@ def build(cache: Path, *, wait: bool = True) -> Path:
         if not built.exists():
             _check_tools()
             tarball = _fetch(cache)
+            for left in folder.glob("build-*/"):  # of a builder that was killed
+                shutil.rmtree(left)
             with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as name:
                 finished = _build(tarball, Path(name), log_file(cache))
                 finished.rename(built)

@@ -81,6 +81,7 @@ needs_ninja = pytest.mark.skipif(shutil.which("ninja") is None, reason="lab/pack
 def test_patched_source_is_built_once(cache: Path) -> None:
     with pytest.raises(InstrumentUnsupported, match="`make model` builds it"):
         build_qemu.find_program(cache, "x86_64")
+    (cache / "model-qemu" / "build-killed" / "source").mkdir(parents=True)
     folder = build_qemu.build(cache)
     assert [path.name for path in folder.iterdir()] == [PROGRAM["x86_64"]]
     program = build_qemu.find_program(cache, "x86_64")
