@@ -42,7 +42,7 @@ arm64: ## add emulated arm64 devices (cross compiler, QEMU, about 10 minutes for
 	@lab/setup.sh arm64
 	@$(AS_USER) wqlab-lab arm64
 
-model: ## build the QEMU of modelled devices now (about 15 minutes); `make setup`, `up` and `demo` do it in the background
+model: ## build the QEMU of modelled devices now (about 5 minutes); `make setup`, `up` and `demo` do it in the background
 	@lab/setup.sh no-pages model
 	@$(BUILD_MODEL)
 

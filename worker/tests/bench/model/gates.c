@@ -44,6 +44,8 @@ static _Atomic(struct waiter *) tail __attribute__((aligned(LINE)));
 static long guarded[LINE] __attribute__((aligned(LINE)));
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t barrier;
+static _Atomic int arrived;
+static int threads_count;
 static double begun, ended[THREADS];
 static long done[THREADS];
 static int first_cpu, step_cpu;
@@ -145,6 +147,10 @@ static void *work(void *number)
 
 	bind_to(first_cpu + thread * step_cpu);
 	pthread_barrier_wait(&barrier);
+	/* The kernel may let a thread wait for its CPU, which is not what is measured. */
+	atomic_fetch_add(&arrived, 1);
+	while (threads_count <= sysconf(_SC_NPROCESSORS_ONLN) && atomic_load(&arrived) < threads_count)
+		relax();
 	if (!thread)
 		begun = now();
 	if (operation) {
@@ -170,6 +176,8 @@ static double run(int threads, long *sum)
 	double last = 0;
 
 	*sum = 0;
+	arrived = 0;
+	threads_count = threads;
 	tail = NULL;
 	lines[0].value = serving.value = 0;
 	pthread_barrier_init(&barrier, NULL, threads);
