@@ -45,7 +45,7 @@ static long guarded[LINE] __attribute__((aligned(LINE)));
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t barrier;
 static _Atomic int arrived;
-static int threads_count;
+static int threads_count, cpus;
 static double begun, ended[THREADS];
 static long done[THREADS];
 static int first_cpu, step_cpu;
@@ -136,7 +136,7 @@ static void bind_to(long cpu)
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
-	CPU_SET(cpu % sysconf(_SC_NPROCESSORS_ONLN), &set);
+	CPU_SET(cpu % cpus, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		perror("sched_setaffinity");
 }
@@ -149,7 +149,7 @@ static void *work(void *number)
 	pthread_barrier_wait(&barrier);
 	/* The kernel may let a thread wait for its CPU, which is not what is measured. */
 	atomic_fetch_add(&arrived, 1);
-	while (threads_count <= sysconf(_SC_NPROCESSORS_ONLN) && atomic_load(&arrived) < threads_count)
+	while (threads_count <= cpus && atomic_load(&arrived) < threads_count)
 		relax();
 	if (!thread)
 		begun = now();
@@ -270,15 +270,19 @@ int main(void)
 {
 	static char command_line[4096], copy[256];
 	FILE *file;
-	char *calls, *rest;
+	char *calls, *rest, *times;
 
+	cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	mount("none", "/proc", "proc", 0, NULL);
 	file = fopen("/proc/cmdline", "r");
 	calls = file && fgets(command_line, sizeof(command_line), file) ? strstr(command_line, "gates=") : NULL;
 	WQMARK(WQMARK_TRACK);
-	if (calls) {
-		calls = strtok_r(calls + strlen("gates="), " \n", &rest);
-		for (char *one = strtok_r(calls, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
+	times = calls ? strstr(command_line, "times=") : NULL;
+	for (long left = times ? atol(times + strlen("times=")) : 1; calls && left; left--) {
+		static char again[4096];
+
+		snprintf(again, sizeof(again), "%s", calls + strlen("gates="));
+		for (char *one = strtok_r(strtok(again, " \n"), ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
 			snprintf(copy, sizeof(copy), "%s", one);
 			printf("\ngate %s %.4f\n", one, call(copy));
 			fflush(stdout);
