@@ -44,8 +44,8 @@ def test_a_new_database_has_the_schema_of_the_models_and_the_newest_revision(dat
 def test_a_database_of_an_unknown_revision_is_refused_and_not_changed(database: Engine) -> None:
     migrations.upgrade(database)
     with database.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '0038'"))
-    with pytest.raises(migrations.UnknownRevision, match="at revision 0038, which this version does not know"):
+        connection.execute(text("UPDATE alembic_version SET version_num = '0039'"))
+    with pytest.raises(migrations.UnknownRevision, match="at revision 0039, which this version does not know"):
         migrations.upgrade(database)
     with database.connect() as connection:
-        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0038"
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0039"

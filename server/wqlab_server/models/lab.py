@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index, Text, func, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.enums import DeviceHealth, Outcome
-from wqlab_contracts.messages import DeviceFacts, Failure, LavaPool, MeasuredTopology
+from wqlab_contracts.messages import CheckStep, DeviceFacts, Failure, LavaPool, MeasuredTopology
 from wqlab_contracts.specs import Backend
 
 from .base import Base
@@ -90,6 +90,8 @@ class DeviceCheck(Base):
     failure: Mapped[Failure | None]
     health_run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"), index=True)
     noise_run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"), index=True)
+    steps: Mapped[list[CheckStep]] = mapped_column(default=list)
+    """Results of the steps of both runs, in the order of the steps."""
     changes: Mapped[int] = mapped_column(default=0)
     """Counter of changes, for clients that wait for a change."""
 

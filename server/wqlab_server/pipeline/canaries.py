@@ -210,17 +210,17 @@ def _usage(session: Session, device: str, now: datetime) -> _Usage:
     attempts = (
         select(func.coalesce(func.sum(func.extract("epoch", ended - began)), 0.0))
         .join(Run, Run.id == RunAttempt.run_id)
-        .where(RunAttempt.device_name == device, Run.canary.is_not(None), ended > now - _DAY)
+        .where(RunAttempt.device_name == device, Run.purpose == RunPurpose.CANARY, ended > now - _DAY)
     )
     last_used = (
         select(func.max(ended))
         .join(Run, Run.id == RunAttempt.run_id)
-        .where(RunAttempt.device_name == device, Run.canary.is_(None))
+        .where(RunAttempt.device_name == device, Run.purpose != RunPurpose.CANARY)
     )
     last_failed = (
         select(func.max(Run.finished_at))
         .select_from(Run)
-        .where(Run.wanted_device == device, Run.canary.is_not(None), Run.outcome == Outcome.FAILED)
+        .where(Run.wanted_device == device, Run.purpose == RunPurpose.CANARY, Run.outcome == Outcome.FAILED)
     )
     return _Usage(
         float(session.scalar(attempts) or 0.0) / 60,
