@@ -80,6 +80,19 @@ class QueueEntry(Message):
     """The reason for waiting in one or two sentences."""
 
 
+class WaitingOrder(Message):
+    """What a source of submissions, such as a watch, wants to have measured, and which is not submitted yet."""
+
+    source: str
+    key: str
+    """What is measured, named within the source: the id of a head or decision, `ID:STEP` of a bisection."""
+    watch: str | None
+    reason: str
+    """Why it waits; empty until the first attempt."""
+    retry_at: datetime
+    """Time of the next attempt to submit it."""
+
+
 class QueueView(Message):
     """The queue of the lab."""
 
@@ -93,6 +106,8 @@ class QueueView(Message):
     """Queued runs; at most 500."""
     waiting_for_kernels: int
     """Runs that cannot be queued yet because their kernels are not built."""
+    orders: list[WaitingOrder]
+    """The oldest orders that wait; at most 100."""
 
 
 class TimelineBar(Message):

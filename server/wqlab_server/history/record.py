@@ -80,7 +80,7 @@ def _repeat_points(session: Session, head: WatchedHead, run: Run) -> list[Histor
         select(HistoryLine, HistoryPoint)
         .join(HistoryPoint, HistoryPoint.line_id == HistoryLine.id)
         .where(
-            HistoryLine.tree_name == head.tree_name,
+            HistoryLine.watch == head.watch,
             HistoryLine.ref == head.ref,
             HistoryLine.plan_name == run.plan_name,
             HistoryLine.device_type == run.device_type,
@@ -140,7 +140,7 @@ def _environment_id(session: Session, facts: Mapping[str, str]) -> int:
 def _line(session: Session, head: WatchedHead, data: ComparisonData) -> HistoryLine:
     """Return the line of a comparison, locked; it is created with its first point."""
     key = {
-        "tree_name": head.tree_name,
+        "watch": head.watch,
         "ref": head.ref,
         "plan_name": data.plan,
         "device_type": data.device_type,
@@ -232,7 +232,7 @@ def not_recorded(session: Session) -> dict[str, list[int]]:
     """Return the ids of measured heads whose figures are in no history yet, oldest first, by watched tree."""
     found: dict[str, list[int]] = defaultdict(list)
     for tree, head_id in session.execute(
-        select(WatchedHead.tree_name, WatchedHead.id)
+        select(WatchedHead.watch, WatchedHead.id)
         .where(WatchedHead.state == "measured", WatchedHead.in_history_at.is_(None))
         .order_by(WatchedHead.id)
     ):

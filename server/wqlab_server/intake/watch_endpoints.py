@@ -200,7 +200,7 @@ def list_watched_heads(
 ) -> Page[WatchedHead]:
     """List the heads that were seen of a watched tree, newest first, each with the one that it was compared with."""
     watches.tree_spec(watches.get(session, name))
-    conditions = [HeadRow.tree_name == name]
+    conditions = [HeadRow.watch == name]
     if state is not None:
         conditions.append(HeadRow.state == state)
     if ref is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from wqlab_contracts.api.queue import QueueEntry, QueueView, RunsAhead, Waits
+from wqlab_contracts.api.queue import QueueEntry, QueueView, RunsAhead, WaitingOrder, Waits
 from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
 
 from ..estimates.lab_snapshot import DeviceSnapshot, LabSnapshot, UnfinishedRun
@@ -22,8 +22,8 @@ RULE = (
 )
 
 
-def view(state: LabSnapshot) -> QueueView:
-    """Return the queue: runs with an offered device first, then the others by score."""
+def view(state: LabSnapshot, orders: Sequence[WaitingOrder] = ()) -> QueueView:
+    """Return the queue: runs with an offered device first, then the others by score, and the orders that wait."""
     queued = state.queued
     schedule = state.schedule()
     free = _FreeDevices(state)
@@ -56,6 +56,7 @@ def view(state: LabSnapshot) -> QueueView:
         waiting_for_kernels=sum(
             run.state is JobState.WAITING and run.purpose is RunPurpose.MEASURE for run in state.runs
         ),
+        orders=list(orders),
     )
 
 

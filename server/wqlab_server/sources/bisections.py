@@ -37,7 +37,7 @@ from ..orders.source import Context, Proposal, Source, Stop
 from ..storage.db import clock
 from ..submissions import service as submissions
 from ..wait import Wait
-from .commit_pairs import budget_of, lock_tree
+from .commit_pairs import lock_tree
 from .culprits import announce_culprit
 from .read_bisection_step import read_step
 
@@ -51,7 +51,7 @@ _STATES = {
 
 
 class BisectionSource(Source):
-    """Steps of bisections, on the quotas of their owner or the budget of their watched tree. Keys are `ID:STEP`."""
+    """Steps of bisections, on the quotas of their owner or the device time of their watch. Keys are `ID:STEP`."""
 
     name = "bisection"
     tries = 3
@@ -76,8 +76,8 @@ class BisectionSource(Source):
         row, action = _next_measurement(session, order)
         request = _request(row, action, context.data)
         if row.watch is not None:
-            budget = budget_of(lock_tree(session, row.watch))
-            return Proposal(request, row.owner, budget, row.repository)
+            lock_tree(session, row.watch)
+            return Proposal(request, row.owner, row.repository)
         known = session.scalar(select(User.id).where(User.name == row.owner)) is not None
         return Proposal(
             request, row.owner, repository=row.repository, limited=None if known else row.limited, needs_account=known
@@ -251,7 +251,7 @@ def _begin_next(session: Session, row: Bisection) -> None:
     action = plan.decide(row.request, plan.lines_of(found, steps))
     match action:
         case plan.Measure():
-            orders.place(session, BisectionSource.name, _key(row, steps))
+            orders.place(session, BisectionSource.name, _key(row, steps), watch=row.watch)
         case plan.ListSide():
             first, second = action.merge.parents
             level = action.line.row.level + 1

@@ -156,7 +156,7 @@ def write_heads(sessions: SessionFactory, scene: Scene) -> None:
         ):
             measured = state in {WatchedHeadState.MEASURED, WatchedHeadState.RUNNING, WatchedHeadState.FAILED}
             head = WatchedHead(
-                tree_name=tree.name, ref=ref, name="v6.12.3" if "*" in ref else ref, commit=f"{number + 1:x}" * 40,
+                watch=tree.name, ref=ref, name="v6.12.3" if "*" in ref else ref, commit=f"{number + 1:x}" * 40,
                 state=state, reason=reason, seen_at=now - timedelta(hours=20 - number), devices={}, verdicts=[],
                 parent_id=heads[0].id if measured and heads else None,
                 submission_id=submissions[number % 3] if measured else None,
