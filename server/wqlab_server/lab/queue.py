@@ -10,7 +10,7 @@ from wqlab_contracts.api.queue import QueueEntry, QueueView, RunsAhead, WaitingO
 from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
 
 from ..estimates.lab_snapshot import DeviceSnapshot, LabSnapshot, UnfinishedRun
-from ..jobs.state import AGING_PER_MINUTE, POINTS_PER_DEVICE_HELD
+from ..estimates.queue_score import AGING_PER_MINUTE, POINTS_PER_DEVICE_HELD
 
 ENTRIES_MAX = 500
 _GROUPS_NAMED = 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import structlog
 from sqlalchemy import func, select, type_coerce
@@ -33,9 +33,6 @@ from .read_canary import read_canary
 from .start_canary import start_canary
 from .tick_errors import isolate_errors
 
-if TYPE_CHECKING:
-    from .assign_devices import Pool
-
 log = structlog.get_logger(__name__)
 
 LONGEST = timedelta(days=1)
@@ -48,16 +45,9 @@ _DAY = timedelta(days=1)
 # --- give way -----------------------------------------------------------------------------------------------------
 
 
-def runs_in_the_way(session: Session, pool: Pool, assigned: Sequence[allocate.Assignment]) -> list[int]:
+def runs_in_the_way(session: Session, pool: choice.Pool, assigned: Sequence[allocate.Assignment]) -> list[int]:
     """Return the ids of the canaries that have to stop now, in ascending order."""
-    stopped = choice.in_the_way(
-        pool.devices,
-        pool.held,
-        canaries=pool.canaries,
-        waiting=pool.waiting,
-        capacity=pool.capacity,
-        assigned=assigned,
-    )
+    stopped = choice.in_the_way(pool, assigned)
     if not _is_lab_idle(session):
         stopped |= set(
             session.scalars(
