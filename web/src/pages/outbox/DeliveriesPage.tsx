@@ -2,20 +2,33 @@ import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { deliveriesQuery } from "@/api/queries";
 import { sessionQuery } from "@/api/session";
+import type { DeliveryView } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { humanize } from "@/lib/words";
+import type { Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterBar, SelectFilter, TextFilter } from "@/parts/FilterBar";
 import { Page } from "@/parts/Page";
 import { PagedTable } from "@/parts/PagedTable";
-import { attempts, created, destination, kind, next, reason, state, submission, what } from "./columns";
+import { submissionColumn } from "@/parts/submissionColumn";
+import { attempts, created, destination, kind, next, reason, state, what } from "./columns";
 import { KINDS, STATES } from "./labels";
 import { type DeliverySearch, toDeliveryFilters, typedNumber } from "./search";
 
 const PAGE = 50;
 /** Poll: there are no events for deliveries. */
 const REFRESH_MS = 15_000;
-const COLUMNS = [what, kind, destination, submission, state, attempts, next, created, reason];
+const COLUMNS: Column<DeliveryView>[] = [
+  what,
+  kind,
+  destination,
+  submissionColumn,
+  state,
+  attempts,
+  next,
+  created,
+  reason,
+];
 const route = getRouteApi("/deliveries");
 
 export function DeliveriesPage() {

@@ -2,13 +2,16 @@ import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { deliveriesQuery } from "@/api/queries";
 import { sessionQuery } from "@/api/session";
+import type { DeliveryView } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { humanize } from "@/lib/words";
+import type { Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterBar, SelectFilter } from "@/parts/FilterBar";
 import { Page } from "@/parts/Page";
 import { PagedTable } from "@/parts/PagedTable";
-import { created, decidedBy, destination, finished, kind, reason, state, submission, what } from "./columns";
+import { submissionColumn } from "@/parts/submissionColumn";
+import { created, decidedBy, destination, finished, kind, reason, state, what } from "./columns";
 import { STATES } from "./labels";
 import { ANY, toMailFilters } from "./search";
 
@@ -85,5 +88,20 @@ function Mails() {
 }
 
 const SUBJECT = { ...what, header: "Subject" };
-const QUEUE_COLUMNS = [SUBJECT, destination, kind, submission, { ...created, header: "Waiting since" }];
-const ALL_COLUMNS = [SUBJECT, destination, submission, state, decidedBy, created, finished, reason];
+const QUEUE_COLUMNS: Column<DeliveryView>[] = [
+  SUBJECT,
+  destination,
+  kind,
+  submissionColumn,
+  { ...created, header: "Waiting since" },
+];
+const ALL_COLUMNS: Column<DeliveryView>[] = [
+  SUBJECT,
+  destination,
+  submissionColumn,
+  state,
+  decidedBy,
+  created,
+  finished,
+  reason,
+];

@@ -11,6 +11,7 @@ import { Section } from "@/parts/Page";
 import { PagedTable } from "@/parts/PagedTable";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
+import { submissionColumn } from "@/parts/submissionColumn";
 import { DECISION_MEANING, DECISION_STATES, REASONS, reasonText } from "./labels";
 import { toDecisionFilters, type WatchSearch } from "./search";
 import classes from "./watches.module.css";
@@ -155,19 +156,7 @@ const COLUMNS: Column<WatchDecision>[] = [
     text: of => (of.minutes === null ? "" : String(Math.round(of.minutes))),
     cell: of => (of.minutes === null ? <span className="muted">–</span> : Math.round(of.minutes)),
   },
-  {
-    id: "submission",
-    header: "Submission",
-    value: of => of.submission_id,
-    cell: of =>
-      of.submission_id === null ? (
-        <span className="muted">–</span>
-      ) : (
-        <Link to="/submissions/$id" params={{ id: of.submission_id }}>
-          {of.submission_id}
-        </Link>
-      ),
-  },
+  submissionColumn,
   {
     id: "seen",
     header: "Seen",

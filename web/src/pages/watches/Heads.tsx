@@ -12,6 +12,7 @@ import { Section } from "@/parts/Page";
 import { PagedTable } from "@/parts/PagedTable";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
+import { submissionColumn } from "@/parts/submissionColumn";
 import { VerdictCounts } from "@/parts/VerdictBadge";
 import { notesOf, relatedText, short } from "./head";
 import { HEAD_MEANING, HEAD_STATES } from "./labels";
@@ -131,19 +132,7 @@ const COLUMNS: Column<WatchedHead>[] = [
         <span className="muted">–</span>
       ),
   },
-  {
-    id: "submission",
-    header: "Submission",
-    value: of => of.submission_id,
-    cell: of =>
-      of.submission_id === null ? (
-        <span className="muted">–</span>
-      ) : (
-        <Link to="/submissions/$id" params={{ id: of.submission_id }}>
-          {of.submission_id}
-        </Link>
-      ),
-  },
+  submissionColumn,
   {
     id: "devices",
     header: "Devices",
