@@ -99,8 +99,6 @@ class QueueView(Message):
     at: datetime
     rule: str
     """Text on the ordering rule."""
-    aging_per_minute: float
-    share_per_device: float
     total: int
     entries: list[QueueEntry]
     """Queued runs; at most 500."""
@@ -137,7 +135,6 @@ class TimelineDevice(Message):
     device_type: str
     lab: str
     health: DeviceHealth
-    retired: bool
 
 
 class Timeline(Message):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -238,8 +238,3 @@ def not_recorded(session: Session) -> dict[str, list[int]]:
     ):
         found[tree].append(head_id)
     return found
-
-
-def lines_by_id(session: Session, ids: Iterable[int]) -> Sequence[HistoryLine]:
-    """Return lines by id, in the order of their ids."""
-    return session.scalars(select(HistoryLine).where(HistoryLine.id.in_(list(ids))).order_by(HistoryLine.id)).all()

@@ -49,8 +49,6 @@ def view(state: LabSnapshot, orders: Sequence[WaitingOrder] = ()) -> QueueView:
     return QueueView(
         at=state.now,
         rule=RULE,
-        aging_per_minute=AGING_PER_MINUTE,
-        share_per_device=POINTS_PER_DEVICE_HELD,
         total=len(state.offered) + len(queued),
         entries=entries,
         waiting_for_kernels=sum(

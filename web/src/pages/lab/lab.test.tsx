@@ -52,8 +52,6 @@ test("orders that wait are listed with their reason, below an empty queue", asyn
   const queue = {
     at: "2026-11-30T00:00:00Z",
     rule: "",
-    aging_per_minute: 1,
-    share_per_device: 25,
     total: 0,
     entries: [],
     waiting_for_kernels: 0,
