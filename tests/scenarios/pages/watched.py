@@ -170,7 +170,7 @@ def write_heads(sessions: SessionFactory, scene: Scene) -> None:
             session.flush()
             heads.append(head)
         heads[2].skipped_by_id = heads[3].id
-        orders.place(session, watches.TREE_SOURCE, heads[-1].id, budget=watches.budget_name(tree.name))
+        orders.place(session, watches.TREE_SOURCE, heads[-1].id, watch=tree.name)
         order = orders.find(session, watches.TREE_SOURCE, heads[-1].id)
         assert order is not None
         order.reason = "238 of 240 minutes of device time are used; some is left again later"
