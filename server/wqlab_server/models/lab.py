@@ -47,8 +47,6 @@ class Device(Base):
     """When a maintainer requested a health check or released the device; cleared when the check is ordered. Such a
     check is ordered whether or not a run waits for the device."""
     measured_topology: Mapped[MeasuredTopology | None]
-    dirty: Mapped[bool] = mapped_column(default=False)
-    """True if the last holder did not release the device; the next holder releases the place and power-cycles first."""
     retired_at: Mapped[datetime | None]
     """When the device was removed from the YAML."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())

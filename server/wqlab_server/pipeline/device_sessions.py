@@ -57,16 +57,15 @@ class RunKind(Kind[Run]):
         session, run = context.session, runs.lock_run(context.session, job.id, with_snapshot=True)
         if (reason := device_rules.refusal(session, run, context.data.current())) is not None:
             raise NotClaimable(claims.describe(run), reason)
-        device, was_dirty = lease.take(session, run, request.worker, request.lab, context.settings)
+        device = lease.take(session, run, request.worker, request.lab, context.settings)
         emit_run_state(session, run, holder=request.worker, attempt=run.attempts)
-        return runs.make_job(session, run, device, previous_holder=was_dirty)
+        return runs.make_job(session, run, device)
 
     def repeat(self, context: Context, job: Run, now: datetime) -> JobPayload:
-        """Return the job again. Whether the device had a previous holder is no longer known; a release does no harm."""
         session, run = context.session, runs.lock_run(context.session, job.id, with_snapshot=True)
         self.extend(context, run, now)
         device = session.scalars(select(Device).where(Device.name == run.device_name)).one()
-        return runs.make_job(session, run, device, previous_holder=True)
+        return runs.make_job(session, run, device)
 
     def extend(self, context: Context, job: Run, now: datetime) -> None:
         lease.extend(context.session, job, now, context.settings)
@@ -110,7 +109,7 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
     ).one()
     attempt.outcome, attempt.failure, attempt.finished_at = result.outcome, result.failure, now
     ended = _decide(session, run, result, settings)
-    device = lease.release(session, run, device_released=not lost)
+    device = lease.release(session, run)
     if device is not None:
         _update_device_health(session, run, device, result, ended, settings=settings, lost=lost)
     if isinstance(ended, Retry) or ended.outcome is Outcome.FAILED:

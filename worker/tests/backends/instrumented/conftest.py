@@ -66,7 +66,6 @@ def job_of(kernel: Kernel, blocks: Sequence[Sequence[Arm]], *, device_type: Devi
             backend="instrumented",
             emulation=device_type.emulation,
         ),
-        previous_holder=False,
         plan=plan,
         profile=plan.emulated,
         files={"pipe.sh": SCRIPT, "device.sh": (ROOT / "testplans/common/device.sh").read_text()},
