@@ -243,9 +243,9 @@ def _begin_next(session: Session, row: Bisection) -> None:
             row.reason = ""
         return
     for each in found:
-        _check_listed(row, each)
+        _check_listed(each)
     if row.good is None:
-        _take_list(session, row, found[0])
+        _take_list(row, found[0])
         if _take_shift(session, row, found[0]):
             return  # the next tick reads it
     action = plan.decide(row.request, plan.lines_of(found, steps))
@@ -273,14 +273,14 @@ def _begin_next(session: Session, row: Bisection) -> None:
         announce_culprit(session, row, ends, action.shown)
 
 
-def _check_listed(row: Bisection, listed: CommitList) -> None:
+def _check_listed(listed: CommitList) -> None:
     if listed.outcome is not Outcome.PASSED:
         failure = listed.failure
         what = "the commits could not be listed" if failure is None else failure.summary
         raise Stop(what + (f". {failure.advice}" if failure is not None and failure.advice else ""))
 
 
-def _take_list(session: Session, row: Bisection, listed: CommitList) -> None:
+def _take_list(row: Bisection, listed: CommitList) -> None:
     assert listed.result is not None  # noqa: S101 - it has passed
     row.good, row.bad, row.ref = listed.result.good, listed.result.bad, listed.result.ref
     row.commits = len(listed.result.commits)
