@@ -99,7 +99,6 @@ def job_of(data: DataFolder, kernel: Path, device: str, backend: BackendName, ru
             backend=backend,
             lava=LavaBoot(mapping=lava, template=data.lava_templates[lava.boot]) if backend == "lava" else None,
         ),
-        previous_holder=False,
         plan=plan,
         # Small enough for the memory of both devices: LAVA's device holds its overlay twice.
         profile=plan.emulated.model_copy(update={"parameters": {**plan.emulated.parameters, "jobs": 8, "mounts": 2}}),

@@ -63,8 +63,8 @@ FILL = [
     """INSERT INTO jobs (id, kind, submission_id, owner, state, outcome, attempts)
     SELECT n, 'run', n, 'bot', 'finished', 'passed', 1 FROM generate_series(1, :runs) AS n""",
     """INSERT INTO runs (id, purpose, target, priority, device_type, device_spec, plan_name, plan, profile, files,
-    recipe, fragments, modules, seed, blocks, steps, boots_done, verdict, headline, compared_at, device_name)
-    SELECT n, 'measure', 0, 30, 't' || n % 5, '{}', 'locks', '{}', '{}', '{}', '{}', '{}', '{}', 1, '[]', '[]', 2,
+    recipe, fragments, modules, seed, blocks, boots_done, verdict, headline, compared_at, device_name)
+    SELECT n, 'measure', 0, 30, 't' || n % 5, '{}', 'locks', '{}', '{}', '{}', '{}', '{}', '{}', 1, '[]', 2,
     'equivalent', '', now(), 'd' || n % 20
     FROM generate_series(1, :runs) AS n""",
     """INSERT INTO boots (id, run_id, block, position, arm, attempt, device_name, fence, state, outcome, valid,
@@ -76,12 +76,12 @@ FILL = [
     FROM generate_series(1, :runs) AS n, generate_series(1, :each) AS k""",
     """INSERT INTO watches (name, spec, from_file, enabled_at, problem, created_by, changed_by)
     SELECT 'tree' || n, '{}', false, now(), '', 'ada', 'ada' FROM generate_series(0, :trees - 1) AS n""",
-    """INSERT INTO watched_heads (id, tree_name, ref, name, commit, state, reason, seen_at, verdicts, devices,
+    """INSERT INTO watched_heads (id, watch, ref, name, commit, state, reason, seen_at, verdicts, devices,
     cut, ranged, in_history_at)
     SELECT n, 'tree' || n % :trees, 'for-next', 'for-next', lpad(to_hex(n), 40, '0'), 'measured', '', now(), '[]',
     '{}', '', false, now() FROM generate_series(1, :runs) AS n""",
     "INSERT INTO history_environments (digest, facts) VALUES ('0', '{}')",
-    """INSERT INTO history_lines (tree_name, ref, plan_name, device_type, scenario, setting, metric, unit, scale,
+    """INSERT INTO history_lines (watch, ref, plan_name, device_type, scenario, setting, metric, unit, scale,
     direction, role, evidence, delta, points, recent, levels, last_at)
     SELECT 'tree' || t, 'for-next', 'locks', 't' || d, 'high', 'scope=cache', 'm' || m, 'locks', 'ratio',
     'lower_is_better', CASE WHEN m = 0 THEN 'primary' ELSE 'secondary' END, 'mechanism', 1, :points, '[]', '[]', now()
@@ -90,11 +90,11 @@ FILL = [
     verdict, cut, at)
     SELECT l.id, h.id, h.id, 1, 1000 + 5 * random() + CASE WHEN h.id > :runs / 2 THEN 30 ELSE 0 END, 3, 10, 0.1, -0.2,
     0.4, 'equivalent', '', now() + h.id * interval '1 minute'
-    FROM history_lines AS l JOIN watched_heads AS h ON h.tree_name = l.tree_name""",
+    FROM history_lines AS l JOIN watched_heads AS h ON h.watch = l.watch""",
     """INSERT INTO history_shifts (line_id, before_id, after_id, source, state, suspected_effect, reason,
     owner, notes, changed_by)
     SELECT l.id, min(h.id) + 20 * k, min(h.id) + 20 * k + 20, 'level', 'confirmed', 3, '', '', '', ''
-    FROM history_lines AS l JOIN watched_heads AS h ON h.tree_name = l.tree_name, generate_series(1, 10) AS k
+    FROM history_lines AS l JOIN watched_heads AS h ON h.watch = l.watch, generate_series(1, 10) AS k
     GROUP BY l.id, k""",
     "ANALYZE",
 ]

@@ -165,7 +165,6 @@ def job_of(data: DataFolder, board: int, run: int) -> RunJob:
             name=f"board-{board}", device_type=kind.name, lab=LAB, arch=kind.arch, topology=kind.topology,
             boot=kind.boot.model_copy(update={"golden_timeout_s": int(LIMIT_S)}), emulated=True, backend="labgrid",
         ),
-        previous_holder=False,
         plan=plan,
         profile=plan.emulated,
         files=data.plan_files(plan.name),

@@ -151,38 +151,33 @@ def test_only_the_instrumented_backend_imports_the_bench() -> None:
         assert "wqlab_bench" not in names, f"{path.relative_to(ROOT)} imports wqlab_bench"
 
 
-def test_server_domains_do_not_import_each_other() -> None:
-    folder = "server/wqlab_server"
+FLOORS: list[set[str]] = [
+    {"models", "oidc_settings", "wait"},
+    {"settings", "storage"},
+    {"estimates", "http", "migrations", "orders"},
+    {"jobs", "views"},
+    DOMAINS,
+    {"public_api", "sources"},
+    {"pipeline"},
+    {"tasks", "worker_api"},
+    {"app"},
+    {"serve"},
+    {"cli"},
+]
+"""Folders and modules of the server, the ground floor first. Each imports only what is below it, so that no domain
+reaches another one, directly or through a shared folder."""
+
+
+def test_server_imports_only_what_is_below() -> None:
+    folder, floor_of = "server/wqlab_server", {name: number for number, floor in enumerate(FLOORS) for name in floor}
+    seen = set()
     for path in sources(folder):
-        domain = path.relative_to(ROOT / folder).parts[0]
-        if domain not in DOMAINS:
-            continue
-        for name in imports(path, ROOT / folder):
-            parts = name.split(".")
-            if parts[0] == "wqlab_server" and len(parts) > 1 and parts[1] in DOMAINS - {domain}:
-                pytest.fail(f"{path.relative_to(ROOT)} imports {name}")
-
-
-SHARED = {"estimates", "http", "jobs", "models", "orders", "storage", "views"}
-"""Folders of the server that its domains may import."""
-COMPOSE = {"app", "cli", "pipeline", "sources", "public_api", "serve", "tasks", "worker_api"}
-"""Modules that may import several domains: they order the steps, mount the routers or start the processes."""
-
-
-def test_every_server_module_is_a_domain_or_shared_or_composes_domains() -> None:
-    names = {
-        Path(path.relative_to(ROOT / "server/wqlab_server").parts[0]).stem for path in sources("server/wqlab_server")
-    }
-    assert names == DOMAINS | SHARED | COMPOSE | {"__init__", "migrations", "settings", "oidc_settings", "wait"}
-
-
-def test_shared_server_folders_do_not_import_domains() -> None:
-    """Otherwise a domain could reach another one through a shared folder."""
-    package = ROOT / "server/wqlab_server"
-    for path in sources("server/wqlab_server"):
-        if path.relative_to(package).parts[0] in SHARED:
-            reached = {name.split(".")[1] for name in imports(path, package) if name.startswith("wqlab_server.")}
-            assert not reached & (DOMAINS | COMPOSE), f"{path.name} imports {sorted(reached & (DOMAINS | COMPOSE))}"
+        own = Path(path.relative_to(ROOT / folder).parts[0]).stem
+        seen.add(own)
+        reached = {name.split(".")[1] for name in imports(path, ROOT / folder) if name.startswith("wqlab_server.")}
+        upwards = {name for name in reached - {own} if floor_of.get(name, 0) >= floor_of.get(own, len(FLOORS))}
+        assert not upwards, f"{path.relative_to(ROOT)} imports {sorted(upwards)}"
+    assert seen == floor_of.keys() | {"__init__"}
 
 
 @pytest.mark.parametrize(

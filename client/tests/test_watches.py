@@ -139,7 +139,7 @@ def test_watch_of_a_tree_from_add_to_remove(ask: Wqlab, real_lab: LabUnderTest, 
         for number, state in enumerate((State.START, State.SKIPPED, State.MEASURED), start=1):
             session.add(
                 WatchedHead(
-                    id=number, tree_name="next", ref="for-next", name="for-next", commit=oid(f"{number}"), state=state,
+                    id=number, watch="next", ref="for-next", name="for-next", commit=oid(f"{number}"), state=state,
                     seen_at=clock(session), reason="seen too late" if state is State.SKIPPED else "",
                 )
             )  # fmt: skip

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from wqlab_comparison.canary_words import effects_text, floor_text, jump_text, percent, record_line
+from wqlab_comparison.canary_words import floor_text, jump_text, percent, record_line
 from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate, FloorJump, SmallestEffect
 from wqlab_contracts.enums import CanaryKind, Evidence, Role, Scale
 
@@ -53,12 +53,10 @@ def test_percent(share, text):
     assert percent(share) == text
 
 
-def test_floor_and_effects_have_their_unit():
+def test_floor_has_its_unit():
     assert floor_text(metric()) == "0.625 %"
     assert floor_text(metric(Scale.DIFFERENCE)) == "0.625 points"
     assert floor_text(metric(floor=None)) == "0"
-    assert effects_text(metric()) == "2.1 %, 1.31 %, 1.08 %, none with 6, 8, 10, 16 blocks"
-    assert effects_text(metric(effects=())) == ""
 
 
 def test_jump():

@@ -39,16 +39,6 @@ def floor_text(metric: CanaryMetric) -> str:
     return "0" if metric.floor is None else amount(metric.floor, metric.effect_unit)
 
 
-def effects_text(metric: CanaryMetric) -> str:
-    """Return the smallest effects: `1.9 %, 1.3 %, 1.1 %, 0.8 % with 6, 8, 10, 16 blocks`; empty without a floor."""
-    if not metric.effects:
-        return ""
-    sizes = ", ".join(
-        "none" if each.effect is None else amount(each.effect, metric.effect_unit) for each in metric.effects
-    )
-    return f"{sizes} with {', '.join(str(each.blocks) for each in metric.effects)} blocks"
-
-
 def jump_text(jump: FloorJump, plan: str) -> str:
     """Return a jump of the floor as a sentence without a full stop."""
     return (

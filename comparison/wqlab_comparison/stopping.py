@@ -23,7 +23,6 @@ from .words import count
 FUTILE = 0.1
 """A comparison is given up if the last look decides it with a smaller probability."""
 _DIFFERENCE = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.BELOW_THRESHOLD})
-_WITHOUT_DECISION = frozenset({Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED, Verdict.FAILED})
 
 
 def look_at(samples: Samples | None, targets: Sequence[TargetFacts], at: tuple[str, str], blocks: int) -> LookRecord:

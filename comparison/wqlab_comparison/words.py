@@ -54,7 +54,6 @@ NOT_MEASURED = {
 """Label of each cause of a missing figure."""
 INSTRUMENTED = "counts, not times"
 """What figures of an instrumented device are, beside each of its verdicts."""
-VALUE_ONLY = "Throughput and latency on an emulated device are no evidence: its clock is not hardware."
 
 
 def places(values: Iterable[float]) -> int:

@@ -17,6 +17,8 @@ from .intake_enums import CommandState as CommandState
 from .intake_enums import DecisionReason as DecisionReason
 from .intake_enums import DecisionState as DecisionState
 from .intake_enums import ForgeHeadState as ForgeHeadState
+from .intake_enums import HeadDecision as HeadDecision
+from .intake_enums import HeadNews as HeadNews
 from .intake_enums import OrderState as OrderState
 from .intake_enums import WatchedHeadState as WatchedHeadState
 from .outbox_enums import AttemptOutcome as AttemptOutcome

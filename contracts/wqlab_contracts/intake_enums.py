@@ -85,3 +85,29 @@ class ForgeHeadState(StrEnum):
     MEASURED = "measured"
     NOT_MEASURED = "not_measured"
     """The reason says why: nobody may spend device time on it, or its repository does not ask for it."""
+
+
+class HeadDecision(StrEnum):
+    """What the lab has decided about the head of a pull request or branch; those with a status tell its reason."""
+
+    OPEN = "open"
+    WAITS = "waits"
+    """Commit status `pending`: for a label, a quota or an operator."""
+    SUBMITTED = "submitted"
+    NOTHING = "nothing"
+    """Commit status `success`: it changes nothing that is measured."""
+    WRONG = "wrong"
+    """Commit status `failure`: its `.wqlab.yaml` has a mistake."""
+    FAILED = "failed"
+    """Commit status `error`: the lab could not read it."""
+    SILENT = "silent"
+    """No commit status: its repository does not ask for a measurement."""
+
+
+class HeadNews(StrEnum):
+    """Whether the forge has to be told something about a head."""
+
+    NEW = "new"
+    TOLD = "told"
+    ENDED = "ended"
+    """The last status is written."""

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from wqlab_bench import qemu
-from wqlab_rehearsal import faults, links, machine_faults, netboot, network_faults, prepare, thermal_zone
+from wqlab_rehearsal import faults, machine_faults, netboot, network_faults, prepare, thermal_zone
+from wqlab_rehearsal.current_faults import CurrentFaults
 from wqlab_rehearsal.machines import XEON
 
 ROOT = Path(__file__).parents[2]
@@ -79,10 +80,10 @@ TFTP_BLOCK = udp(34567, 1234, b"\0\3\0\1" + bytes(512))
 
 
 @pytest.fixture
-def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[network_faults.BadNetwork, links.CurrentFaults]:
+def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[network_faults.BadNetwork, CurrentFaults]:
     monkeypatch.setattr(network_faults.time, "monotonic", lambda: clock[0])
     clock[0] = 1000.0
-    current = links.CurrentFaults(faults.file_of(tmp_path))
+    current = CurrentFaults(faults.file_of(tmp_path))
     return network_faults.BadNetwork(current), current
 
 
@@ -94,7 +95,7 @@ def passes(network: network_faults.BadNetwork, frame: bytes, *, from_machine: bo
 
 
 def test_a_late_server_answers_firmware_and_not_the_system(
-    network: tuple[network_faults.BadNetwork, links.CurrentFaults],
+    network: tuple[network_faults.BadNetwork, CurrentFaults],
 ) -> None:
     switch, current = network
     current.names = frozenset({"dhcp-late"})
@@ -110,7 +111,7 @@ def test_a_late_server_answers_firmware_and_not_the_system(
 
 
 def test_a_port_that_waits_for_spanning_tree_passes_nothing(
-    network: tuple[network_faults.BadNetwork, links.CurrentFaults],
+    network: tuple[network_faults.BadNetwork, CurrentFaults],
 ) -> None:
     switch, current = network
     current.names = frozenset({"spanning-tree"})
@@ -122,7 +123,7 @@ def test_a_port_that_waits_for_spanning_tree_passes_nothing(
 
 
 def test_a_system_hears_the_second_server_first_and_firmware_the_right_one(
-    network: tuple[network_faults.BadNetwork, links.CurrentFaults],
+    network: tuple[network_faults.BadNetwork, CurrentFaults],
 ) -> None:
     switch, current = network
     current.names = frozenset({"dhcp-second"})
@@ -133,7 +134,7 @@ def test_a_system_hears_the_second_server_first_and_firmware_the_right_one(
     assert [switch.delay_s(offer, from_machine=False) for offer in offers] == [network_faults.FIRST_SERVER_S, 0]
 
 
-def test_tftp_is_slow_or_ends(network: tuple[network_faults.BadNetwork, links.CurrentFaults]) -> None:
+def test_tftp_is_slow_or_ends(network: tuple[network_faults.BadNetwork, CurrentFaults]) -> None:
     switch, current = network
     current.names = frozenset({"tftp-slow"})
     delays = [switch.delay_s(TFTP_BLOCK, from_machine=False) for _ in range(3)]
@@ -146,7 +147,7 @@ def test_tftp_is_slow_or_ends(network: tuple[network_faults.BadNetwork, links.Cu
 
 
 def test_a_network_without_faults_passes_everything(
-    network: tuple[network_faults.BadNetwork, links.CurrentFaults],
+    network: tuple[network_faults.BadNetwork, CurrentFaults],
 ) -> None:
     switch, _ = network
     assert switch.delay_s(SYSTEM_ASKS, from_machine=True) == 0

@@ -25,7 +25,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from .links import CurrentFaults
+from .current_faults import CurrentFaults
 from .netboot import GATEWAY, INTERFACE, MACHINE_ADDRESS
 from .network_faults import BadNetwork, DhcpServers
 

@@ -9,7 +9,7 @@ import time
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from .links import CurrentFaults
+from .current_faults import CurrentFaults
 from .netboot import GATEWAY, INTERFACE, MACHINE_ADDRESS
 
 SECOND_SERVER, OTHER_ADDRESS = "192.0.2.2", "192.0.2.77"

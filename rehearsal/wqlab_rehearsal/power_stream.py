@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from .links import HOST, LATE_S, POLL_S, CurrentFaults
+from .current_faults import HOST, LATE_S, POLL_S, CurrentFaults
 
 
 class PowerStream:

@@ -7,10 +7,11 @@ from itertools import groupby
 
 from wqlab_comparison import conclude, words
 from wqlab_comparison.reasons import reasons
-from wqlab_contracts.api.report import ArmSummary, Comparison
+from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import SEEDED, Question, Role, Scale, Verdict
 
-from .plain_text import GAP, INTERVAL, NOTHING, WIDTH, fitted, printable, wrapped
+from .content import cells
+from .plain_text import GAP, INTERVAL, WIDTH, fitted, printable, wrapped
 
 
 def comparisons_text(comparisons: Sequence[Comparison]) -> str:
@@ -33,14 +34,12 @@ def kernel_tables(comparisons: Sequence[Comparison]) -> list[str]:
     """Format candidate against baseline: one table per metric that was measured, a row per scenario and setting."""
     selected = [comparison for comparison in comparisons if comparison.question is Question.KERNEL]
     lines: list[str] = []
-    judged = [c for c in selected if c.role is not Role.EXPLANATORY and words.is_evidence(c)]
-    for _, group in _by_metric(judged):
-        lines += ["", *_kernel_table(group)] if any(map(_has_figures, group)) else []
-    explaining = [c for c in selected if c.role is Role.EXPLANATORY and words.is_evidence(c) and _has_figures(c)]
-    if explaining:
+    for _, group in _by_metric(cells.judged(selected)):
+        lines += ["", *_kernel_table(group)] if any(map(cells.is_measured, group)) else []
+    measured = list(filter(cells.is_measured, selected))
+    if explaining := cells.explanatory(measured):
         lines += ["", "Explanatory (no verdict):", *_plain_table(explaining)]
-    values = [c for c in selected if not words.is_evidence(c) and _has_figures(c)]
-    if values:
+    if values := cells.values_only(measured):
         lines += ["", "No evidence (values only; an emulated clock is not hardware):", *_plain_table(values)]
     return lines[1:]
 
@@ -51,7 +50,7 @@ def setting_tables(comparisons: Sequence[Comparison], summaries: Mapping[str, st
     `summaries` describes each scenario.
     """
     selected = [comparison for comparison in comparisons if comparison.question is Question.SETTING]
-    if not any(map(_has_figures, selected)):
+    if not any(map(cells.is_measured, selected)):
         return []
     lines: list[str] = []
     kernels = {comparison.kernel for comparison in selected}
@@ -64,13 +63,10 @@ def setting_tables(comparisons: Sequence[Comparison], summaries: Mapping[str, st
         of = f" on the {kernel} kernel" if len(kernels) > 1 else ""
         what = f": {summary}" if (summary := (summaries or {}).get(scenario)) else ""
         lines += ["", *wrapped(f"{number}. {scenario}{of} (n={boots}){what}", indent="   ")]
-        judged = [c for c in rows if c.role is not Role.EXPLANATORY and words.is_evidence(c)]
-        for _, cells in _by_metric(judged):
-            lines += ["", *_setting_table(cells)] if any(map(_has_figures, cells)) else []
-        explaining = [c for c in rows if c.role is Role.EXPLANATORY and words.is_evidence(c)]
-        lines += _side_by_side(explaining, "explanatory, no verdict")
-        values = [c for c in rows if not words.is_evidence(c)]
-        lines += _side_by_side(values, "no evidence, values only")
+        for _, judged in _by_metric(cells.judged(rows)):
+            lines += ["", *_setting_table(judged)] if any(map(cells.is_measured, judged)) else []
+        lines += _side_by_side(cells.explanatory(rows), "explanatory, no verdict")
+        lines += _side_by_side(cells.values_only(rows), "no evidence, values only")
     return lines[1:]
 
 
@@ -112,49 +108,49 @@ def _title(first: Comparison, boots: Iterable[int]) -> str:
     return f"{words.metric(first)}{unit}{n}: {words.DIRECTION[first.direction]}{role}{change}{delta}"
 
 
-def _kernel_table(cells: list[Comparison]) -> list[str]:
-    decimals = _decimals(cells)
+def _kernel_table(compared: list[Comparison]) -> list[str]:
+    decimals = _decimals(compared)
     rows = [
         [
-            _row_name(cell, cells),
-            _figure(cell.baseline, decimals, cell.exact),
-            _figure(cell.candidate, decimals, cell.exact),
-            _change(cell),
+            _row_name(cell, compared),
+            cells.figure(cell.baseline, decimals, exact=cell.exact),
+            cells.figure(cell.candidate, decimals, exact=cell.exact),
+            cells.change(cell),
             words.interval(cell),
-            words.VERDICT[cell.verdict] if cell.verdict else NOTHING,
+            cells.verdict(cell),
         ]
-        for cell in cells
+        for cell in compared
     ]
-    title = _title(cells[0], (cell.candidate.n for cell in cells if cell.candidate))
+    title = _title(compared[0], (cell.candidate.n for cell in compared if cell.candidate))
     return [
         *wrapped(title),
         *fitted(["", "baseline", "candidate", "change", INTERVAL, "verdict"], rows, (0, 5)),
     ]
 
 
-def _setting_table(cells: list[Comparison]) -> list[str]:
-    first = cells[0]
-    decimals = _decimals(cells)
-    knobs, labels = setting_labels([first.reference, *(cell.setting for cell in cells)])
+def _setting_table(compared: list[Comparison]) -> list[str]:
+    first = compared[0]
+    decimals = _decimals(compared)
+    knobs, labels = setting_labels([first.reference, *(cell.setting for cell in compared)])
     header = [knobs, first.metric, "vs. ref.", INTERVAL, "verdict"]
-    reference = next((cell.baseline for cell in cells if cell.baseline), None)
-    rows = [[labels[first.reference], _figure(reference, decimals, False), "", "", "reference"]]
+    reference = next((cell.baseline for cell in compared if cell.baseline), None)
+    rows = [[labels[first.reference], cells.figure(reference, decimals, exact=False), "", "", "reference"]]
     rows += [
         [
             labels[cell.setting],
-            _figure(cell.candidate, decimals, False),
-            _change(cell),
+            cells.figure(cell.candidate, decimals, exact=False),
+            cells.change(cell),
             words.interval(cell),
-            words.VERDICT[cell.verdict] if cell.verdict else NOTHING,
+            cells.verdict(cell),
         ]
-        for cell in cells
+        for cell in compared
     ]
     return [*wrapped(_title(first, ())), *fitted(header, rows, (0, 4))]
 
 
-def _side_by_side(cells: Sequence[Comparison], title: str) -> list[str]:
+def _side_by_side(compared: Sequence[Comparison], title: str) -> list[str]:
     """Format several metrics as columns, as many as fit; settings as rows. Values only."""
-    metrics = [(name, group) for name, group in _by_metric(cells) if any(_has_figures(cell) for cell in group)]
+    metrics = [(name, group) for name, group in _by_metric(compared) if any(map(cells.is_measured, group))]
     lines: list[str] = []
     while metrics:
         taken = 1
@@ -163,14 +159,14 @@ def _side_by_side(cells: Sequence[Comparison], title: str) -> list[str]:
         chosen, metrics = metrics[:taken], metrics[taken:]
         settings = [chosen[0][1][0].reference, *(cell.setting for cell in chosen[0][1])]
         knobs, labels = setting_labels(settings)
-        header = [knobs, *(_heading(group[0]) for _, group in chosen)]
+        header = [knobs, *(cells.metric(group[0]) for _, group in chosen)]
         rows = []
         for setting in settings:
             row = [labels[setting]]
             for _, group in chosen:
                 decimals = _decimals(group)
                 cell = next((c for c in group if c.setting == setting), None)
-                row.append(_figure(cell.candidate if cell else group[0].baseline, decimals, False))
+                row.append(cells.figure(cell.candidate if cell else group[0].baseline, decimals, exact=False))
             rows.append(row)
         lines += ["", *([f"({title})"] if not lines else []), *fitted(header, rows)]
     return lines
@@ -182,24 +178,18 @@ def _columns_width(metrics: Sequence[tuple[str, list[Comparison]]]) -> int:
     figures = 0
     for _, group in metrics:
         decimals = _decimals(group)
-        cells = [_figure(arm, decimals, False) for cell in group for arm in (cell.baseline, cell.candidate)]
-        figures += len(GAP) + max(len(_heading(group[0])), *map(len, cells))
+        column = [cells.figure(arm, decimals, exact=False) for cell in group for arm in (cell.baseline, cell.candidate)]
+        figures += len(GAP) + max(len(cells.metric(group[0])), *map(len, column))
     return names + figures
 
 
-def _plain_table(cells: Sequence[Comparison]) -> list[str]:
+def _plain_table(compared: Sequence[Comparison]) -> list[str]:
     rows = []
-    for cell in cells:
+    for cell in compared:
         decimals = _decimals([cell])
-        name = " ".join(part for part in (cell.scenario, cell.setting, words.metric(cell)) if part)
-        rows.append([name, _figure(cell.baseline, decimals, cell.exact), _figure(cell.candidate, decimals, cell.exact)])
-        rows[-1].append(cell.unit)
+        sides = [cells.figure(arm, decimals, exact=cell.exact) for arm in (cell.baseline, cell.candidate)]
+        rows.append([cells.name(cell), *sides, cell.unit])
     return fitted(["", "baseline", "candidate", "unit"], rows, (0, 3))
-
-
-def _heading(cell: Comparison) -> str:
-    name = words.metric(cell)
-    return f"{name} ({cell.unit})" if cell.unit else name
 
 
 def _row_name(cell: Comparison, cells: Sequence[Comparison]) -> str:
@@ -209,22 +199,6 @@ def _row_name(cell: Comparison, cells: Sequence[Comparison]) -> str:
 
 def _decimals(cells: Iterable[Comparison]) -> int:
     return words.decimals(arm for cell in cells for arm in (cell.baseline, cell.candidate))
-
-
-def _figure(arm: ArmSummary | None, decimals: int, exact: bool) -> str:
-    if arm is None:
-        return NOTHING
-    return words.number(arm.mean, decimals) if exact else words.spread(arm, decimals)
-
-
-def _change(cell: Comparison) -> str:
-    if cell.effect is None:
-        return words.cause(cell) or NOTHING
-    return words.effect(cell) if cell.scale is Scale.RATIO else words.change(cell)
-
-
-def _has_figures(cell: Comparison) -> bool:
-    return cell.baseline is not None or cell.candidate is not None
 
 
 def verdict_lines(name: str, verdict: Verdict, headline: str) -> list[str]:

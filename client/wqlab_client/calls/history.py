@@ -51,10 +51,6 @@ class HistoryCalls(Connection):
         }  # fmt: skip
         return self._get(Page[HistoryShift], f"{API}/history/shifts", "list shifts", params)
 
-    def history_shift(self, shift_id: int) -> HistoryShift:
-        """Return one shift."""
-        return self._get(HistoryShift, f"{API}/history/shifts/{shift_id}", f"shift {shift_id}")
-
     def change_history_shift(self, shift_id: int, change: ShiftChange) -> HistoryShift:
         """Change the state, owner or notes of a shift (maintainers)."""
         path, what = f"{API}/history/shifts/{shift_id}", f"change shift {shift_id}"

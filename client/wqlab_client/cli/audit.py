@@ -12,7 +12,7 @@ from wqlab_contracts.enums import AuditAction, AuditOutcome
 
 from ..calls.lab import LabCalls
 from ..formatting import one_line
-from .session import JsonFlag, session_of
+from .session import Cursor, JsonFlag, Limit, session_of
 
 if TYPE_CHECKING:
     from wqlab_contracts.api.audit import AuditEntry
@@ -29,10 +29,8 @@ def audit(  # noqa: PLR0917 - the options of a command
     outcome: Annotated[AuditOutcome | None, typer.Option(help="Only with this outcome")] = None,
     since: Annotated[datetime | None, typer.Option(help="At or after this time (UTC)")] = None,
     until: Annotated[datetime | None, typer.Option(help="Before this time (UTC)")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Entries per page")] = 50,
-    cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Continue after the page that printed this cursor")
-    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the audit log, newest first: who did what to which resource. For administrators."""
@@ -48,18 +46,13 @@ def audit(  # noqa: PLR0917 - the options of a command
         limit=limit,
         cursor=cursor,
     )
-    if as_json:
-        session.output.document(page)
-        return
-    if not page.items:
-        session.output.note("no entry matches")
-        return
-    session.output.table(
-        ("TIME (UTC)", "ACTOR", "ADDRESS", "ACTION", "RESOURCE", "OUTCOME", "DETAIL"),
-        [_row(each) for each in page.items],
+    header = ("TIME (UTC)", "ACTOR", "ADDRESS", "ACTION", "RESOURCE", "OUTCOME", "DETAIL")
+    session.output.page(
+        page,
+        as_json=as_json,
+        show=lambda entries: session.output.table(header, [_row(each) for each in entries]),
+        none="no entry matches",
     )
-    if page.next:
-        session.output.note(f"{len(page.items)} of {page.total}; next page: --cursor {page.next}")
 
 
 def _row(entry: AuditEntry) -> list[Text | str]:

@@ -15,7 +15,7 @@ from ..calls.bisections import BisectionCalls
 from ..errors import UsageError
 from ..formatting import one_line
 from .output import Output
-from .session import DETACHED_EXIT, JsonFlag, Session, session_of
+from .session import DETACHED_EXIT, Cursor, JsonFlag, Limit, Session, session_of
 from .submit import choose_tree, parse_one_target
 
 POLL_S = 5.0
@@ -128,10 +128,8 @@ def list_bisections(  # noqa: PLR0917 - the options of a command
     active: Annotated[bool, typer.Option("--active", help="Only those that go on")] = False,
     owner: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this account")] = None,
     watch: Annotated[str | None, typer.Option(metavar="NAME", help="Only of shifts of the tree of this watch")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Entries per page")] = 50,
-    cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Continue after the page that printed this cursor")
-    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List bisections, newest first."""
@@ -139,24 +137,21 @@ def list_bisections(  # noqa: PLR0917 - the options of a command
     page = session.calls(BisectionCalls).bisections(
         state=state, active=True if active else None, owner=owner, watch=watch, cursor=cursor, limit=limit
     )
-    if as_json:
-        session.output.document(page)
-        return
-    if not page.items:
-        session.output.note("no bisections; `wqlab bisect` begins one")
-        return
-    rows = [
-        [
-            str(each.id), each.state.value.replace("_", " "), one_line(each.request.target), _subject(each),
-            f"{one_line(each.request.good)[:20]}..{one_line(each.request.bad)[:20]}",
-            "" if each.commits is None else str(each.commits), str(each.boots), _culprit(each),
-        ]
-        for each in page.items
-    ]  # fmt: skip
     header = ("ID", "STATE", "MEASURED", "SEARCHED", "COMMITS", "NUMBER", "BOOTS", "CULPRIT")
-    session.output.table(header, rows)
-    if page.next:
-        session.output.note(f"{len(page.items)} of {page.total} bisections; next page: --cursor {page.next}")
+    session.output.page(
+        page,
+        as_json=as_json,
+        show=lambda found: session.output.table(header, [_row(each) for each in found]),
+        none="no bisections; `wqlab bisect` begins one",
+    )
+
+
+def _row(each: Bisection) -> list[str]:
+    return [
+        str(each.id), each.state.value.replace("_", " "), one_line(each.request.target), _subject(each),
+        f"{one_line(each.request.good)[:20]}..{one_line(each.request.bad)[:20]}",
+        "" if each.commits is None else str(each.commits), str(each.boots), _culprit(each),
+    ]  # fmt: skip
 
 
 @bisection_app.command("show")

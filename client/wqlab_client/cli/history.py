@@ -15,7 +15,7 @@ from ..calls.history import HistoryCalls
 from ..errors import UsageError
 from ..formatting import one_line
 from .output import Output
-from .session import JsonFlag, session_of
+from .session import Cursor, JsonFlag, Limit, session_of
 
 history_app = typer.Typer(
     name="history", help="Follow metrics over the heads of watched trees.", rich_markup_mode=None, no_args_is_help=True
@@ -23,8 +23,6 @@ history_app = typer.Typer(
 Tree = Annotated[str | None, typer.Option(metavar="NAME", help="Only this watched tree")]
 Plan = Annotated[str | None, typer.Option(metavar="NAME", help="Only this plan")]
 DeviceType = Annotated[str | None, typer.Option(metavar="NAME", help="Only this device type")]
-Count = Annotated[int, typer.Option(min=1, max=200, help="Entries per page")]
-Cursor = Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the page that printed this cursor")]
 ShiftId = Annotated[int, typer.Argument(metavar="SHIFT", help="Id of the shift", show_default=False)]
 
 
@@ -36,7 +34,7 @@ def lines(  # noqa: PLR0917 - the options of a command
     device_type: DeviceType = None,
     metric: Annotated[str | None, typer.Option(metavar="NAME", help="Only this metric")] = None,
     role: Annotated[Role | None, typer.Option(help="Only metrics with this role")] = None,
-    limit: Count = 50,
+    limit: Limit = 50,
     cursor: Cursor = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -45,25 +43,21 @@ def lines(  # noqa: PLR0917 - the options of a command
     page = session.calls(HistoryCalls).history_lines(
         tree=tree, plan=plan, device_type=device_type, metric=metric, role=role, cursor=cursor, limit=limit
     )
-    if as_json:
-        session.output.document(page)
-        return
-    if not page.items:
-        session.output.note("no history; it begins when the second head of a watched tree is measured")
-        return
-    rows = [
-        [
-            str(line.id), f"{line.tree} {line.ref}", f"{line.plan}@{line.device_type}", _cell(line), line.metric,
-            _value(line, line.last.value if line.last else None),
-            _value(line, line.level.middle if line.level else None),
-            str(line.points), str(line.open_shifts) if line.open_shifts else "",
-        ]
-        for line in page.items
-    ]  # fmt: skip
     header = ("LINE", "TREE", "MEASURED", "SETTING", "METRIC", "LAST", "LEVEL", "POINTS", "SHIFTS")
-    session.output.table(header, rows)
-    if page.next:
-        session.output.note(f"{len(page.items)} of {page.total} lines; next page: --cursor {page.next}")
+    session.output.page(
+        page,
+        as_json=as_json,
+        show=lambda found: session.output.table(header, [_line(each) for each in found]),
+        none="no history; it begins when the second head of a watched tree is measured",
+    )
+
+
+def _line(line: HistoryLine) -> list[str]:
+    return [
+        str(line.id), f"{line.tree} {line.ref}", f"{line.plan}@{line.device_type}", _cell(line), line.metric,
+        _value(line, line.last.value if line.last else None), _value(line, line.level.middle if line.level else None),
+        str(line.points), str(line.open_shifts) if line.open_shifts else "",
+    ]  # fmt: skip
 
 
 @history_app.command("show")
@@ -107,7 +101,7 @@ def shifts(  # noqa: PLR0917 - the options of a command
     tree: Tree = None,
     plan: Plan = None,
     device_type: DeviceType = None,
-    limit: Count = 50,
+    limit: Limit = 50,
     cursor: Cursor = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -116,15 +110,12 @@ def shifts(  # noqa: PLR0917 - the options of a command
     page = session.calls(HistoryCalls).history_shifts(
         state=state, tree=tree, plan=plan, device_type=device_type, cursor=cursor, limit=limit
     )
-    if as_json:
-        session.output.document(page)
-        return
-    if not page.items:
-        session.output.note("no shifts")
-    for shift in page.items:
-        _print_shift(session.output, shift)
-    if page.next:
-        session.output.note(f"{len(page.items)} of {page.total} shifts; next page: --cursor {page.next}")
+
+    def show_all(found: list[HistoryShift]) -> None:
+        for shift in found:
+            _print_shift(session.output, shift)
+
+    session.output.page(page, as_json=as_json, show=show_all, none="no shifts")
 
 
 @history_app.command("set")

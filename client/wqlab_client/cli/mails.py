@@ -15,8 +15,8 @@ from wqlab_contracts.mail import MailEdit
 from ..calls.outbox import OutboxCalls
 from ..errors import UsageError
 from ..formatting import one_line
-from .session import JsonFlag, session_of
-from .webhooks import Cursor, Limit, print_attempts, print_deliveries
+from .session import Cursor, JsonFlag, Limit, session_of
+from .webhooks import print_attempts, print_deliveries
 
 if TYPE_CHECKING:
     from wqlab_contracts.api.deliveries import ReceivedCommandView
@@ -44,12 +44,7 @@ def list_mails(  # noqa: PLR0917 - the options of a command
         limit=limit,
         cursor=cursor,
     )
-    if as_json:
-        session.output.document(page)
-        return
-    print_deliveries(session.output, page.items, "KIND")
-    if page.next:
-        session.output.note(f"{len(page.items)} of {page.total}; next page: --cursor {page.next}")
+    session.output.page(page, as_json=as_json, show=lambda mails: print_deliveries(session.output, mails, "KIND"))
 
 
 @mail_app.command("show")
@@ -129,16 +124,13 @@ def list_commands(context: typer.Context, limit: Limit = 50, cursor: Cursor = No
     """List what replies to the lab's mails asked for, newest first, and what was done. For maintainers."""
     session = session_of(context)
     page = session.calls(OutboxCalls).mail_commands(cursor=cursor, limit=limit)
-    if as_json:
-        session.output.document(page)
-        return
-    if not page.items:
-        session.output.note("no reply has commanded the lab")
-        return
     header = ("TIME (UTC)", "SENDER", "COMMAND", "MAIL", "STATE", "WHAT WAS DONE")
-    session.output.table(header, [_command(each) for each in page.items])
-    if page.next:
-        session.output.note(f"{len(page.items)} of {page.total}; next page: --cursor {page.next}")
+    session.output.page(
+        page,
+        as_json=as_json,
+        show=lambda commands: session.output.table(header, [_command(each) for each in commands]),
+        none="no reply has commanded the lab",
+    )
 
 
 def _command(row: ReceivedCommandView) -> list[str]:

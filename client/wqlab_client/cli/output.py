@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import typer
 from rich.console import Console
@@ -17,6 +17,10 @@ from ..formatting import align_columns, clean, escape_json, one_line
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from wqlab_contracts.api.base import Page
+
+Item = TypeVar("Item")
 
 SIGPIPE_EXIT = 141
 """Exit code that a shell reports for a program ended by SIGPIPE."""
@@ -42,6 +46,17 @@ class Output:
     def lines(self, lines: Iterable[Text | str]) -> None:
         for line in lines:
             self.line(line)
+
+    def page(self, page: Page[Item], *, as_json: bool, show: Callable[[list[Item]], None], none: str = "") -> None:
+        """Print a page as JSON, or its items by `show` and how to get the next page; `none` for an empty one."""
+        if as_json:
+            self.document(page)
+        elif none and not page.items:
+            self.note(none)
+        else:
+            show(page.items)
+            if page.next:
+                self.note(f"{len(page.items)} of {page.total}; next page: --cursor {page.next}")
 
     def note(self, text: Text | str) -> None:
         """Print a line on stderr: progress or a hint, not a result."""

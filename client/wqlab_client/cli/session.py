@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Calls = TypeVar("Calls", bound="Connection")
 
+Limit = Annotated[int, typer.Option(min=1, max=200, help="Entries per page")]
+Cursor = Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the page that printed this cursor")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text")]
 SubmissionId = Annotated[int, typer.Argument(min=1, metavar="ID", help="Number of the submission", show_default=False)]
 DETACHED_EXIT = 130

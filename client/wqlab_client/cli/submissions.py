@@ -23,7 +23,7 @@ from ..progress import (
     run_name,
     run_text,
 )
-from .session import JsonFlag, Session, SubmissionId, session_of
+from .session import Cursor, JsonFlag, Limit, Session, SubmissionId, session_of
 
 if TYPE_CHECKING:
     from wqlab_contracts.api.runs import RunView
@@ -42,10 +42,8 @@ def list_submissions(  # noqa: PLR0917 - the options of a command
     search: Annotated[
         str | None, typer.Option("--search", "-q", metavar="TEXT", help="Search in title and series")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Submissions per page")] = 20,
-    cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Continue after the page that printed this cursor")
-    ] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
     everything: Annotated[bool, typer.Option("--all", help="List all pages")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -60,20 +58,13 @@ def list_submissions(  # noqa: PLR0917 - the options of a command
             state=state, outcome=outcome, limit=limit, cursor=page.next, **filters
         )
         page = more.model_copy(update={"items": [*page.items, *more.items]})
-    if as_json:
-        session.output.document(page)
-        return
-    if not page.items:
-        session.output.note(
-            "no submission matches" if any(filters.values()) or state or outcome else "no submissions yet"
-        )
-        return
-    now = utc_now()
-    session.output.table(
-        ("ID", "STATE", "TREE", "OWNER", "AGE", "PRIMARY VERDICTS", "TITLE"), [_row(each, now) for each in page.items]
+    now, header = utc_now(), ("ID", "STATE", "TREE", "OWNER", "AGE", "PRIMARY VERDICTS", "TITLE")
+    session.output.page(
+        page,
+        as_json=as_json,
+        show=lambda found: session.output.table(header, [_row(each, now) for each in found]),
+        none="no submission matches" if any(filters.values()) or state or outcome else "no submissions yet",
     )
-    if page.next:
-        session.output.note(f"{len(page.items)} of {page.total}; next page: --cursor {page.next}")
 
 
 def _row(each: SubmissionSummary, now: datetime) -> list[Text | str]:

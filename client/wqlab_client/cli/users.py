@@ -11,7 +11,7 @@ from wqlab_contracts.enums import SignInMethod
 
 from ..calls.lab import LabCalls
 from ..formatting import one_line
-from .session import JsonFlag, session_of
+from .session import Cursor, JsonFlag, Limit, session_of
 
 if TYPE_CHECKING:
     from wqlab_contracts.api.accounts import UserView
@@ -23,26 +23,20 @@ user_app = typer.Typer(name="user", help="List the lab's users. For administrato
 def list_users(
     context: typer.Context,
     part: Annotated[str | None, typer.Argument(metavar="[PART]", help="Only names with this text")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Users per page")] = 50,
-    cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Continue after the page that printed this cursor")
-    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List users, newest first: role, how they sign in, and when they last did."""
     session = session_of(context)
     page = session.calls(LabCalls).users_page(q=part, limit=limit, cursor=cursor)
-    if as_json:
-        session.output.document(page)
-        return
-    if not page.items:
-        session.output.note("no user matches")
-        return
-    session.output.table(
-        ("NAME", "ROLE", "SIGN-IN", "LAST SIGN-IN (UTC)", "STATE"), [_row(user) for user in page.items]
+    header = ("NAME", "ROLE", "SIGN-IN", "LAST SIGN-IN (UTC)", "STATE")
+    session.output.page(
+        page,
+        as_json=as_json,
+        show=lambda users: session.output.table(header, [_row(each) for each in users]),
+        none="no user matches",
     )
-    if page.next:
-        session.output.note(f"{len(page.items)} of {page.total}; next page: --cursor {page.next}")
 
 
 def _row(user: UserView) -> list[Text | str]:

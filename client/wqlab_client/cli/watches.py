@@ -25,8 +25,7 @@ from ..calls.watches import WatchCalls
 from ..errors import LabUnavailable, UsageError
 from ..formatting import failure_line
 from . import watch_text as text
-from .session import JsonFlag, session_of
-from .webhooks import Cursor, Limit
+from .session import Cursor, JsonFlag, Limit, session_of
 
 watches_app = typer.Typer(
     name="watches",

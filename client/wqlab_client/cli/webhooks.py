@@ -14,7 +14,7 @@ from ..calls.outbox import OutboxCalls
 from ..display import utc_now
 from ..formatting import one_line, rough_duration
 from .output import Output
-from .session import JsonFlag, session_of
+from .session import Cursor, JsonFlag, Limit, session_of
 
 if TYPE_CHECKING:
     from wqlab_contracts.api.deliveries import DeliveryAttemptView, DeliveryDetail, DeliveryView, MailBounceView
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 webhook_app = typer.Typer(name="webhook", help="Get the lab's events by HTTP.", rich_markup_mode=None)
 WebhookId = Annotated[int, typer.Argument(min=1, metavar="ID", help="Number of the webhook", show_default=False)]
 DeliveryId = Annotated[int, typer.Argument(min=1, metavar="ID", help="Number of the delivery", show_default=False)]
-Cursor = Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the page that printed this cursor")]
-Limit = Annotated[int, typer.Option(min=1, max=200, help="Entries per page")]
 _STYLE = {
     DeliveryState.DELIVERED: "green",
     DeliveryState.GIVEN_UP: "red",
@@ -63,16 +61,15 @@ def list_webhooks(context: typer.Context, limit: Limit = 50, cursor: Cursor = No
     """List my webhooks, for administrators those of all users."""
     session = session_of(context)
     page = session.calls(OutboxCalls).webhooks(limit=limit, cursor=cursor)
-    if as_json:
-        session.output.document(page)
-        return
-    if not page.items:
-        session.output.note("no webhooks; add one with `wqlab webhook add`")
-        return
-    rows = [[str(each.id), each.owner, one_line(each.url), _filter(each), _events(each)] for each in page.items]
-    session.output.table(("ID", "OWNER", "URL", "ONLY", "EVENTS"), rows)
-    if page.next:
-        session.output.note(f"{len(page.items)} of {page.total}; next page: --cursor {page.next}")
+    session.output.page(
+        page,
+        as_json=as_json,
+        show=lambda webhooks: session.output.table(
+            ("ID", "OWNER", "URL", "ONLY", "EVENTS"),
+            [[str(each.id), each.owner, one_line(each.url), _filter(each), _events(each)] for each in webhooks],
+        ),
+        none="no webhooks; add one with `wqlab webhook add`",
+    )
 
 
 @webhook_app.command("rotate")
@@ -130,12 +127,7 @@ def list_deliveries(  # noqa: PLR0917 - the options of a command
     page = session.calls(OutboxCalls).deliveries(
         kind=kind, webhook=webhook, submission=submission, state=state, limit=limit, cursor=cursor
     )
-    if as_json:
-        session.output.document(page)
-        return
-    print_deliveries(session.output, page.items, "EVENT")
-    if page.next:
-        session.output.note(f"{len(page.items)} of {page.total}; next page: --cursor {page.next}")
+    session.output.page(page, as_json=as_json, show=lambda sent: print_deliveries(session.output, sent, "EVENT"))
 
 
 @webhook_app.command("delivery")

@@ -80,19 +80,32 @@ class QueueEntry(Message):
     """The reason for waiting in one or two sentences."""
 
 
+class WaitingOrder(Message):
+    """What a source of submissions, such as a watch, wants to have measured, and which is not submitted yet."""
+
+    source: str
+    key: str
+    """What is measured, named within the source: the id of a head or decision, `ID:STEP` of a bisection."""
+    watch: str | None
+    reason: str
+    """Why it waits; empty until the first attempt."""
+    retry_at: datetime
+    """Time of the next attempt to submit it."""
+
+
 class QueueView(Message):
     """The queue of the lab."""
 
     at: datetime
     rule: str
     """Text on the ordering rule."""
-    aging_per_minute: float
-    share_per_device: float
     total: int
     entries: list[QueueEntry]
     """Queued runs; at most 500."""
     waiting_for_kernels: int
     """Runs that cannot be queued yet because their kernels are not built."""
+    orders: list[WaitingOrder]
+    """The oldest orders that wait; at most 100."""
 
 
 class TimelineBar(Message):
@@ -122,7 +135,6 @@ class TimelineDevice(Message):
     device_type: str
     lab: str
     health: DeviceHealth
-    retired: bool
 
 
 class Timeline(Message):

@@ -117,11 +117,6 @@ class Detector:
         return self._crash_kernel is _CrashKernel.DONE
 
     @property
-    def fatal_open(self) -> bool:
-        """True while a fatal report is being printed."""
-        return any(report.fatal for report in self._open.values())
-
-    @property
     def reporting(self) -> bool:
         """True while a report has begun and not ended."""
         return any(report.kind is not None for report in self._open.values())

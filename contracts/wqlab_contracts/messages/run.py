@@ -112,8 +112,6 @@ class RunJob(Message):
     priority: int = Field(default=50, ge=0, le=100)
     """Priority of the submission; also used in the queue of a LAVA server."""
     device: DeviceFacts
-    previous_holder: bool
-    """True if an earlier holder may have left the place acquired: release it and power-cycle first."""
     plan: TestPlan
     profile: Profile
     """The plan's profile for this device with the submission's settings and parameters applied."""

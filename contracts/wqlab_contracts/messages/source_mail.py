@@ -27,8 +27,6 @@ class SourceMail(Message):
     to: list[str] = Field(default_factory=list, max_length=RECIPIENT_LIMIT)
     cc: list[str] = Field(default_factory=list, max_length=RECIPIENT_LIMIT)
     subject: str = Field(max_length=SUBJECT_LIMIT)
-    list_address: str | None = Field(default=None, max_length=ADDRESS_LIMIT)
-    """Address of the mailing list that it came through; null if it came another way."""
     verified: bool = False
     """True if the lab itself has read the mail from an archive that the operator trusts. Whoever uploads an mbox can
     write any sender and recipients into it."""

@@ -17,6 +17,7 @@ from wqlab_contracts.enums import VERDICT_ORDER, ErrorKind, FindingKind, Outcome
 from wqlab_contracts.keys import defect_key
 from wqlab_contracts.messages import Failure
 
+from . import system_text
 from .shared_text import joined
 
 _ADVICE = {
@@ -176,9 +177,8 @@ def name(target: TargetReport) -> str:
 
 def device_kind(target: TargetReport) -> str:
     """Return ` (emulated)`, ` (instrumented)` or ` (modelled)`; empty for hardware."""
-    if target.plan.is_modelled:
-        return " (modelled)"
-    return " (instrumented)" if target.plan.is_instrumented else " (emulated)" if target.emulated else ""
+    kind = system_text.kind(target)
+    return "" if kind == "hardware" else f" ({kind})"
 
 
 def _states(target: TargetReport, main: Failure) -> bool:

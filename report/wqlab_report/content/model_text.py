@@ -6,9 +6,11 @@ A model's verdict is no finding: it is left out of mails to lists and of comment
 from __future__ import annotations
 
 from wqlab_contracts.api.report import Report, TargetReport
-from wqlab_contracts.enums import Evidence, Verdict
+from wqlab_contracts.enums import Verdict
 from wqlab_contracts.specs import CostProfileId
 from wqlab_contracts.specs.validation import FACT
+
+from . import cells
 
 CANNOT_TELL = (
     "A model's figures in virtual time, not measured: what its stated costs leave out, it cannot tell. Never quote "
@@ -67,5 +69,6 @@ def left_out(report: Report) -> str:
 
 
 def _without_figures(target: TargetReport) -> TargetReport:
-    kept = [cell for cell in target.comparisons if cell.evidence is not Evidence.MODELLED]
-    return target.model_copy(update={"comparisons": kept, "curves": [], "references": []})
+    return target.model_copy(
+        update={"comparisons": cells.without_models(target.comparisons), "curves": [], "references": []}
+    )

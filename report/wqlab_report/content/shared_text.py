@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from wqlab_comparison.words import count, is_evidence, number
+from wqlab_comparison.words import count, number
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.api.submissions import ApplyView
-from wqlab_contracts.enums import Arm, Evidence, Question, Role
+from wqlab_contracts.enums import Arm, Evidence, Question
 from wqlab_contracts.messages.looks import why_stopped
 from wqlab_contracts.specs import Reference
 
+from . import cells
 from .looks_text import METHOD_OF_LOOKS, looks_option
 from .model_text import METHOD_OF_MODELS
 
@@ -226,6 +227,11 @@ def address(report: Report) -> str:
     return f"{report.lab_url.rstrip('/')}/r/{report.submission.id}"
 
 
+def api_address(report: Report, path: str) -> str:
+    """Return the address of a file of this report in the lab's REST API."""
+    return f"{report.lab_url.rstrip('/')}/api/v1/{path}"
+
+
 def live_page(report: Report) -> str:
     """Return the address of the lab's interactive page for this report."""
     return f"{report.lab_url.rstrip('/')}/submissions/{report.submission.id}/report"
@@ -251,7 +257,7 @@ def recompute_commands(report: Report) -> list[str]:
 
 def meanings(target: TargetReport) -> list[tuple[str, str]]:
     """Return name and summary of every metric that has a verdict here, so that readers know what a figure counts."""
-    judged = {c.metric for c in target.comparisons if is_evidence(c) and c.role is not Role.EXPLANATORY}
+    judged = {cell.metric for cell in cells.judged(target.comparisons)}
     return [(metric.name, metric.summary) for metric in target.plan.metrics if metric.name in judged]
 
 
@@ -284,10 +290,10 @@ def published(target: TargetReport) -> list[Published]:
             measured = {
                 arm: f"{100 * (means[arm] / base - 1):+.4g} %" for arm, base in bases.items() if base and arm in means
             }
-        cells = (
+        about = (
             cell for cell in target.comparisons if (cell.scenario, cell.metric) == (figure.scenario, figure.metric)
         )
-        note = " (no evidence)" if any(cell.evidence is Evidence.NONE for cell in cells) else ""
+        note = " (no evidence)" if any(cell.evidence is Evidence.NONE for cell in about) else ""
         rows += [Published(figure, published_text, measured[arm] + note) for arm in Arm if arm in measured][:1]
     return rows
 

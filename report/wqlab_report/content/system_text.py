@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -51,7 +51,17 @@ _SYSTEM_FACTS = {
     "prove_locking": "lockdep",
 }
 """Facts about the system that a reader needs to judge a figure, with their names in the report; plans record more."""
-"""Prefix of the kernel arguments by which the lab identifies and reaches its boot; reproducing does not need them."""
+MAIN_FACTS = ("cpu model", "emulator", "clock source", "governor", "smt", "mitigations", "preemption", "disk")
+"""Facts about the system that a database has beside each figure."""
+_EVIDENCE = {
+    "hardware": "real hardware",
+    "emulated": "emulated by QEMU: counts and shares of what the kernel did are evidence, speed is not. Throughput and "
+    "latency were left out",
+    "instrumented": "instrumented QEMU: instructions and cache line transfers were counted exactly, n counts seeds. "
+    "There are no times; throughput and latency were left out",
+    "modelled": "modelled in QEMU: n counts seeds. Instructions and cache line transfers were counted exactly; times "
+    "follow from stated costs and were left out",
+}
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,42 @@ def platform(target: TargetReport) -> Platform:
     text = topology(measured)
     expected = declared(target.declared_topology)
     return Platform(text, "" if _sizes(text) == _sizes(expected) else f"declared as {expected}")
+
+
+def topology_sizes(target: TargetReport) -> Mapping[str, str | int]:
+    """Return the sizes of the measured topology; of the declared one if nothing booted."""
+    measured = target.environment.topology if target.environment else None
+    if measured is None:
+        declared = target.declared_topology
+        return {
+            "source": "declared",
+            "cpus": declared.cpus,
+            "packages": declared.sockets,
+            "numa_nodes": declared.numa_nodes,
+            "last_level_domains": declared.l3_domains,
+            "last_level": declared.last_level,
+        }
+    return {
+        "source": "reported by the kernel",
+        "cpus": measured.cpus,
+        "cores": len(set(measured.core)),
+        "packages": len(set(measured.package)),
+        "numa_nodes": len(set(measured.node)),
+        "last_level_domains": len(set(measured.l3)),
+        "last_level": measured.last_level,
+    }
+
+
+def kind(target: TargetReport) -> str:
+    """Return the kind of device: `hardware`, `emulated`, `instrumented` or `modelled`."""
+    if target.plan.is_modelled:
+        return "modelled"
+    return "instrumented" if target.plan.is_instrumented else "emulated" if target.emulated else "hardware"
+
+
+def what_is_evidence(target: TargetReport) -> str:
+    """Return what the figures of the target's kind of device are evidence of."""
+    return _EVIDENCE[kind(target)]
 
 
 def topology(measured: MeasuredTopology) -> str:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from wqlab_comparison import words
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.sweeps import SweepReport
-from wqlab_contracts.enums import BETWEEN, Outcome, SubmissionState, Verdict
+from wqlab_contracts.enums import BETWEEN, Outcome, SubmissionState
 from wqlab_contracts.messages import TakenThread
 
-from ..content import failures, instrument_tables, ladder_tables, shared_text, sweep_tables, system_text, thread_text
+from ..content import failures, ladder_tables, shared_text, sweep_tables, system_text, thread_text
 from . import brief_target
 from .blocks import (
     Block,
@@ -27,12 +27,12 @@ from .blocks import (
     Paragraph,
     Part,
     Section,
-    Stated,
     Style,
     Table,
     Verdicts,
 )
 from .shell import shell_lines
+from .verdicts import not_finished, of_submission, of_target
 
 VERDICT_LINES = 12
 """Most lines of the verdicts above everything else."""
@@ -85,23 +85,16 @@ def brief(report: Report) -> Brief:
 
 def _verdicts(report: Report) -> list[Block]:
     """Return the submission's failure and the targets' verdicts, the most severe first."""
-    blocks: list[Block] = []
-    if report.submission.state is not SubmissionState.FINISHED:
-        state = report.submission.state.value
-        blocks.append(Paragraph(f"NOT FINISHED ({state}): this report shows the results so far."))
     others = failures.by_severity(failures.others(report))
-    items = []
-    if (main := failures.main_failure(report)) is not None:
-        items.append(Stated("", Verdict.FAILED, [main.summary], kind=main.kind.value))
+    items = of_submission(failures.main_failure(report))
     for target in others:
         ladder = [f"{ladder_tables.HEADING.lower()}: {target.ladder.sentence}"] if target.ladder else []
-        found = [instrument_tables.headline(target), *ladder]
-        items.append(Stated(failures.name(target), target.verdict, found))
+        items.append(of_target(target, ladder))
     counted = Counter(words.VERDICT[target.verdict] for target in others)
     summary = ", ".join(f"{name} {number}" for name, number in counted.items())
     more = f"... {{n}} more; of all {len(others)} targets: {summary}"
-    blocks.append(Verdicts(items, VERDICT_LINES, more) if items else Paragraph("No target was measured."))
-    return blocks
+    found = Verdicts(items, VERDICT_LINES, more) if items else Paragraph("No target was measured.")
+    return [*not_finished(report), found]
 
 
 def _head(report: Report) -> list[Block]:

@@ -6,30 +6,31 @@ from collections.abc import Mapping, Sequence
 
 from wqlab_comparison import words
 from wqlab_comparison.reasons import reasons as all_reasons
-from wqlab_contracts.api.report import ArmSummary, Comparison, TargetReport
-from wqlab_contracts.enums import SEEDED, VERDICT_ORDER, Evidence, Question, Role, Scale
+from wqlab_contracts.api.report import Comparison, TargetReport
+from wqlab_contracts.enums import SEEDED, VERDICT_ORDER, Evidence, Question, Role
 
 from .. import comparisons, plain_text
+from ..content import cells
 from .blocks import Block, Paragraph, Table
 
 
 def judged(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Return the comparisons of the table: those with a verdict and figures, of kernels or, in a study, of settings."""
-    found = [c for c in comparisons if c.role is not Role.EXPLANATORY and words.is_evidence(c)]
+    found = cells.judged(comparisons)
     kernels = [c for c in found if c.question is Question.KERNEL]
-    return [c for c in kernels or found if c.baseline is not None or c.candidate is not None]
+    return list(filter(cells.is_measured, kernels or found))
 
 
 def blocks(comparisons: Sequence[Comparison], most: int) -> list[Block]:
     """Return the table in at most `most` rows: those of primary metrics and severe verdicts."""
-    cells = judged(comparisons)
-    if not cells:
+    found = judged(comparisons)
+    if not found:
         return []
-    important = sorted(cells, key=_importance)[:most]
-    missing = len(cells) - len(important)
+    important = sorted(found, key=_importance)[:most]
+    missing = len(found) - len(important)
     return [
-        Paragraph(_title(cells)),
-        _table([cell for cell in cells if any(cell is each for each in important)], cells),
+        Paragraph(_title(found)),
+        _table([cell for cell in found if any(cell is each for each in important)], found),
         *([Paragraph(f"and {words.count(missing, 'more comparison')} behind the link")] if missing else []),
     ]
 
@@ -37,8 +38,7 @@ def blocks(comparisons: Sequence[Comparison], most: int) -> list[Block]:
 def left_out(target: TargetReport, comparisons: Sequence[Comparison]) -> str:
     """Return which figures have no verdict and are only behind the link; empty if there are none."""
     shown = judged(comparisons)
-    measured = [c for c in comparisons if c.baseline is not None or c.candidate is not None]
-    rest = [c for c in measured if not any(c is each for each in shown)]
+    rest = [c for c in filter(cells.is_measured, comparisons) if not any(c is each for each in shown)]
     values = dict.fromkeys(c.metric for c in rest if c.evidence is Evidence.NONE)
     settings = [c for c in rest if c.question is Question.SETTING and c.metric not in values]
     others = dict.fromkeys(c.metric for c in rest if c.metric not in values and c not in settings)
@@ -64,11 +64,11 @@ def _importance(cell: Comparison) -> tuple[int, int]:
     return 0 if cell.role is Role.PRIMARY else 1, verdict
 
 
-def _table(cells: Sequence[Comparison], of: Sequence[Comparison]) -> Table:
-    """Return the table of `cells`; its title has what all the cells `of` have in common."""
+def _table(shown: Sequence[Comparison], of: Sequence[Comparison]) -> Table:
+    """Return the table of `shown`; its title has what all cells `of` have in common."""
     knobs, labels = comparisons.setting_labels([cell.setting for cell in of])
-    names = [_name(cell, of, labels) for cell in cells]
-    rows = [[name, *_figures(cell), _verdict(cell)] for name, cell in zip(names, cells, strict=True)]
+    names = [_name(cell, of, labels) for cell in shown]
+    rows = [[name, *_figures(cell)] for name, cell in zip(names, shown, strict=True)]
     arms = ["baseline", "candidate"] if of[0].question is Question.KERNEL else ["reference", "setting"]
     several = len({cell.setting for cell in of}) > 1
     header = [knobs if several else "", *arms, "change", plain_text.INTERVAL, "verdict"]
@@ -86,7 +86,7 @@ def _title(of: Sequence[Comparison]) -> str:
     setting = first.question is Question.SETTING and len({cell.reference for cell in of}) == 1
     parts = [
         first.scenario if len({cell.scenario for cell in of}) == 1 else "",
-        _metric(first) if len({cell.metric for cell in of}) == 1 else "",
+        cells.metric(first) if len({cell.metric for cell in of}) == 1 else "",
         f"against {first.reference}" if setting else "",
         n,
     ]
@@ -96,7 +96,7 @@ def _title(of: Sequence[Comparison]) -> str:
 def _name(cell: Comparison, of: Sequence[Comparison], labels: Mapping[str, str]) -> str:
     """Return what tells the cell from the others."""
     parts = [
-        _metric(cell) if len({each.metric for each in of}) > 1 else "",
+        cells.metric(cell) if len({each.metric for each in of}) > 1 else "",
         cell.scenario if len({each.scenario for each in of}) > 1 else "",
         labels[cell.setting] if len({each.setting for each in of}) > 1 else "",
         f"against {cell.reference}" if len({each.reference for each in of}) > 1 else "",
@@ -105,29 +105,7 @@ def _name(cell: Comparison, of: Sequence[Comparison], labels: Mapping[str, str])
     return " ".join(filter(None, parts))
 
 
-def _metric(cell: Comparison) -> str:
-    name = words.metric(cell)
-    return f"{name} ({cell.unit})" if cell.unit else name
-
-
 def _figures(cell: Comparison) -> list[str]:
     decimals = words.decimals((cell.baseline, cell.candidate))
-    change = words.cause(cell) or plain_text.NOTHING
-    if cell.effect is not None:
-        change = words.effect(cell) if cell.scale is Scale.RATIO else words.change(cell)
-    return [
-        _figure(cell.baseline, decimals, cell),
-        _figure(cell.candidate, decimals, cell),
-        change,
-        words.interval(cell),
-    ]
-
-
-def _figure(arm: ArmSummary | None, decimals: int, cell: Comparison) -> str:
-    if arm is None:
-        return plain_text.NOTHING
-    return words.number(arm.mean, decimals) if cell.exact else words.spread(arm, decimals)
-
-
-def _verdict(cell: Comparison) -> str:
-    return words.VERDICT[cell.verdict] if cell.verdict else plain_text.NOTHING
+    sides = [cells.figure(arm, decimals, exact=cell.exact) for arm in (cell.baseline, cell.candidate)]
+    return [*sides, cells.change(cell), words.interval(cell), cells.verdict(cell)]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from wqlab_comparison import words
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.sweeps import SweepReport
-from wqlab_contracts.enums import SubmissionState, Verdict
 
-from ..content import failures, instrument_tables, shared_text, sweep_tables, system_text, thread_text
+from ..content import failures, shared_text, sweep_tables, system_text, thread_text
 from ..figures.sweep_figures import sweep_figures
 from . import full_target
 from .blocks import (
@@ -23,13 +22,13 @@ from .blocks import (
     Paragraph,
     Part,
     Section,
-    Stated,
     Style,
     Table,
     Text,
     Verdicts,
 )
 from .shell import shell_lines
+from .verdicts import not_finished, of_submission, of_target
 
 EXCERPT_LINES = 60
 """Most lines of the excerpt of the submission's failure in a comment: a whole oops."""
@@ -59,27 +58,17 @@ def _summary(report: Report) -> Section:
     """Return the head, the submission's failure and the targets' verdicts."""
     submission = report.submission
     blocks: list[Block] = [Paragraph((f"{shared_text.head(report)}, ", Code(shared_text.address(report))))]
-    if submission.state is not SubmissionState.FINISHED:
-        text = f"Not finished ({submission.state.value}): this report shows the results so far."
-        blocks.append(Paragraph(text, style=Style.STRONG))
+    blocks += not_finished(report, "Not finished", Style.STRONG)
     if (main := failures.main_failure(report)) is not None:
         blocks.append(_main_failure(main))
     if others := failures.others(report):
-        items = [
-            Stated(
-                failures.name(each),
-                each.verdict,
-                [instrument_tables.headline(each)],
-                anchor=full_target.anchor(each) if failures.is_shown(report, each) else "",
-            )
-            for each in others
-        ]
-        blocks.append(Verdicts(items))
+        anchors = [full_target.anchor(each) if failures.is_shown(report, each) else "" for each in others]
+        blocks.append(Verdicts([of_target(each, anchor=at) for each, at in zip(others, anchors, strict=True)]))
     return _section(submission.title or "wqlab", blocks)
 
 
 def _main_failure(main: failures.MainFailure) -> Block:
-    blocks: list[Block] = [Verdicts([Stated("", Verdict.FAILED, [main.summary], kind=main.kind.value)])]
+    blocks: list[Block] = [Verdicts(of_submission(main))]
     blocks += [Bullets([f"where: {place}" for place in main.places])] if main.places else []
     blocks += [Excerpt(main.excerpt, EXCERPT_LINES)] if main.excerpt else []
     return Box("failure", [*blocks, Paragraph(f"What to do: {main.advice}")])

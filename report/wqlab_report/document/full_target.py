@@ -9,9 +9,10 @@ from wqlab_comparison import words
 from wqlab_comparison.differences import NOT_CAUSES
 from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
-from wqlab_contracts.enums import Question, Role
+from wqlab_contracts.enums import Question
 
 from ..content import (
+    cells,
     curve_tables,
     explanation_text,
     failures,
@@ -123,17 +124,17 @@ def _ladder(target: TargetReport) -> list[Block]:
 
 def _figures(target: TargetReport, compared: Sequence[Comparison]) -> list[Block]:
     """Return a table with the comparisons of kernels, and one with those of settings, with their figures."""
-    judged = [cell for cell in compared if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY]
+    judged = cells.judged(compared)
     blocks: list[Block] = []
     for question, title in TITLES.items():
-        cells = [cell for cell in judged if cell.question is question]
-        if not cells:
+        asked = [cell for cell in judged if cell.question is question]
+        if not asked:
             continue
         sides = ["baseline", "candidate"] if question is Question.KERNEL else ["reference", "setting"]
         counted = ["noise floor", "seeds"] if target.plan.is_instrumented else ["boots"]
         header = ["", "verdict", *sides, "unit", "change", "95 % interval", *counted]
-        several = len({cell.kernel for cell in cells}) > 1
-        rows = [_row(target, cell, several=several) for cell in cells]
+        several = len({cell.kernel for cell in asked}) > 1
+        rows = [_row(target, cell, several=several) for cell in asked]
         blocks += [Heading(title), Table(header, rows, left=(0, 1, 4))]
     if compared:
         blocks += [Paragraph(each, style=Style.NOTE) for each in shared_text.canaries(target)]
@@ -144,7 +145,7 @@ def _figures(target: TargetReport, compared: Sequence[Comparison]) -> list[Block
 def _row(target: TargetReport, cell: Comparison, *, several: bool) -> list[str | Badge]:
     floor = instrument_tables.noise_floor(target, cell).removeprefix("noise floor ")
     return [
-        f"{_name(cell)} ({cell.kernel})" if several and cell.kernel else _name(cell),
+        f"{cells.name(cell)} ({cell.kernel})" if several and cell.kernel else cells.name(cell),
         Badge(cell.verdict),
         _spread(cell, cell.baseline),
         _spread(cell, cell.candidate),
@@ -211,16 +212,15 @@ def _recorded(target: TargetReport) -> list[Block]:
 
 def _without_verdict(compared: Sequence[Comparison]) -> list[Block]:
     """Return the figures that explain others, and those that are no evidence."""
-    evidence = [cell for cell in compared if words.is_evidence(cell)]
     blocks: list[Block] = []
-    if explanatory := [cell for cell in evidence if cell.role is Role.EXPLANATORY and cell.candidate]:
+    if explanatory := [cell for cell in cells.explanatory(compared) if cell.candidate]:
         rows = [
-            [_name(cell), _spread(cell, cell.baseline), _spread(cell, cell.candidate), cell.unit]
+            [cells.name(cell), _spread(cell, cell.baseline), _spread(cell, cell.candidate), cell.unit]
             for cell in explanatory
         ]
         blocks += [Heading("Explanatory, no verdict"), Table(["", *SIDES, "unit"], rows, left=(0, 3))]
-    if values := [cell for cell in compared if not words.is_evidence(cell)]:
-        rows = [[_name(cell), _mean(cell.baseline), _mean(cell.candidate), cell.unit] for cell in values]
+    if values := cells.values_only(compared):
+        rows = [[cells.name(cell), _mean(cell.baseline), _mean(cell.candidate), cell.unit] for cell in values]
         blocks += [
             Heading("No evidence, values only"),
             Paragraph(shared_text.NOT_EVIDENCE, style=Style.NOTE),
@@ -276,10 +276,6 @@ def _run(target: TargetReport) -> list[Block]:
     for title, cmdline in system_text.cmdlines(target).items():
         blocks += [Heading(title), Excerpt(cmdline)]
     return blocks
-
-
-def _name(cell: Comparison) -> str:
-    return " ".join(part for part in (cell.scenario, cell.setting, words.metric(cell)) if part)
 
 
 def _mean(arm: ArmSummary | None) -> str:

@@ -18,7 +18,7 @@ from wqlab_contracts.api.report import BootValue, Comparison, TargetReport
 from wqlab_contracts.enums import Arm, Question, Role, Scale, Verdict
 
 from .. import comparisons
-from ..content import curve_tables
+from ..content import cells, curve_tables
 from ..plain_text import printable
 
 WIDTH = 360.0
@@ -41,7 +41,7 @@ class Figure:
 
 def figures(target: TargetReport) -> list[Figure]:
     """Return the figures of a target; figures without data are left out."""
-    judged = [c for c in target.comparisons if words.is_evidence(c) and c.role is not Role.EXPLANATORY]
+    judged = cells.judged(target.comparisons)
     drawn = _forests(judged) + _boots(target, judged) + _shares(target) + _curves(target)
     return [figure for figure in drawn if figure.rows]
 
@@ -57,24 +57,24 @@ def _forests(judged: Sequence[Comparison]) -> list[Figure]:
     return [_forest(unit, cells) for unit, cells in groups.items()]
 
 
-def _forest(unit: str, cells: list[Comparison]) -> Figure:
+def _forest(unit: str, compared: list[Comparison]) -> Figure:
     ends = [0.0]
-    for cell in cells:
+    for cell in compared:
         ends += [cell.effect or 0.0, *(cell.ci95 or ())]
     axis = _Axis(min(ends), max(ends))
-    height = 30 + 38 * len(cells)
+    height = 30 + 38 * len(compared)
     svg = canvas(height, f"Effects with 95 % intervals in {unit}")
     bottom = height - 22
-    for row, cell in enumerate(cells):
+    for row, cell in enumerate(compared):
         top = 16 + 38 * row
         segment(svg, (axis.at(0), top + 5), (axis.at(0), top + 22), "zero")
-        label(svg, LEFT, top, f"{_cell_name(cell)}: {_verdict(cell)}")
+        label(svg, LEFT, top, f"{cells.name(cell)}: {_verdict(cell)}")
         if cell.ci95:
             low, high = map(axis.at, cell.ci95)
             segment(svg, (low, top + 13), (high, top + 13), f"interval {_class(cell)}")
         draw_mark(svg, axis.at(cell.effect or 0.0), top + 13, cell.verdict)
     _ticks(svg, axis, bottom)
-    rows = [[_cell_name(c), words.effect(c), words.interval(c), _verdict(c)] for c in cells]
+    rows = [[cells.name(c), words.effect(c), words.interval(c), _verdict(c)] for c in compared]
     return Figure(
         f"Effects ({unit})",
         "Marks are Hodges-Lehmann estimates, horizontal lines their 95 % intervals; the vertical line marks no "
@@ -103,8 +103,8 @@ def draw_mark(svg: xml.Element, x: float, y: float, verdict: Verdict | None) -> 
 
 
 def _boots(target: TargetReport, judged: Sequence[Comparison]) -> list[Figure]:
-    cells = dict.fromkeys((c.scenario, c.metric, c.unit) for c in judged if c.role is Role.PRIMARY)
-    return [_boot_figure(target, *cell) for cell in cells]
+    primary = dict.fromkeys((c.scenario, c.metric, c.unit) for c in judged if c.role is Role.PRIMARY)
+    return [_boot_figure(target, *each) for each in primary]
 
 
 def _boot_figure(target: TargetReport, scenario: str, metric: str, unit: str) -> Figure:
@@ -326,10 +326,6 @@ def label(svg: xml.Element, x: float, y: float, text: str, style: str = "label")
 
 def markup(svg: xml.Element) -> str:
     return xml.tostring(svg, encoding="unicode")
-
-
-def _cell_name(cell: Comparison) -> str:
-    return " ".join(part for part in (cell.scenario, cell.setting, cell.metric) if part)
 
 
 def _verdict(cell: Comparison) -> str:

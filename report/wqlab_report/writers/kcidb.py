@@ -2,7 +2,8 @@
 
 There is a checkout for each arm (the base commit, and the base commit with the series), a build for each kernel, a test
 `boot` for each target and arm, and a test for each judged figure that is evidence. Figures without evidence (an
-emulated device's throughput) are left out: readers of the database would compare them with hardware.
+emulated device's throughput) and those of a model are left out: readers of the database would compare them with
+hardware.
 """
 
 from __future__ import annotations
@@ -16,20 +17,15 @@ from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.submissions import ApplyView
 from wqlab_contracts.enums import PAIR, Arm, ArtifactKind, ErrorKind, Outcome
-from wqlab_contracts.excerpts import shorten
-from wqlab_contracts.kcidb import EXCERPT_LIMIT, Build, Checkout, Document, Resource, Status, is_url
-from wqlab_contracts.messages import Failure
+from wqlab_contracts.kcidb import Build, Checkout, Document, Resource, Status, is_url
 
+from ..content import shared_text
+from ..content.shared_text import api_address
 from ..plain_text import printable
-from .kcidb_tests import Source, target_tests
+from .kcidb_tests import STATUS, Source, excerpt, target_tests
 
-FAILED_STATUS = {
-    ErrorKind.USER: Status.FAIL,
-    ErrorKind.KERNEL: Status.FAIL,
-    ErrorKind.INFRASTRUCTURE: Status.MISS,
-    ErrorKind.CANCELED: Status.SKIP,
-}
-"""Status of a build that failed. A failure of the lab is never FAIL."""
+_STATUS = STATUS | {ErrorKind.USER: Status.FAIL}
+"""Status of a build that failed: one of the series' code is FAIL."""
 _MESSAGE_ID = re.compile(r"[^\s<>@\x00]+@[^\s<>@\x00]+")
 _PUBLIC_URL = re.compile(r"https://[A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9](:[0-9]+)?/\S*")
 
@@ -55,7 +51,7 @@ def compose(report: Report, sender: Sender) -> Document:
     Raises ValueError (pydantic.ValidationError) if it would violate the schema.
     """
     sender = replace(sender, public=sender.public and is_url(report.lab_url))
-    arms = [Arm.BASELINE] if report.submission.request.series is None else list(PAIR)
+    arms = [Arm.BASELINE] if shared_text.is_study(report) else list(PAIR)
     ids = {arm: f"{sender.origin}:{report.submission.id}.{arm}" for arm in arms}
     builds = [build for build in report.submission.builds if build.arm in ids and build.outcome is not None]
     names = {build.id: f"{ids[build.arm]}.build-{build.id}" for build in builds if build.arm is not None}
@@ -67,11 +63,6 @@ def compose(report: Report, sender: Sender) -> Document:
     )
 
 
-def report_url(report: Report) -> str:
-    """Return the permanent link of the report."""
-    return f"{report.lab_url.rstrip('/')}/r/{report.submission.id}"
-
-
 def _checkout(report: Report, sender: Sender, arm: Arm, name: str) -> Checkout:
     submission = report.submission
     apply, series = submission.apply, submission.request.series
@@ -81,7 +72,7 @@ def _checkout(report: Report, sender: Sender, arm: Arm, name: str) -> Checkout:
     pair = series.commits if candidate and series is not None else None
     misc = {
         "submission": submission.id,
-        "report_url": report_url(report),
+        "report_url": shared_text.address(report),
         "arm": str(arm),
         **({"kernel_release": printable(apply.release)} if apply.release else {}),
         **({"source": printable(origin)} if origin and not _PUBLIC_URL.fullmatch(origin) else {}),
@@ -100,7 +91,7 @@ def _checkout(report: Report, sender: Sender, arm: Arm, name: str) -> Checkout:
         start_time=submission.created_at,
         origin_builds_finish_time=submission.finished_at,
         origin_tests_finish_time=submission.finished_at,
-        log_excerpt=excerpt(apply.failure) if candidate else None,
+        log_excerpt=excerpt(apply.failure.excerpt) if candidate and apply.failure else None,
         valid=_is_valid(apply, candidate=candidate),
         misc=misc,
     )
@@ -125,7 +116,7 @@ def _patchset_hash(apply: ApplyView) -> str | None:
 def _patchset_files(report: Report, sender: Sender) -> Iterator[Resource]:
     apply = report.submission.apply
     if sender.public and apply.series_mbox is not None and apply.files_deleted_at is None:
-        yield Resource(name="series.mbox", url=_url(report, f"submissions/{report.submission.id}/series"))
+        yield Resource(name="series.mbox", url=api_address(report, f"submissions/{report.submission.id}/series"))
 
 
 def _message_id(apply: ApplyView) -> str | None:
@@ -141,7 +132,7 @@ def _build(report: Report, sender: Sender, build: BuildView, name: str, checkout
     files = [
         Resource(
             name=re.sub(r"[/\x00]", "_", artifact.name),
-            url=_url(report, f"builds/{build.id}/artifacts/{artifact.sha256}"),
+            url=api_address(report, f"builds/{build.id}/artifacts/{artifact.sha256}"),
         )
         for artifact in build.artifacts
         if linked and artifact.name and artifact.kind not in {ArtifactKind.CONFIG, ArtifactKind.BUILD_LOG}
@@ -150,7 +141,7 @@ def _build(report: Report, sender: Sender, build: BuildView, name: str, checkout
     misc = {
         "arm": str(build.arm),
         "reused": build.reused,
-        "report_url": report_url(report),
+        "report_url": shared_text.address(report),
         **({"build_id": build.build_id_gnu} if build.build_id_gnu else {}),
         **({"kernel_release": printable(build.release)} if build.release else {}),
         **({"error_kind": str(failed_kind)} if not passed else {}),
@@ -167,20 +158,9 @@ def _build(report: Report, sender: Sender, build: BuildView, name: str, checkout
         compiler=printable(build.compiler) or None,
         output_files=files or None,
         config_name=build.recipe,
-        config_url=_url(report, f"builds/{build.id}/config") if ArtifactKind.CONFIG in kinds else None,
-        log_url=_url(report, f"builds/{build.id}/log") if ArtifactKind.BUILD_LOG in kinds else None,
-        log_excerpt=excerpt(build.failure),
-        status=Status.PASS if passed else Status.SKIP if canceled else FAILED_STATUS[failed_kind],
+        config_url=api_address(report, f"builds/{build.id}/config") if ArtifactKind.CONFIG in kinds else None,
+        log_url=api_address(report, f"builds/{build.id}/log") if ArtifactKind.BUILD_LOG in kinds else None,
+        log_excerpt=excerpt(build.failure.excerpt) if build.failure else None,
+        status=Status.PASS if passed else Status.SKIP if canceled else _STATUS[failed_kind],
         misc=misc,
     )
-
-
-def excerpt(failure: Failure | None) -> str | None:
-    """Return the excerpt of a failure line by line, without control characters and within KCIDB's limit."""
-    if failure is None or not failure.excerpt:
-        return None
-    return shorten("\n".join(map(printable, failure.excerpt.splitlines())), EXCERPT_LIMIT)
-
-
-def _url(report: Report, path: str) -> str:
-    return f"{report.lab_url.rstrip('/')}/api/v1/{path}"

@@ -8,28 +8,29 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from wqlab_comparison.words import is_evidence
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.api.runs import FindingView, RunView
-from wqlab_contracts.enums import SEEDED, Arm, ErrorKind, Evidence, NotMeasuredCause, Outcome, Question, Role
+from wqlab_contracts.enums import SEEDED, Arm, ErrorKind, NotMeasuredCause, Outcome, Question
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.kcidb import EXCERPT_LIMIT, Environment, Number, Status, Test
-from wqlab_contracts.messages import Failure
 
-from ..content import failures
+from ..content import cells, shared_text, survival, system_text
 from ..plain_text import printable
 
 BOOT = "boot"
 """Path by which KernelCI's dashboard recognises a boot."""
 SUITE = "wqlab"
 """First part of the path of every figure."""
-_STATUS = {
+STATUS = {
     ErrorKind.USER: Status.ERROR,
     ErrorKind.KERNEL: Status.FAIL,
     ErrorKind.INFRASTRUCTURE: Status.MISS,
     ErrorKind.CANCELED: Status.SKIP,
 }
+"""Status of a test that failed. A failure of the lab is never FAIL."""
+_UNKNOWN = {ErrorKind.KERNEL: Status.MISS, ErrorKind.INFRASTRUCTURE: Status.MISS}
+"""Status of boots that were not judged; of other causes SKIP."""
 _NOT_MEASURED = {
     NotMeasuredCause.LACKING: Status.SKIP,
     NotMeasuredCause.SETTING_NOT_USED: Status.SKIP,
@@ -38,19 +39,8 @@ _NOT_MEASURED = {
     NotMeasuredCause.UNRELIABLE: Status.ERROR,
 }
 """Status of a figure that is missing. One that is missing for another cause is left out: the boots say why."""
-_JUDGED = frozenset({Role.PRIMARY, Role.SECONDARY})
 _PREFIXED_UNIT = re.compile(r"%|1/1000 .*|[num]s|[KMGT](bit|i?B)(/s)?|s/[KMGT]i?B")
 """Units with a prefix of their own, or that take none."""
-_FACTS = ("cpu model", "emulator", "clock source", "governor", "smt", "mitigations", "preemption", "disk")
-_KINDS = {
-    "hardware": "real hardware",
-    "emulated": "emulated by QEMU: counts and shares of what the kernel did are evidence, speed is not. Throughput and "
-    "latency were left out",
-    "instrumented": "instrumented QEMU: instructions and cache line transfers were counted exactly, n counts seeds. "
-    "There are no times; throughput and latency were left out",
-    "modelled": "modelled in QEMU: n counts seeds. Instructions and cache line transfers were counted exactly; times "
-    "follow from stated costs and were left out",
-}
 
 
 @dataclass(frozen=True)
@@ -63,11 +53,6 @@ class Source:
     names: Mapping[int, str]
     """Build id -> id in the document."""
     public: bool
-
-    @property
-    def blamed(self) -> Arm:
-        """Return the arm that the document reports: the candidate, or the only kernel of a settings study."""
-        return Arm.CANDIDATE if self.report.submission.request.series is not None else Arm.BASELINE
 
     def build_of(self, target: TargetReport, arm: Arm) -> str | None:
         """Return the document's id of the kernel that an arm of a target booted; None if it is not known."""
@@ -83,14 +68,14 @@ class Source:
 
 def target_tests(source: Source, target: TargetReport) -> Iterator[Test]:
     """Yield the boots of both arms and the judged figures of a target, of the kernels that were built."""
-    blamed = source.blamed
+    tested = survival.arm_under_test(source.report)
     environment = _environment(target)
-    for arm in dict.fromkeys((Arm.BASELINE, blamed)):
+    for arm in dict.fromkeys((Arm.BASELINE, tested)):
         build = source.build_of(target, arm)
         if build is not None:
             yield _boot(source, target, arm, build, environment)
-    for cell in target.comparisons:
-        arm = cell.kernel if cell.question is Question.SETTING and cell.kernel is not None else blamed
+    for cell in cells.without_models(cells.judged(target.comparisons)):
+        arm = cell.kernel if cell.question is Question.SETTING and cell.kernel is not None else tested
         build = source.build_of(target, arm)
         test = _figure(source, target, cell, build, environment) if build is not None else None
         if test is not None:
@@ -100,22 +85,9 @@ def target_tests(source: Source, target: TargetReport) -> Iterator[Test]:
 # --- boots ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Boots:
-    """How the boots of an arm ended."""
-
-    status: Status
-    comment: str
-    kind: ErrorKind | None = None
-
-
-_SURVIVED = _Boots(Status.PASS, "booted and survived")
-
-
 def _boot(source: Source, target: TargetReport, arm: Arm, build: str, environment: Environment) -> Test:
     found = [finding for finding in target.findings if finding.arm is arm]
-    judge = _judge_blamed if arm is source.blamed else _judge_baseline
-    boots = judge(source.report, target)
+    boots = survival.of_arm(source.report, target, arm)
     runs = source.runs(target)
     misc: dict[str, JsonValue] = {
         **_common(source, target),
@@ -127,67 +99,27 @@ def _boot(source: Source, target: TargetReport, arm: Arm, build: str, environmen
         "findings": [_finding(each) for each in found],
         **({"error_kind": str(boots.kind)} if boots.kind is not None else {}),
     }
-    failed = boots.status is Status.FAIL
     return Test(
         id=f"{source.origin}:{source.report.submission.id}.{target.run_id}.{BOOT}.{arm}",
         origin=source.origin,
         build_id=build,
         path=BOOT,
-        comment=printable(boots.comment),
+        comment=printable(boots.reason),
         environment=environment,
-        status=boots.status,
+        status=_boot_status(boots),
         start_time=next((run.started_at for run in runs if run.started_at), None),
         log_url=_console_url(source, runs, arm),
-        log_excerpt=_excerpt(_failure(source.report, target), found) if failed else None,
+        log_excerpt=excerpt(boots.excerpt),
         misc=misc,
     )
 
 
-def _failure(report: Report, target: TargetReport) -> Failure | None:
-    """Return the failure of a target: its own, or that of the submission if the target's verdict states it."""
-    main = failures.main_failure(report)
-    return report.submission.failure if main is not None and main.target is target else target.failure
-
-
-def _judge_blamed(report: Report, target: TargetReport) -> _Boots:
-    """Judge the boots of the kernel under test, as the report's verdict does. A failure of the lab is never FAIL."""
-    failure = _failure(report, target)
-    if failure is not None and failure.kind is not ErrorKind.KERNEL:
-        return _Boots(_STATUS[failure.kind], failure.summary, failure.kind)
-    if failure is not None or _has_failed(target):
-        failed_arms = {finding.arm for finding in target.findings if finding.fatal}
-        if report.submission.request.series is not None and failed_arms == {Arm.BASELINE}:
-            return _Boots(Status.MISS, f"not judged: the baseline failed ({target.headline})", ErrorKind.KERNEL)
-        return _Boots(Status.FAIL, target.headline or (failure.summary if failure else ""), ErrorKind.KERNEL)
-    return _judge_blocks(target)
-
-
-def _judge_baseline(report: Report, target: TargetReport) -> _Boots:
-    """Judge the baseline's boots. Unless it failed itself, a candidate is blamed only if the baseline came through."""
-    fatal = [finding for finding in target.findings if finding.fatal and finding.arm is Arm.BASELINE]
-    if fatal and not target.blocks_completed:
-        return _Boots(Status.FAIL, f"{fatal[0].kind}: {fatal[0].title}", ErrorKind.KERNEL)
-    failure = _failure(report, target)
-    if failure is None:
-        return _SURVIVED if _has_failed(target) else _judge_blocks(target)
-    if target.blocks_completed or failure.kind is ErrorKind.KERNEL:
-        return _SURVIVED
-    status = Status.SKIP if failure.kind is ErrorKind.USER else _STATUS[failure.kind]
-    return _Boots(status, f"not booted: {failure.summary}", failure.kind)
-
-
-def _judge_blocks(target: TargetReport) -> _Boots:
-    if target.blocks_completed:
-        return _SURVIVED
-    if target.byte_identical:
-        return _Boots(Status.SKIP, target.headline)
-    if target.outcome is Outcome.CANCELED:
-        return _Boots(Status.SKIP, "canceled", ErrorKind.CANCELED)
-    return _Boots(Status.MISS, "no block is completed", ErrorKind.INFRASTRUCTURE)
-
-
-def _has_failed(target: TargetReport) -> bool:
-    return target.verdict == "failed"
+def _boot_status(boots: survival.Survival) -> Status:
+    if boots.state is survival.State.SURVIVED:
+        return Status.PASS
+    if boots.state is survival.State.FAILED and boots.kind is not None:
+        return STATUS[boots.kind]
+    return Status.SKIP if boots.kind is None else _UNKNOWN.get(boots.kind, Status.SKIP)
 
 
 def _finding(finding: FindingView) -> dict[str, JsonValue]:
@@ -200,19 +132,13 @@ def _finding(finding: FindingView) -> dict[str, JsonValue]:
     }
 
 
-def _excerpt(failure: Failure | None, found: Sequence[FindingView]) -> str | None:
-    texts = [*(each.excerpt for each in found if each.fatal), failure.excerpt if failure else ""]
-    text = next(filter(None, texts), "")
-    return shorten("\n".join(map(printable, text.splitlines())), EXCERPT_LIMIT) or None
-
-
 def _console_url(source: Source, runs: Sequence[RunView], arm: Arm) -> str | None:
     """Return the address of the console of an arm's last boot; None if not everybody can read it."""
     boots = [(run, boot) for run in runs if run.consoles_deleted_at is None for boot in run.boots if boot.arm is arm]
     if not source.public or not boots:
         return None
     run, boot = boots[-1]
-    return f"{source.report.lab_url.rstrip('/')}/api/v1/runs/{run.id}/console?boot={boot.id}"
+    return shared_text.api_address(source.report, f"runs/{run.id}/console?boot={boot.id}")
 
 
 # --- figures ----------------------------------------------------------------------------------------------------
@@ -221,12 +147,7 @@ def _console_url(source: Source, runs: Sequence[RunView], arm: Arm) -> str | Non
 def _figure(
     source: Source, target: TargetReport, cell: Comparison, build: str, environment: Environment
 ) -> Test | None:
-    """Return the test of a figure; None if it is not judged, no evidence, modelled, or missing because the run failed.
-
-    Readers of the database would compare a model's throughput with that of hardware.
-    """
-    if cell.role not in _JUDGED or not is_evidence(cell) or cell.evidence is Evidence.MODELLED:
-        return None
+    """Return the test of a figure; None if it is missing because the run failed."""
     measured = cell.candidate
     if measured is not None:
         status = Status.DONE
@@ -319,40 +240,24 @@ def _common(source: Source, target: TargetReport) -> dict[str, JsonValue]:
         "submission": source.report.submission.id,
         "run": target.run_id,
         "plan": target.plan.name,
-        "report_url": f"{source.report.lab_url.rstrip('/')}/r/{source.report.submission.id}",
+        "report_url": shared_text.address(source.report),
     }
 
 
 def _environment(target: TargetReport) -> Environment:
-    kind = failures.device_kind(target).strip(" ()") or "hardware"
-    misc: dict[str, JsonValue] = {"platform": target.device_type, "kind": kind, "topology": _topology(target)}
+    misc: dict[str, JsonValue] = {
+        "platform": target.device_type,
+        "kind": system_text.kind(target),
+        "topology": dict(system_text.topology_sizes(target)),
+    }
     if target.environment is not None:
         facts = target.environment.facts
         misc["device"] = printable(target.environment.device)
-        misc |= {name.replace(" ", "_"): printable(facts[name]) for name in _FACTS if facts.get(name)}
-    comment = ", ".join(filter(None, [printable(target.device_summary), _KINDS[kind]]))
-    return Environment(comment=comment, misc=misc)
+        misc |= {name.replace(" ", "_"): printable(facts[name]) for name in system_text.MAIN_FACTS if facts.get(name)}
+    parts = [printable(target.device_summary), system_text.what_is_evidence(target)]
+    return Environment(comment=", ".join(filter(None, parts)), misc=misc)
 
 
-def _topology(target: TargetReport) -> dict[str, JsonValue]:
-    """Return the topology that the kernel reported, or, if none booted, the declared one."""
-    measured = target.environment.topology if target.environment is not None else None
-    if measured is None:
-        declared = target.declared_topology
-        return {
-            "source": "declared",
-            "cpus": declared.cpus,
-            "packages": declared.sockets,
-            "numa_nodes": declared.numa_nodes,
-            "last_level_domains": declared.l3_domains,
-            "last_level": declared.last_level,
-        }
-    return {
-        "source": "reported by the kernel",
-        "cpus": measured.cpus,
-        "cores": len(set(measured.core)),
-        "packages": len(set(measured.package)),
-        "numa_nodes": len(set(measured.node)),
-        "last_level_domains": len(set(measured.l3)),
-        "last_level": measured.last_level,
-    }
+def excerpt(text: str) -> str | None:
+    """Return lines of a log without control characters and within KCIDB's limit; None if there are none."""
+    return shorten("\n".join(map(printable, text.splitlines())), EXCERPT_LIMIT) or None

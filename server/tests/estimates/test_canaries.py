@@ -10,7 +10,7 @@ import pytest
 
 from wqlab_comparison import LEAST_BLOCKS
 from wqlab_contracts.enums import PAIR, CanaryKind, DeviceHealth, JobState, Outcome, RunPurpose
-from wqlab_server.models import Boot, BootValue, Device, Run
+from wqlab_server.models import Boot, BootValue, CanaryRun, Device, Run
 from wqlab_server.storage.db import clock
 from wqlab_server.submissions import plan_runs
 
@@ -30,7 +30,8 @@ def add_canary(lab: LabUnderTest, baseline: Sequence[float], candidate: Sequence
         now = clock(session)
         run = Run(
             **{
-                "submission_id": None, "purpose": RunPurpose.CANARY, "canary": CanaryKind.SAME_KERNEL, "owner": "lab",
+                "submission_id": None, "purpose": RunPurpose.CANARY, "owner": "lab",
+                "canary": CanaryRun(kind=CanaryKind.SAME_KERNEL),
                 "priority": 0, "seed": 1, "blocks": [list(PAIR)] * len(baseline), "profile": profile,
                 "wanted_device": "single-1", "state": JobState.FINISHED, "outcome": Outcome.PASSED,
                 "compared_at": now, **plan_runs.snapshot(data, device_type, plan), **more,

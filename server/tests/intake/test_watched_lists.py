@@ -61,7 +61,7 @@ def test_series_that_asks_becomes_a_submission_of_the_owner(wq: List) -> None:
     row = wq.decision()
     assert (row.submission_id, row.state, row.subject) == (made.id, DecisionState.TAKEN, "[PATCH 0/2] workqueue: less")
     with wq.lab.transaction() as session:
-        assert minutes_used(session, "watch wq") > 0
+        assert minutes_used(session, "wq") > 0
         entry = session.scalars(select(AuditEntry).where(AuditEntry.action == AuditAction.CREATE_SUBMISSION)).one()
         assert (entry.actor, entry.detail["owner"]) == ("watch wq", "dev")
 
@@ -271,7 +271,7 @@ def test_budget_of_a_day_makes_series_wait(wq: List) -> None:
     wq.watch(minutes_a_day=100)
     wq.arrive(*mails("one"))
     with wq.lab.transaction() as session:
-        assert 0 < minutes_used(session, "watch wq") <= 100
+        assert 0 < minutes_used(session, "wq") <= 100
     wq.lab.sql("UPDATE orders SET quoted_s = 98 * 60")
     wq.arrive(*mails("two"))
     row = wq.decision()

@@ -29,7 +29,7 @@ def watch(lab: LabUnderTest, url: str | None, *, head: bool = True, name: str = 
     with lab.transaction() as session:
         watches.create(session, spec, lab.data, lab.settings, by="mallory")
         if head:
-            known = WatchedHead(tree_name=name, ref="main", name="main", commit=COMMIT, seen_at=clock(session))
+            known = WatchedHead(watch=name, ref="main", name="main", commit=COMMIT, seen_at=clock(session))
             known.state = WatchedHeadState.START
             session.add(known)
 

@@ -10,7 +10,7 @@ import pytest
 from wqlab_contracts.enums import ErrorKind, JobState, Outcome
 from wqlab_contracts.messages import Failure
 from wqlab_server.jobs.errors import IllegalTransition
-from wqlab_server.jobs.state import ALLOWED, Ended, Retry, change_state, decide_job, queue_score
+from wqlab_server.jobs.state import ALLOWED, Ended, Retry, change_state, decide_job
 
 
 @dataclass
@@ -56,8 +56,3 @@ def test_canceled_job_is_not_retried() -> None:
     decision = decide_job(Outcome.FAILED, failure(ErrorKind.INFRASTRUCTURE), attempts=1, bound=3, cancel_requested=True)
     assert isinstance(decision, Ended)
     assert decision.outcome is Outcome.CANCELED
-
-
-def test_score_rises_by_a_point_per_minute_and_falls_by_25_per_device() -> None:
-    assert queue_score(50, waited_s=0, devices_held=0) == 50
-    assert queue_score(50, waited_s=600, devices_held=2) == 50 + 10 - 50

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wqlab_contracts.enums import DeviceHealth
-from wqlab_server.jobs.state import queue_score
+from wqlab_server.estimates.queue_score import queue_score
 from wqlab_server.lab.allocate import Assignment, HeldDevice, PoolDevice, WaitingRun, allocate
 
 GOOD, SUSPECT, QUARANTINED = DeviceHealth.GOOD, DeviceHealth.SUSPECT, DeviceHealth.QUARANTINED

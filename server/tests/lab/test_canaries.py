@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from wqlab_contracts.enums import DeviceHealth
-from wqlab_server.lab.allocate import HeldDevice, PoolDevice, WaitingRun, allocate
-from wqlab_server.lab.canaries import CanaryDevice, in_the_way, select_devices
+from wqlab_server.lab.allocate import HeldDevice, PoolDevice, WaitingRun
+from wqlab_server.lab.canaries import CanaryDevice, Pool, in_the_way, select_devices
 
 IDLE = CanaryDevice("a-1", "local", False, DeviceHealth.GOOD, True, False, 1e6, 120, 0)
 
@@ -67,8 +67,8 @@ def stopped(
 ) -> set[str]:
     """Return the canaries to stop, after the waiting runs have got what is free."""
     holders = [HeldDevice(name, "dev") for name in held] + [HeldDevice(name, "") for name in canaries]
-    assigned = allocate(POOL, holders, waiting, capacity or {})
-    return in_the_way(POOL, holders, canaries=canaries, waiting=waiting, capacity=capacity or {}, assigned=assigned)
+    pool = Pool(POOL, holders, waiting, capacity or {}, dict.fromkeys(canaries, 1))
+    return in_the_way(pool, pool.assign())
 
 
 def run(number: int, device_type: str, wanted: str | None = None, **more: object) -> WaitingRun:

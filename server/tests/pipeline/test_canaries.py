@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import Engine, select
+from sqlalchemy.orm import joinedload
 
 from wqlab_contracts.enums import (
     Arm,
@@ -82,7 +83,15 @@ def noise(seed: int, deviation: float = 1.0) -> Any:
 
 def canaries(lab: LabUnderTest) -> list[Run]:
     with lab.transaction() as session:
-        return list(session.scalars(select(Run).where(Run.canary.is_not(None)).order_by(Run.id)))
+        return list(
+            session.scalars(
+                select(Run).where(Run.purpose == RunPurpose.CANARY).options(joinedload(Run.canary)).order_by(Run.id)
+            )
+        )
+
+
+def kind_of(run: Run) -> CanaryKind | None:
+    return run.canary.kind if run.canary is not None else None
 
 
 def claim(lab: LabUnderTest) -> RunSession:
@@ -115,7 +124,11 @@ class TestWhenTheyRun:
     def test_idle_device_compares_its_golden_kernel_with_itself(self, idle: LabUnderTest) -> None:
         job = claim(idle).job
         [canary] = canaries(idle)
-        assert (canary.canary, canary.wanted_device, canary.submission_id) == (CanaryKind.SAME_KERNEL, "single-1", None)
+        assert (kind_of(canary), canary.wanted_device, canary.submission_id) == (
+            CanaryKind.SAME_KERNEL,
+            "single-1",
+            None,
+        )
         assert job.kernels[Arm.BASELINE] == job.kernels[Arm.CANDIDATE]
         assert job.plan.name == "affinity", "the noise plan of the type"
         assert job.profile.settings == ["scope=system"], "the reference setting alone"
@@ -130,7 +143,7 @@ class TestWhenTheyRun:
         idle.worker.build(build_id)
         run_canaries(idle, 1)  # was offered before the kernel was linked
         job = claim(idle).job
-        assert canaries(idle)[-1].canary is CanaryKind.OTHER_LAYOUT
+        assert kind_of(canaries(idle)[-1]) is CanaryKind.OTHER_LAYOUT
         [ordinary], [other] = job.layouts[Arm.BASELINE], job.layouts[Arm.CANDIDATE]
         assert ordinary.build_id_gnu == job.kernels[Arm.BASELINE].build_id_gnu != other.build_id_gnu
         assert job.kernel(Arm.CANDIDATE, 0) == job.kernel(Arm.CANDIDATE, 5) == other, "one layout in all blocks"
@@ -207,7 +220,7 @@ class TestWhenTheyRun:
         finish_without_canaries(idle, idle.submit("affinity@single", series=Series(mbox=MboxSeries(text=CONTROL))))
         run_canaries(idle, 2)
         same, nops = (canaries(idle)[number] for number in (0, 1))
-        assert (same.canary, nops.canary) == (CanaryKind.SAME_KERNEL, CanaryKind.NOPS)
+        assert (kind_of(same), kind_of(nops)) == (CanaryKind.SAME_KERNEL, CanaryKind.NOPS)
         assert same.baseline_build_id == same.candidate_build_id == nops.baseline_build_id
         assert nops.candidate_build_id != nops.baseline_build_id
 
@@ -250,7 +263,7 @@ class TestGiveWay:
         idle.submit("locks@single")
         idle.tick()
         with idle.transaction() as session:
-            assert session.scalar(select(Run.state).where(Run.canary.is_not(None))) is JobState.QUEUED
+            assert session.scalar(select(Run.state).where(Run.purpose == RunPurpose.CANARY)) is JobState.QUEUED
         assert idle.worker.claim_run(canaries(idle)[0].id) is None
 
     def test_hardware_canary_stops_only_for_a_run_that_needs_its_device(self, idle: LabUnderTest) -> None:
@@ -320,11 +333,12 @@ class TestJump:
     @pytest.mark.nightly
     def test_jump_of_the_floor_makes_the_device_suspect_and_orders_a_check(self, idle: LabUnderTest) -> None:
         run_canaries(idle, 20)
-        assert all(run.floor_jump is None for run in canaries(idle))
+        assert [run for run in canaries(idle) if run.canary is None or run.canary.floor_jump is not None] == []
         checks = sum(each.job.purpose is RunPurpose.HEALTH_CHECK for each in idle.worker.runs)
         idle.worker.value = noise(2, deviation=12.0)
         run_canaries(idle, 3)
-        jumps = [run.floor_jump for run in canaries(idle) if run.floor_jump is not None]
+        found = [run.canary for run in canaries(idle)]
+        jumps = [each.floor_jump for each in found if each is not None and each.floor_jump is not None]
         assert len(jumps) == 1
         [jump] = jumps
         assert (jump.metric, jump.unit) == ("share_l3", "points")
@@ -361,4 +375,5 @@ def test_passing_canary_stores_its_boot_values(idle: LabUnderTest) -> None:
     idle.tick()
     [canary, *_] = canaries(idle)
     assert canary.compared_at is not None
-    assert canary.floor_jump is None
+    assert canary.canary is not None
+    assert canary.canary.floor_jump is None

@@ -62,4 +62,4 @@ def test_job_of_an_instrumented_device_names_the_functions_of_the_series(lab: La
         )
         session.flush()
         device = session.get_one(Device, row.device_name)
-        assert make_job(session, row, device, previous_holder=True).touched == ["flush_one"]
+        assert make_job(session, row, device).touched == ["flush_one"]

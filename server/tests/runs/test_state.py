@@ -26,15 +26,18 @@ def judge(
     attempts: int = 1,
     cancel: bool = False,
     study: bool = False,
+    purpose: RunPurpose = MEASURE,
+    complete: bool = False,
 ) -> Retry | Ended:
     return decide_run(
         result,
-        MEASURE,
+        purpose,
         baseline_failures,
         has_candidate=not study,
         attempts=attempts,
         bound=3,
         cancel_requested=cancel,
+        complete=complete,
     )
 
 
@@ -105,6 +108,20 @@ def test_cancel_ends_a_failed_attempt_but_not_a_passed_one() -> None:
     assert isinstance(ended, Ended)
     assert ended.outcome is Outcome.CANCELED
     assert judge(RunResult(outcome=Outcome.PASSED), (), cancel=True) == Ended(Outcome.PASSED, None)
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_lab_failure_after_the_last_due_block_loses_nothing(attempts: int) -> None:
+    lost = failed_by(ErrorKind.INFRASTRUCTURE)
+    assert judge(lost, attempts=attempts, complete=True) == Ended(Outcome.PASSED, None)
+    kernel = failed_by(ErrorKind.KERNEL)
+    assert judge(kernel, complete=True) == Ended(Outcome.FAILED, failure(ErrorKind.KERNEL))
+
+
+def test_canceled_canary_is_tried_again() -> None:
+    canceled = RunResult(outcome=Outcome.CANCELED)
+    assert isinstance(judge(canceled, purpose=RunPurpose.CANARY, attempts=9), Retry)
+    assert isinstance(judge(canceled), Ended)
 
 
 def test_failure_without_a_reason_is_infrastructure() -> None:

@@ -9,13 +9,15 @@ from datetime import time
 import pytest
 from sqlalchemy import select
 
+from wqlab_contracts.api.queue import QueueView
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import ErrorKind, OrderState, Outcome, SubmissionState
 from wqlab_contracts.messages import Target
+from wqlab_contracts.specs import TreeWatch
 from wqlab_contracts.specs.watches import QuietHours
-from wqlab_server.models import Order, Submission
+from wqlab_server.models import Order, Submission, Watch
 from wqlab_server.orders import orders
-from wqlab_server.orders.source import Budget, Context, Proposal, Source, Stop, lab_failure
+from wqlab_server.orders.source import Context, Proposal, Source, Stop, lab_failure
 from wqlab_server.sources import SOURCES
 from wqlab_server.wait import Wait
 
@@ -26,16 +28,17 @@ pytestmark = pytest.mark.integration
 ALWAYS = [QuietHours(begins=time(0), ends=time(12)), QuietHours(begins=time(12), ends=time(0))]
 
 
-def proposal(
-    target: str = "locks@single",
-    tree: str = "lab-tree",
-    owner: str = "dev",
-    minutes_a_day: int = 240,
-    quiet_hours: Sequence[QuietHours] = (),
-) -> Proposal:
+def proposal(target: str = "locks@single", tree: str = "lab-tree", owner: str = "dev") -> Proposal:
     plan, _, device_type = target.partition("@")
     wanted = SubmissionRequest(series=SERIES, tree=tree, targets=[Target(plan=plan, device_type=device_type)])
-    return Proposal(wanted, owner, Budget("toy budget", minutes_a_day, quiet_hours))
+    return Proposal(wanted, owner)
+
+
+def watch(minutes_a_day: int = 240, quiet_hours: Sequence[QuietHours] = ()) -> TreeWatch:
+    return TreeWatch(
+        kind="tree", name="toys", tree="lab-tree", branches=["main"], targets=["locks@single"], owner="dev",
+        minutes_a_day=minutes_a_day, quiet_hours=list(quiet_hours),
+    )  # fmt: skip
 
 
 @dataclass
@@ -43,6 +46,7 @@ class Toy(Source):
     """A source with one order a key, which says what a test wants it to say."""
 
     answer: Proposal | Exception = field(default_factory=proposal)
+    watch: TreeWatch = field(default_factory=watch)
     wanted: list[str] = field(default_factory=list)
     heard: list[str] = field(default_factory=list)
     name = "toy"
@@ -52,7 +56,12 @@ class Toy(Source):
         return self.wanted
 
     def find(self, context: Context, item: int | str) -> None:
-        orders.place(context.session, self.name, item)
+        spec = self.watch
+        if context.session.get(Watch, spec.name) is None:
+            context.session.add(Watch(name=spec.name, spec=spec, from_file=False, created_by="dev", changed_by="dev"))
+            context.session.flush()
+        context.session.get_one(Watch, spec.name).spec = spec
+        orders.place(context.session, self.name, item, watch=spec.name)
 
     def propose(self, context: Context, order: Order) -> Proposal:
         if isinstance(self.answer, Exception):
@@ -88,20 +97,20 @@ def order(lab: LabUnderTest, key: str) -> Order:
 
 
 OBSTACLES = [
-    (Wait("the moon is full"), OrderState.WAITING, "the moon is full"),
-    (Stop("nobody wants it"), OrderState.STOPPED, "nobody wants it"),
-    (proposal(quiet_hours=ALWAYS), OrderState.WAITING, "quiet hours"),
-    (proposal(minutes_a_day=1), OrderState.STOPPED, "toy budget has 1 a day; raise minutes_a_day"),
-    (proposal(owner="nobody"), OrderState.WAITING, "no account 'nobody'"),
-    (proposal(tree="gone"), OrderState.WAITING, "the lab has no tree gone any more"),
-    (proposal(target="nothing@single"), OrderState.STOPPED, "nothing"),
-    (proposal(), OrderState.SUBMITTED, ""),
+    (Wait("the moon is full"), watch(), OrderState.WAITING, "the moon is full"),
+    (Stop("nobody wants it"), watch(), OrderState.STOPPED, "nobody wants it"),
+    (proposal(), watch(quiet_hours=ALWAYS), OrderState.WAITING, "quiet hours"),
+    (proposal(), watch(minutes_a_day=1), OrderState.STOPPED, "watch toys has 1 a day; raise minutes_a_day"),
+    (proposal(owner="nobody"), watch(), OrderState.WAITING, "no account 'nobody'"),
+    (proposal(tree="gone"), watch(), OrderState.WAITING, "the lab has no tree gone any more"),
+    (proposal(target="nothing@single"), watch(), OrderState.STOPPED, "nothing"),
+    (proposal(), watch(), OrderState.SUBMITTED, ""),
 ]
 
 
 def test_what_prevents_a_submission_is_recorded_and_tried_again_or_not(lab: LabUnderTest, toy: Toy) -> None:
-    for number, (answer, state, reason) in enumerate(OBSTACLES):
-        toy.answer, toy.wanted, toy.heard = answer, [str(number)], []
+    for number, (answer, spec, state, reason) in enumerate(OBSTACLES):
+        toy.answer, toy.watch, toy.wanted, toy.heard = answer, spec, [str(number)], []
         lab.tick()
         found = order(lab, str(number))
         assert (found.state, reason in found.reason) == (state, True), (answer, found.reason)
@@ -112,8 +121,17 @@ def test_what_prevents_a_submission_is_recorded_and_tried_again_or_not(lab: LabU
     assert lab.tick_errors() == {}
 
 
-def test_patient_source_waits_until_a_refused_order_is_possible(lab: LabUnderTest, toy: Toy) -> None:
-    toy.patient, toy.wanted, toy.answer = True, ["1"], proposal(target="nothing@single")
+def test_queue_lists_orders_that_wait(lab: LabUnderTest, toy: Toy) -> None:
+    toy.wanted, toy.answer = ["7"], Wait("the moon is full")
+    lab.tick()
+    answer = lab.client.get("/api/v1/queue", headers={"Authorization": f"Bearer {lab.token}"})
+    (shown,) = QueueView.model_validate_json(answer.content).orders
+    assert (shown.source, shown.key, shown.watch, shown.reason) == ("toy", "7", "toys", "the moon is full")
+    assert shown.retry_at == order(lab, "7").due_at
+
+
+def test_order_waits_until_the_operator_has_corrected_a_mistake(lab: LabUnderTest, toy: Toy) -> None:
+    toy.mistakes, toy.wanted, toy.answer = ErrorKind.INFRASTRUCTURE, ["1"], proposal(target="nothing@single")
     lab.tick()
     assert order(lab, "1").state is OrderState.WAITING
     toy.answer = proposal()
@@ -125,7 +143,7 @@ def test_patient_source_waits_until_a_refused_order_is_possible(lab: LabUnderTes
 
 
 def test_budget_counts_what_all_of_its_orders_started_in_a_day(lab: LabUnderTest, toy: Toy) -> None:
-    toy.wanted, toy.answer = ["1"], proposal(minutes_a_day=100)
+    toy.wanted, toy.watch = ["1"], watch(minutes_a_day=100)
     lab.tick()
     lab.sql("UPDATE orders SET quoted_s = 6000")
     toy.wanted = ["2"]
@@ -157,11 +175,11 @@ def test_lab_failure_is_submitted_again_after_a_pause_and_then_given_up(lab: Lab
 
 
 def test_withdrawn_order_can_be_placed_again(lab: LabUnderTest, toy: Toy) -> None:
-    toy.wanted, toy.answer = ["1"], proposal(quiet_hours=ALWAYS)
+    toy.wanted, toy.watch = ["1"], watch(quiet_hours=ALWAYS)
     lab.tick()
     with lab.transaction() as session:
-        orders.withdraw_others(session, "toy", "", [], "not wanted")
+        orders.place_instead(session, "toy", [], watch="toys", reason="not wanted")
         assert orders.find(session, "toy", "1").state is OrderState.WITHDRAWN  # type: ignore[union-attr]
-    toy.answer = proposal()
+    toy.watch = watch()
     lab.tick()
     assert order(lab, "1").state is OrderState.SUBMITTED

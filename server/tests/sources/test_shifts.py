@@ -78,7 +78,7 @@ def test_heads_become_points_of_a_line(watching: WatchingLab, upstream: Upstream
     next_head(watching, upstream, levels, 34)
     next_head(watching, upstream, levels, 34)
     (line,) = rows(watching, HistoryLine)  # the throughput of an emulated device is no evidence
-    assert (line.tree_name, line.ref, line.plan_name, line.metric) == ("next", "for-next", "locks", "locks_per_flush")
+    assert (line.watch, line.ref, line.plan_name, line.metric) == ("next", "for-next", "locks", "locks_per_flush")
     assert (line.points, line.recent) == (3, [34, 34, 34])
     points = rows(watching, HistoryPoint)
     assert [point.head_id for point in points] == [head.id for head in watching.heads()]

@@ -54,7 +54,7 @@ def test_commits_that_the_lab_has_seen_as_heads_may_be_fetched_by_their_id(lab: 
     with lab.transaction() as session:
         add_tree_watch(session, owner="dev", tree="lab-tree", target="locks@device")
     lab.sql(
-        "INSERT INTO watched_heads (tree_name, ref, name, commit, state, reason, seen_at, verdicts, devices,"
+        "INSERT INTO watched_heads (watch, ref, name, commit, state, reason, seen_at, verdicts, devices,"
         " cut, ranged) VALUES ('next', 'for-next', 'for-next', :commit, 'start', '', now(), '[]', '{}', '', false)",
         commit=PAIR.baseline,
     )

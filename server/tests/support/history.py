@@ -36,7 +36,7 @@ def add_history(session: Session, run_id: int) -> None:
     add_tree_watch(session, owner="dev", tree="lab-tree", target="locks@device")
     session.add(HistoryEnvironment(id=1, digest="0" * 64, facts={"device": "device-1"}))
     line = HistoryLine(
-        id=1, tree_name="next", ref="for-next", plan_name="locks", device_type="device", scenario="fsync",
+        id=1, watch="next", ref="for-next", plan_name="locks", device_type="device", scenario="fsync",
         setting="", metric="locks_per_flush", unit="locks", scale=Scale.DIFFERENCE,
         direction=Direction.LOWER_IS_BETTER, role=Role.PRIMARY, evidence=Evidence.MECHANISM, delta=0.5,
         points=len(VALUES), recent=VALUES, last_at=START,
@@ -47,7 +47,7 @@ def add_history(session: Session, run_id: int) -> None:
     for index, value in enumerate(VALUES, start=1):
         session.add(
             WatchedHead(
-                id=index, tree_name="next", ref="for-next", name="for-next", commit=f"{index:040x}",
+                id=index, watch="next", ref="for-next", name="for-next", commit=f"{index:040x}",
                 state=WatchedHeadState.MEASURED, seen_at=START, parent_id=index - 1 or None,
             )
         )  # fmt: skip

@@ -132,7 +132,7 @@ class WatchingLab(LabUnderTest):
     def waiting_for(self) -> str:
         """Return why heads of the watched tree wait."""
         with self.transaction() as session:
-            return orders.why_orders_wait(session, watches.TREE_SOURCE, watches.budget_name("next"))
+            return orders.why_orders_wait(session, watches.TREE_SOURCE, "next")
 
     def configure(self, text: str) -> None:
         """Write the file of the watch; remove it if the text is empty."""

@@ -53,12 +53,6 @@ def create_user(body: UserRequest, session: Db, _: Admin, audit: Audit) -> UserP
     return _with_password(user, password)
 
 
-@router.get("/{name}", responses=documented(404))
-def get_user(name: Name, session: Db, _: Admin) -> UserView:
-    """One user."""
-    return _view(service.get_user(session, name))
-
-
 @router.patch("/{name}", responses=documented(400, 404, 409))
 def update_user(name: Name, body: UserChange, session: Db, _: Admin, audit: Audit) -> UserView:
     """Change a user's role, or disable or enable the user. Takes effect at once, in browser sessions and for tokens.

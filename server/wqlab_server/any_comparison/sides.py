@@ -97,7 +97,7 @@ def sources(session: Session, selector: Selector) -> list[Source]:
         return [Source(submission.id, selector.arm or default)]
     heads = session.scalars(
         select(WatchedHead)
-        .where(WatchedHead.tree_name == selector.tree, WatchedHead.commit.startswith(selector.commit, autoescape=True))
+        .where(WatchedHead.watch == selector.tree, WatchedHead.commit.startswith(selector.commit, autoescape=True))
         .order_by(WatchedHead.id)
     ).all()
     if not heads:

@@ -32,7 +32,7 @@ from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositi
 from wqlab_contracts.enums import PAIR, Arm, CanaryKind, Evidence, Role
 from wqlab_contracts.specs import Metric, TestPlan
 
-from ..models import Boot, BootValue, Run
+from ..models import Boot, BootValue, CanaryRun, Run
 from ..storage.db import clock
 
 KEPT = 100
@@ -100,12 +100,12 @@ def records(
     return found
 
 
-def history_of(session: Session, run: Run) -> CanaryHistory | None:
+def history_of(session: Session, run: Run, kind: CanaryKind) -> CanaryHistory | None:
     """Return the history that a canary belongs to, up to this canary and with it."""
     conditions = [
         Run.wanted_device == run.wanted_device,
         Run.plan_name == run.plan_name,
-        Run.canary == run.canary,
+        CanaryRun.kind == kind,
         Run.id <= run.id,
     ]
     runs = next(iter(_runs(session, conditions).values()), [])
@@ -121,11 +121,11 @@ def _runs(session: Session, conditions: Sequence[object]) -> dict[_Key, list[_Ca
     measured = func.md5(cast(Run.plan, Text) + cast(Run.profile, Text))
     rows = session.execute(
         select(
-            Run.id, Run.wanted_device, Run.device_type, Run.plan_name, Run.canary, Run.compared_at, Run.floor_jump,
-            measured,
+            Run.id, Run.wanted_device, Run.device_type, Run.plan_name, CanaryRun.kind, Run.compared_at,
+            CanaryRun.floor_jump, measured,
         )
+        .join(CanaryRun, CanaryRun.run_id == Run.id)
         .where(
-            Run.canary.is_not(None),
             Run.compared_at > clock(session) - timedelta(days=KEPT_DAYS),
             *conditions,  # type: ignore[arg-type]
         )

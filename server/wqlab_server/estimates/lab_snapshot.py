@@ -13,12 +13,12 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
 from wqlab_contracts.specs import Backend
 
-from ..jobs.state import queue_score
 from ..models import Device, Lab, Lease, Run, Submission
 from ..settings import Settings
 from ..storage.db import clock, fetch_dict
 from . import timings
 from .lava_pools import PublishedPool, availability
+from .queue_score import queue_score
 from .schedule import DeviceAvailability, Schedule
 
 

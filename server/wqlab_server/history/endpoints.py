@@ -65,7 +65,7 @@ def list_history_lines(
 ) -> Page[HistoryLine]:
     """List the metrics that are followed over the heads of watched trees, newest line first."""
     wanted = {
-        LineRow.tree_name: tree,
+        LineRow.watch: tree,
         LineRow.ref: ref,
         LineRow.plan_name: plan,
         LineRow.device_type: device_type,
@@ -135,7 +135,7 @@ def list_history_shifts(
 ) -> Page[HistoryShift]:
     """List changes of a metric's level, newest first."""
     conditions = []
-    for column, value in ((LineRow.tree_name, tree), (LineRow.plan_name, plan), (LineRow.device_type, device_type)):
+    for column, value in ((LineRow.watch, tree), (LineRow.plan_name, plan), (LineRow.device_type, device_type)):
         if value is not None:
             plain_text(column.key, value)
             conditions.append(column == value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +81,7 @@ def _repeat_points(session: Session, head: WatchedHead, run: Run) -> list[Histor
         select(HistoryLine, HistoryPoint)
         .join(HistoryPoint, HistoryPoint.line_id == HistoryLine.id)
         .where(
-            HistoryLine.tree_name == head.tree_name,
+            HistoryLine.watch == head.watch,
             HistoryLine.ref == head.ref,
             HistoryLine.plan_name == run.plan_name,
             HistoryLine.device_type == run.device_type,
@@ -141,7 +141,7 @@ def _environment_id(session: Session, facts: Mapping[str, str]) -> int:
 def _line(session: Session, head: WatchedHead, data: ComparisonData) -> HistoryLine:
     """Return the line of a comparison, locked; it is created with its first point."""
     key = {
-        "tree_name": head.tree_name,
+        "watch": head.watch,
         "ref": head.ref,
         "plan_name": data.plan,
         "device_type": data.device_type,
@@ -233,14 +233,9 @@ def not_recorded(session: Session) -> dict[str, list[int]]:
     """Return the ids of measured heads whose figures are in no history yet, oldest first, by watched tree."""
     found: dict[str, list[int]] = defaultdict(list)
     for tree, head_id in session.execute(
-        select(WatchedHead.tree_name, WatchedHead.id)
+        select(WatchedHead.watch, WatchedHead.id)
         .where(WatchedHead.state == "measured", WatchedHead.in_history_at.is_(None))
         .order_by(WatchedHead.id)
     ):
         found[tree].append(head_id)
     return found
-
-
-def lines_by_id(session: Session, ids: Iterable[int]) -> Sequence[HistoryLine]:
-    """Return lines by id, in the order of their ids."""
-    return session.scalars(select(HistoryLine).where(HistoryLine.id.in_(list(ids))).order_by(HistoryLine.id)).all()

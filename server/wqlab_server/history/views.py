@@ -137,7 +137,7 @@ def _shift(
 def _line_fields(row: HistoryLine, last: api.HistoryPoint | None, opened: int) -> dict[str, object]:
     return {
         "id": row.id,
-        "tree": row.tree_name,
+        "tree": row.watch,
         "ref": row.ref,
         "plan": row.plan_name,
         "device_type": row.device_type,

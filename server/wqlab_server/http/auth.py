@@ -421,7 +421,3 @@ def only_build_workers(principal: Worker) -> Principal:
             403, f"this token is for the devices of lab {principal.lab}; a build worker needs a token without a lab"
         )
     return principal
-
-
-BuildWorker = Annotated[Principal, Depends(only_build_workers)]
-"""A worker whose token is not bound to a lab: it applies, builds and looks up. All labs boot the kernels it builds."""

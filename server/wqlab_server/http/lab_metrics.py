@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from sqlalchemy import func, select, true
 from sqlalchemy.orm import Session, aliased
 
-from wqlab_contracts.enums import BootState, ErrorKind, JobState
+from wqlab_contracts.enums import BootState, ErrorKind, JobState, RunPurpose
 
 from ..models import Apply, BlockAttempt, Boot, Build, Device, LastTick, Lease, Run, RunAttempt, StorageReport
 from ..storage.artifacts import ArtifactStore, StoreUnavailable
@@ -68,7 +68,7 @@ def _oldest_runs(session: Session) -> list[tuple[str, datetime | None]]:
             .outerjoin(baseline, baseline.id == Run.baseline_build_id)
             .outerjoin(candidate, candidate.id == Run.candidate_build_id)
             .outerjoin(Lease, Lease.run_id == Run.id)
-            .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.canary.is_(None))
+            .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.purpose != RunPurpose.CANARY)
             .group_by(Run.device_type)
         ).all()
     )

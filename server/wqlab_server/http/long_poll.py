@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Annotated, Protocol, TypeVar
 
-from fastapi import Request
+from fastapi import Query, Request
+from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
+from wqlab_contracts.enums import JobState
+
+from ..storage.db import SessionFactory, transaction
+from ..storage.events import JOB_CHANNEL
 from .limits import slow_responses
 from .sse import notifications_of
 
 DEFAULT_S = 10.0
 MAX_S = 20.0
 
+WaitS = Annotated[float, Query(ge=0, le=MAX_S, description="Longest time to wait for the result")]
+
 Found = TypeVar("Found")
+
+
+class _HasState(Protocol):
+    @property
+    def state(self) -> JobState: ...
+
+
+Looked = TypeVar("Looked", bound=_HasState)
 
 
 async def wait_until(
@@ -42,3 +57,27 @@ async def wait_until(
             if is_awaited(found) or left_s <= 0:
                 return found
             await subscription.wait(left_s)
+
+
+async def wait_for_job(
+    order: Callable[[Session], int], read: Callable[[Session, int], Looked], *, request: Request, wait_s: float
+) -> Looked:
+    """Order a job, and return what `read` makes of it once it is finished, or its current state after `wait_s` seconds.
+
+    Each is called in a thread and a transaction of its own; `order` returns the job's id.
+    """
+    factory: SessionFactory = request.app.state.sessions
+
+    def ordered() -> int:
+        with transaction(factory) as session:
+            return order(session)
+
+    def current() -> Looked:
+        with transaction(factory) as session:
+            return read(session, job_id)
+
+    job_id = await run_in_threadpool(ordered)
+    topic = (JOB_CHANNEL, str(job_id))
+    return await wait_until(
+        lambda found: found.state is JobState.FINISHED, current, request=request, topic=topic, wait_s=wait_s
+    )

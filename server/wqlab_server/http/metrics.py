@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wqlab_contracts.enums import JobState, SubmissionState
+from wqlab_contracts.enums import JobState, RunPurpose, SubmissionState
 
 from ..models import Apply, Build, Device, Lease, Run, Submission, TickError
 from ..models.tick_errors import TICK_ITEM_KINDS
@@ -68,7 +68,7 @@ def _lab_families(session: Session) -> Iterator[Metric]:
     queued = (
         select(Run.device_type, func.count())
         .outerjoin(Lease, Lease.run_id == Run.id)
-        .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.canary.is_(None))
+        .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.purpose != RunPurpose.CANARY)
         .group_by(Run.device_type)
     )
     for device_type, count in session.execute(queued):

@@ -6,10 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from pydantic import ValidationError
-from starlette.concurrency import run_in_threadpool
 
 from wqlab_contracts.api.threads import ArchiveView, ThreadPreview
-from wqlab_contracts.enums import JobState
 from wqlab_contracts.messages import ThreadSeries
 from wqlab_contracts.messages.threads import REVISION_LIMIT
 
@@ -18,8 +16,6 @@ from ..http.auth import Reader, Submitter
 from ..http.deps import AppSettings, Data
 from ..http.paging import plain_text
 from ..http.problems import ApiProblem, documented
-from ..storage.db import SessionFactory, transaction
-from ..storage.events import JOB_CHANNEL
 from . import threads
 
 router = APIRouter(prefix="/archives", tags=["series"], responses=documented(401, 403, 422, 429))
@@ -57,30 +53,16 @@ async def preview_thread(
     revision: Annotated[
         int | None, Query(ge=1, le=REVISION_LIMIT, description="Revision to take; by default the latest")
     ] = None,
-    wait_s: Annotated[
-        float, Query(ge=0, le=long_poll.MAX_S, description="Longest time to wait for the result")
-    ] = long_poll.DEFAULT_S,
+    wait_s: long_poll.WaitS = long_poll.DEFAULT_S,
 ) -> ThreadPreview:
     """Show which mails a submission of this Message-ID would take, found by a worker of the lab. If this takes longer
     than `wait_s`, the response's `state` is not `finished` yet: repeat the request."""
     plain_text("message_id", message_id)
     series = _series(message_id, revision)
-    factory: SessionFactory = request.app.state.sessions
-
-    def request_lookup() -> int:
-        with transaction(factory) as session:
-            return threads.request(session, series, data.current(), principal.owner)
-
-    def read() -> ThreadPreview:
-        with transaction(factory) as session:
-            return threads.read(session, lookup_id)
-
-    lookup_id = await run_in_threadpool(request_lookup)
-    return await long_poll.wait_until(
-        lambda lookup: lookup.state is JobState.FINISHED,
-        read,
+    return await long_poll.wait_for_job(
+        lambda session: threads.request(session, series, data.current(), principal.owner),
+        threads.read,
         request=request,
-        topic=(JOB_CHANNEL, str(lookup_id)),
         wait_s=wait_s,
     )
 

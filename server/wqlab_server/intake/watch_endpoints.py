@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, status
 from sqlalchemy import func, select
-from starlette.concurrency import run_in_threadpool
 
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.watches import (
@@ -17,7 +16,7 @@ from wqlab_contracts.api.watches import (
     WatchPreview,
     WatchView,
 )
-from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, JobState, WatchedHeadState
+from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, WatchedHeadState
 from wqlab_contracts.specs import WatchSpec
 
 from ..http import long_poll
@@ -28,8 +27,6 @@ from ..http.paging import PAGE_DEFAULT, Before, Limit, encode_cursor, plain_text
 from ..http.problems import documented
 from ..models import Watch, WatchDecisionRow
 from ..models import WatchedHead as HeadRow
-from ..storage.db import SessionFactory, transaction
-from ..storage.events import JOB_CHANNEL
 from . import previews, watch_views, watches
 
 router = APIRouter(prefix="/watches", tags=["watches"], responses=documented(401, 403, 422, 429))
@@ -121,28 +118,14 @@ async def preview_watch(
     data: Data,
     principal: SignedIn,
     days: Annotated[int, Query(ge=1, le=PREVIEW_DAYS_MAX, description="Days before now to look at")] = PREVIEW_DAYS,
-    wait_s: Annotated[
-        float, Query(ge=0, le=long_poll.MAX_S, description="Longest time to wait for the result")
-    ] = long_poll.DEFAULT_S,
+    wait_s: long_poll.WaitS = long_poll.DEFAULT_S,
 ) -> WatchPreview:
     """Show what a watch of a list would have taken in the last days, read from the archive by a worker of the lab. If
     this takes longer than `wait_s`, the response's `state` is not `finished` yet: repeat the request."""
-    factory: SessionFactory = request.app.state.sessions
-
-    def request_preview() -> int:
-        with transaction(factory) as session:
-            return previews.request(session, data.current(), name, days, principal.owner)
-
-    def read() -> WatchPreview:
-        with transaction(factory) as session:
-            return previews.read(session, read_id)
-
-    read_id = await run_in_threadpool(request_preview)
-    return await long_poll.wait_until(
-        lambda preview: preview.state is JobState.FINISHED,
-        read,
+    return await long_poll.wait_for_job(
+        lambda session: previews.request(session, data.current(), name, days, principal.owner),
+        previews.read,
         request=request,
-        topic=(JOB_CHANNEL, str(read_id)),
         wait_s=wait_s,
     )
 
@@ -200,7 +183,7 @@ def list_watched_heads(
 ) -> Page[WatchedHead]:
     """List the heads that were seen of a watched tree, newest first, each with the one that it was compared with."""
     watches.tree_spec(watches.get(session, name))
-    conditions = [HeadRow.tree_name == name]
+    conditions = [HeadRow.watch == name]
     if state is not None:
         conditions.append(HeadRow.state == state)
     if ref is not None:

@@ -43,16 +43,16 @@ def views(session: Session, rows: Sequence[Watch], data: DataFolder) -> list[Wat
     session.flush()
     counts: dict[str, HeadCounts] = defaultdict(dict)
     for name, state, count in session.execute(
-        select(HeadRow.tree_name, HeadRow.state, func.count())
-        .where(HeadRow.tree_name.in_([row.name for row in rows]))
-        .group_by(HeadRow.tree_name, HeadRow.state)
+        select(HeadRow.watch, HeadRow.state, func.count())
+        .where(HeadRow.watch.in_([row.name for row in rows]))
+        .group_by(HeadRow.watch, HeadRow.state)
     ):
         counts[name][state] = count
     return [_view(session, row, data, counts[row.name]) for row in rows]
 
 
 def _view(session: Session, row: Watch, data: DataFolder, heads: HeadCounts) -> WatchView:
-    spec, budget = row.spec, watches.budget_name(row.name)
+    spec = row.spec
     source = watches.LIST_SOURCE if isinstance(spec, ListWatch) else watches.TREE_SOURCE
     return WatchView(
         spec=spec.model_copy(update={"enabled": row.enabled_at is not None}),
@@ -62,8 +62,8 @@ def _view(session: Session, row: Watch, data: DataFolder, heads: HeadCounts) -> 
         created_by=row.created_by,
         changed_at=row.changed_at,
         changed_by=row.changed_by,
-        minutes_used=orders.minutes_used(session, budget),
-        waiting_for=orders.why_orders_wait(session, source, budget),
+        minutes_used=orders.minutes_used(session, row.name),
+        waiting_for=orders.why_orders_wait(session, source, row.name),
         problems=[f"{dotted(place)}: {text}" for place, text in watches.problems(session, spec, data)],
         mailing_list=_list_view(session, row, spec, data) if isinstance(spec, ListWatch) else None,
         repository=_tree_view(row, spec, data, heads) if isinstance(spec, TreeWatch) else None,
@@ -161,9 +161,7 @@ def _head(session: Session, row: HeadRow, others: dict[int, HeadRow]) -> Watched
 
 def _range(session: Session, row: HeadRow, parent: HeadRow) -> HeadRange:
     skipped = session.scalars(
-        select(HeadRow.commit)
-        .where(HeadRow.skipped_by_id == row.id, HeadRow.tree_name == row.tree_name)
-        .order_by(HeadRow.id)
+        select(HeadRow.commit).where(HeadRow.skipped_by_id == row.id, HeadRow.watch == row.watch).order_by(HeadRow.id)
     ).all()
     return HeadRange(
         good=parent.commit,

@@ -38,7 +38,7 @@ ID_BYTES = 998
 _BATCH = 500
 
 
-def order_reads(session: Session, data: DataFolder, settings: Settings) -> None:
+def order_reads(session: Session, data: DataFolder) -> None:
     """Order a read of each watched list that is due. A list whose watches were all disabled is forgotten."""
     now = clock(session)
     since: dict[str, datetime] = {}
@@ -61,7 +61,7 @@ def order_reads(session: Session, data: DataFolder, settings: Settings) -> None:
             row.since = (row.read_at or row.since) - OVERLAP
             row.epochs, row.epoch, row.commit, row.next_read_at = archive.epochs, None, None, now
         if row.next_read_at <= now:
-            _order(session, row, archive, now)
+            _order(session, row, archive)
     session.execute(
         delete(ListRead)
         .where(ListRead.state == JobState.FINISHED, ListRead.finished_at < now - READS_KEPT)
@@ -70,7 +70,7 @@ def order_reads(session: Session, data: DataFolder, settings: Settings) -> None:
     session.execute(delete(SeenMail).where(SeenMail.settled, SeenMail.seen_at < now - MAILS_KEPT))
 
 
-def _order(session: Session, row: WatchedList, archive: Archive, now: datetime) -> None:
+def _order(session: Session, row: WatchedList, archive: Archive) -> None:
     """Queue a read behind the list's position, unless one is unfinished."""
     unfinished = select(ListRead.id).where(ListRead.key == row.archive, ListRead.state != JobState.FINISHED)
     if session.scalar(unfinished) is not None:
@@ -133,7 +133,7 @@ def _store(session: Session, read: ListRead, result: ListReadResult, settings: S
     row.next_read_at = now + timedelta(seconds=settings.list_read_s if found.is_complete else 0)
     if not found.is_complete:
         session.flush()
-        _order(session, row, source.archive, now)
+        _order(session, row, source.archive)
 
 
 def _store_mails(session: Session, archive: str, found: ListMails) -> None:

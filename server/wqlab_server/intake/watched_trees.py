@@ -18,7 +18,6 @@ from ..jobs import claims
 from ..models import BranchList, Watch, WatchedHead
 from ..storage.db import clock
 from . import head_lines
-from .watches import budget_name
 
 RETRY_AFTER = timedelta(minutes=5)
 """Time after a look that failed until the next one, unless `every_minutes` is shorter."""
@@ -51,7 +50,7 @@ def look(session: Session, row: Watch, data: DataFolder) -> None:
             return
         private = repository_of(row.tree_spec, data).origin == "operator"
         job = LookupJob(url=url, refs=row.tree_spec.ref_patterns, private_network=private)
-        lookup = BranchList(owner=budget_name(row.name), payload=job)
+        lookup = BranchList(owner=f"watch {row.name}", payload=job)
         claims.queue(session, lookup)
         row.lookup_id, row.due_at = lookup.id, now + timedelta(minutes=row.tree_spec.every_minutes)
 
@@ -104,7 +103,7 @@ def store_heads(session: Session, row: Watch, found: LookupResult, now: datetime
 def _insert(session: Session, tree: str, head: WatchedHead) -> None:
     """Insert a head, unless another process has done so."""
     values = {
-        "tree_name": tree, "ref": head.ref, "name": head.name, "commit": head.commit, "state": head.state,
+        "watch": tree, "ref": head.ref, "name": head.name, "commit": head.commit, "state": head.state,
         "reason": head.reason, "seen_at": head.seen_at, "verdicts": [], "devices": {}, "cut": "",
         "ranged": False,
     }  # fmt: skip
@@ -114,6 +113,6 @@ def _insert(session: Session, tree: str, head: WatchedHead) -> None:
 def lines_of(session: Session, tree: str) -> Mapping[str, Sequence[WatchedHead]]:
     """Return the heads of a watched tree by branch or pattern, in the order in which they were first seen."""
     found: dict[str, list[WatchedHead]] = {}
-    for head in session.scalars(select(WatchedHead).where(WatchedHead.tree_name == tree).order_by(WatchedHead.id)):
+    for head in session.scalars(select(WatchedHead).where(WatchedHead.watch == tree).order_by(WatchedHead.id)):
         found.setdefault(head.ref, []).append(head)
     return found

@@ -37,11 +37,6 @@ Spec = ListWatch | TreeWatch
 log = structlog.get_logger(__name__)
 
 
-def budget_name(name: str) -> str:
-    """Return the name of the budget that the submissions of a watch use."""
-    return f"watch {name}"
-
-
 def request_of(watch: ListWatch, message_id: str, revision: int, targets: Sequence[str]) -> SubmissionRequest:
     """Return the request of a submission that measures a revision. Raises ValidationError for an invalid Message-ID."""
     pairs = (target.partition("@") for target in targets)
@@ -201,7 +196,7 @@ def _write(session: Session, row: Watch | None, spec: Spec, by: str, *, from_fil
     row.enabled_at = (enabled_at or now) if spec.enabled else None
     row.due_at, row.problem = now, ""
     session.flush()
-    orders.try_again(session, budget_name(row.name))
+    orders.try_again(session, row.name)
     return row
 
 
@@ -244,7 +239,7 @@ def _has_heads_of_another(session: Session, row: Watch, spec: Spec) -> bool:
     """Return True if the watch has heads, and they are not of the repository of `spec`."""
     if _repository(row.spec) == _repository(spec):
         return False
-    return session.scalar(select(WatchedHead.id).where(WatchedHead.tree_name == row.name).limit(1)) is not None
+    return session.scalar(select(WatchedHead.id).where(WatchedHead.watch == row.name).limit(1)) is not None
 
 
 def _repository(spec: Spec) -> tuple[str, str | None] | None:

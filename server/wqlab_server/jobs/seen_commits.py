@@ -24,7 +24,7 @@ def seen_commits(session: Session, tree: Tree, commits: Collection[str]) -> list
     found = session.scalars(
         select(WatchedHead.commit)
         .where(WatchedHead.commit.in_(commits))
-        .join(Watch, Watch.name == WatchedHead.tree_name)
+        .join(Watch, Watch.name == WatchedHead.watch)
         .where(
             spec["tree"].astext == tree.name,
             or_(url == tree.url, url.is_(None) if tree.origin == "operator" else false()),

@@ -1,6 +1,6 @@
 """Assign free devices to waiting runs. Pure: no session, clock or network; the order of the inputs does not matter.
 
-The queue is ordered by `jobs.state.queue_score`: priority, plus a point per minute of waiting, minus a penalty per
+The queue is ordered by `estimates.queue_score`: priority, plus a point per minute of waiting, minus a penalty per
 device that the submitter already holds.
 """
 
@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from wqlab_contracts.enums import DeviceHealth
 from wqlab_contracts.specs import Backend
 
-from ..jobs.state import queue_score
+from ..estimates.queue_score import queue_score
 
 
 @dataclass(frozen=True)

@@ -64,30 +64,37 @@ def select_devices(
     return chosen
 
 
-def in_the_way(
-    devices: Collection[PoolDevice],
-    held: Collection[HeldDevice],
-    *,
-    canaries: Collection[str],
-    waiting: Collection[WaitingRun],
-    capacity: Mapping[str, int],
-    assigned: Collection[Assignment],
-) -> set[str]:
+@dataclass(frozen=True)
+class Pool:
+    """The devices, who holds them, and the runs that wait for them."""
+
+    devices: Collection[PoolDevice]
+    held: Collection[HeldDevice]
+    waiting: Collection[WaitingRun]
+    capacity: Mapping[str, int]
+    canaries: Mapping[str, int]
+    """Device that a canary holds -> its run."""
+
+    def assign(self) -> list[Assignment]:
+        return allocate(self.devices, self.held, self.waiting, self.capacity)
+
+
+def in_the_way(pool: Pool, assigned: Collection[Assignment]) -> set[str]:
     """Return the devices whose canaries keep a waiting run from a device.
 
-    `canaries`: devices that a canary holds. `assigned`: what `allocate` has given to the waiting runs already. Runs
-    that would get a device if there were no canaries stop the canary on it; if the capacity of a lab is what they lack,
-    as many canaries of the lab as they need.
+    `assigned`: what `pool` has given to the waiting runs already. Runs that would get a device if there were no
+    canaries stop the canary on it; if the capacity of a lab is what they lack, as many of the lab as they need.
     """
+    canaries, capacity = pool.canaries, pool.capacity
     served = {each.run_id for each in assigned}
     taken = [HeldDevice(each.device, "") for each in assigned]
-    others = [each for each in [*held, *taken] if each.device not in canaries]
+    others = [each for each in [*pool.held, *taken] if each.device not in canaries]
     # Devices without a canary are preferred: a canary that need not stop goes on.
-    preferred = [replace(each, backlog=float("inf")) if each.name in canaries else each for each in devices]
-    remaining = [run for run in waiting if run.run_id not in served]
+    preferred = [replace(each, backlog=float("inf")) if each.name in canaries else each for each in pool.devices]
+    remaining = [run for run in pool.waiting if run.run_id not in served]
     wanted = [each.device for each in allocate(preferred, others, remaining, capacity)]
     stopped = set(wanted) & set(canaries)
-    lab_of = {device.name: device.lab for device in devices}
+    lab_of = {device.name: device.lab for device in pool.devices}
     for lab in sorted({lab_of[device] for device in wanted} & capacity.keys()):
         holders = {each.device for each in others if lab_of.get(each.device) == lab} | {
             device for device in wanted if lab_of[device] == lab

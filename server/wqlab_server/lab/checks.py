@@ -65,9 +65,7 @@ def views(session: Session, checks: Collection[DeviceCheck]) -> list[api_queue.D
     run_ids = {run_id for check in checks for run_id in (check.health_run_id, check.noise_run_id) if run_id}
     runs_by_id = {
         row.id: row
-        for row in session.execute(
-            select(Run.id, Run.state, Run.outcome, Run.progress, Run.steps).where(Run.id.in_(run_ids))
-        )
+        for row in session.execute(select(Run.id, Run.state, Run.outcome, Run.progress).where(Run.id.in_(run_ids)))
     }
 
     def view(check: DeviceCheck) -> api_queue.DeviceCheck:
@@ -85,7 +83,7 @@ def views(session: Session, checks: Collection[DeviceCheck]) -> list[api_queue.D
             finished_at=check.finished_at,
             outcome=check.outcome,
             failure=check.failure,
-            steps=[step for run in runs for step in run.steps],
+            steps=check.steps,
             doing=doing,
             health_run_id=check.health_run_id,
             noise_run_id=check.noise_run_id,
@@ -110,13 +108,13 @@ def notify_change(session: Session, check: DeviceCheck) -> None:
     notify(session, CHECK_CHANNEL, check.id)
 
 
-def finish(session: Session, check: DeviceCheck, last: Run, outcome: Outcome, failure: Failure | None) -> None:
-    """Finish a check with its `last` run.
+def finish(session: Session, check: DeviceCheck, outcome: Outcome, failure: Failure | None) -> None:
+    """Finish a check with the outcome of its last run.
 
     Each step without a result is recorded as skipped, with the reason; a noise step that the failure belongs to is
     recorded as failed.
     """
-    steps = {step.step: step for step in last.steps}
+    steps = {step.step: step for step in check.steps}
     if outcome is not Outcome.PASSED:
         for step in DeviceStep:
             if (step is DeviceStep.NOISE) != (check.noise_run_id is not None) or step in steps:
@@ -138,7 +136,7 @@ def finish(session: Session, check: DeviceCheck, last: Run, outcome: Outcome, fa
                 StepOutcome.SKIPPED,
                 "noise is measured only after the device has passed its health check",
             )
-    last.steps = [steps[step] for step in DeviceStep if step in steps]
+    check.steps = [steps[step] for step in DeviceStep if step in steps]
     failed = _first_failed_step(steps.values())
     check.outcome = Outcome.FAILED if outcome is Outcome.PASSED and failed else outcome
     check.failure = failure or (failed.failure if failed else None)

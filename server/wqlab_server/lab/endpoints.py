@@ -10,13 +10,12 @@ from wqlab_contracts import cpu_layout
 from wqlab_contracts.api.devices import DeviceCounts, DeviceTypeView, DeviceView, QuarantineRequest
 from wqlab_contracts.enums import AuditAction
 from wqlab_contracts.specs import DeviceType, GeneratedTopology
-from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.audit import Audit
 from ..http.auth import Maintainer, Reader
 from ..http.deps import Data, Db
 from ..http.paging import plain_text
-from ..http.problems import documented, not_found
+from ..http.problems import documented
 from ..views.build import device_view
 from . import queries, service
 
@@ -76,18 +75,6 @@ def list_device_types(session: Db, data: Data, _: Reader) -> list[DeviceTypeView
         _type_view(spec, counts.get(spec.name), queued.get(spec.name, 0), problems)
         for spec in [*folder.device_types.values(), *service.generated_types(session, folder)]
     ]
-
-
-@router.get("/device-types/{name}", responses=documented(404))
-def get_device_type(name: Name, session: Db, data: Data, _: Reader) -> DeviceTypeView:
-    """Return one device type, also a generated one (`instrumented-16c-4l3-1n`) that was not used yet."""
-    folder = data.current()
-    if not folder.has_device_type(name):
-        raise not_found("device type", name, suggest_name(name, set(folder.device_types)))
-    counts = queries.count_devices(queries.devices(session, name))
-    return _type_view(
-        folder.device_type(name), counts.get(name), queries.queued_by_type(session).get(name, 0), data.problems()
-    )
 
 
 def _type_view(spec: DeviceType, counts: DeviceCounts | None, queued: int, problems: list[str]) -> DeviceTypeView:

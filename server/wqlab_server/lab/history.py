@@ -66,7 +66,6 @@ def timeline(session: Session, span: TimelineFilter, after: Key | None, limit: i
                 device_type=row.device_type,
                 lab=row.lab,
                 health=row.health,
-                retired=row.retired_at is not None,
             )
             for row in devices
         ],

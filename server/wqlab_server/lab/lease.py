@@ -54,8 +54,8 @@ def offer(session: Session, run: Run, device: str, settings: Settings) -> bool:
     return True
 
 
-def take(session: Session, run: Run, holder: str, lab: str | None, settings: Settings) -> tuple[Device, bool]:
-    """Claim `run` with the device offered for it; return (device, whether its previous holder did not release it).
+def take(session: Session, run: Run, holder: str, lab: str | None, settings: Settings) -> Device:
+    """Claim `run` with the device offered for it, and return the device.
 
     Raises NotClaimable if there is no live offer, the device is in another lab, or the run is not queued.
     """
@@ -71,8 +71,7 @@ def take(session: Session, run: Run, holder: str, lab: str | None, settings: Set
     session.add(
         RunAttempt(run_id=run.id, number=run.attempts, device_name=device.name, fence=lease.fence, holder=holder)
     )
-    was_dirty, device.dirty = device.dirty, True
-    return device, was_dirty
+    return device
 
 
 def finish_unclaimed(session: Session, run: Run, outcome: Outcome, failure: Failure | None) -> None:
@@ -97,17 +96,12 @@ def extend(session: Session, run: Run, now: datetime, settings: Settings) -> Non
     lease.expires_at = run.expires_at
 
 
-def release(session: Session, run: Run, *, device_released: bool) -> Device | None:
-    """End the run's lease and return its device, locked; None without a lease.
-
-    `device_released`: the holder reported that it has released the device.
-    """
+def release(session: Session, run: Run) -> Device | None:
+    """End the run's lease and return its device, locked; None without a lease."""
     lease = session.scalar(select(Lease).where(Lease.run_id == run.id).with_for_update())
     if lease is None:
         return None
     device = session.scalars(select(Device).where(Device.name == lease.device_name).with_for_update()).one()
-    if device_released:
-        device.dirty = False
     session.delete(lease)
     session.flush()
     return device

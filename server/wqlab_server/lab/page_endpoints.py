@@ -20,6 +20,7 @@ from ..http.auth import Maintainer, Reader
 from ..http.deps import AppSettings, Db
 from ..http.paging import PAGE_DEFAULT, After, Id, Limit, plain_text
 from ..http.problems import documented, invalid
+from ..orders.orders import waiting_orders
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.events import CHECK_CHANNEL
 from . import checks, history, queries, queue, service
@@ -36,7 +37,7 @@ SPAN_MAX = timedelta(days=31)
 @router.get("/queue")
 def get_queue(session: Db, settings: AppSettings, _: Reader) -> QueueView:
     """List the runs that wait for a device, in the order in which devices are assigned, and why each waits."""
-    return queue.view(lab_snapshot.load(session, settings))
+    return queue.view(lab_snapshot.load(session, settings), waiting_orders(session))
 
 
 @router.get("/lab/timeline", responses=documented(rules="`from` is not before `to`, or by more than 31 days"))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from wqlab_contracts.api.queue import QueueEntry, QueueView, RunsAhead, Waits
+from wqlab_contracts.api.queue import QueueEntry, QueueView, RunsAhead, WaitingOrder, Waits
 from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
 
 from ..estimates.lab_snapshot import DeviceSnapshot, LabSnapshot, UnfinishedRun
-from ..jobs.state import AGING_PER_MINUTE, POINTS_PER_DEVICE_HELD
+from ..estimates.queue_score import AGING_PER_MINUTE, POINTS_PER_DEVICE_HELD
 
 ENTRIES_MAX = 500
 _GROUPS_NAMED = 3
@@ -22,8 +22,8 @@ RULE = (
 )
 
 
-def view(state: LabSnapshot) -> QueueView:
-    """Return the queue: runs with an offered device first, then the others by score."""
+def view(state: LabSnapshot, orders: Sequence[WaitingOrder] = ()) -> QueueView:
+    """Return the queue: runs with an offered device first, then the others by score, and the orders that wait."""
     queued = state.queued
     schedule = state.schedule()
     free = _FreeDevices(state)
@@ -49,13 +49,12 @@ def view(state: LabSnapshot) -> QueueView:
     return QueueView(
         at=state.now,
         rule=RULE,
-        aging_per_minute=AGING_PER_MINUTE,
-        share_per_device=POINTS_PER_DEVICE_HELD,
         total=len(state.offered) + len(queued),
         entries=entries,
         waiting_for_kernels=sum(
             run.state is JobState.WAITING and run.purpose is RunPurpose.MEASURE for run in state.runs
         ),
+        orders=list(orders),
     )
 
 

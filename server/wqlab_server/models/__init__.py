@@ -22,7 +22,7 @@ from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .orders import Order
 from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
 from .reports import KeptReport
-from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
+from .runs import BlockAttempt, Boot, CanaryRun, ConsoleChunk, Run, RunAttempt
 from .storage_reports import StorageReport
 from .submissions import Event, Submission
 from .tick_errors import TickError
@@ -44,6 +44,7 @@ __all__ = [
     "BranchReading",
     "BrowserSession",
     "Build",
+    "CanaryRun",
     "CommitList",
     "Comparison",
     "ConsoleChunk",

@@ -104,6 +104,8 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.EventKind,
             enums.Evidence,
             enums.FindingKind,
+            enums.HeadDecision,
+            enums.HeadNews,
             enums.JobKind,
             enums.JobState,
             enums.NotMeasuredCause,

@@ -38,7 +38,7 @@ class Bisection(Base):
     limited: Mapped[bool]
     """True if the owner's quotas limit it."""
     watch: Mapped[str | None] = mapped_column(ForeignKey("watches.name"))
-    """The watch on whose budget it runs; null if a person asked for it."""
+    """The watch whose device time it uses; null if a person asked for it."""
     state: Mapped[BisectionState]
     reason: Mapped[str] = mapped_column(default="")
     good: Mapped[str | None]

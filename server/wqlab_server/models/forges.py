@@ -8,6 +8,7 @@ from sqlalchemy import ForeignKey, Index, Text, UniqueConstraint, func, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from wqlab_contracts.enums import HeadDecision, HeadNews
 from wqlab_contracts.messages.forge_listings import ForgeListing
 
 from .base import Base
@@ -119,7 +120,7 @@ class ForgeHead(Base):
         Index(
             "ix_forge_heads_current", "change_id", "head", unique=True, postgresql_where=text("withdrawn_at IS NULL")
         ),
-        Index("ix_forge_heads_open", "id", postgresql_where=text("ended_at IS NULL")),
+        Index("ix_forge_heads_open", "id", postgresql_where=text("news <> 'ended'")),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -132,20 +133,24 @@ class ForgeHead(Base):
     """True if `.wqlab.yaml` is read from the head, because its author may write to the repository."""
     allowed: Mapped[str] = mapped_column(default="")
     """Why the head may use devices; empty while it may not."""
+    decision: Mapped[HeadDecision] = mapped_column(default=HeadDecision.OPEN)
     reason: Mapped[str] = mapped_column(default="")
     """Why it is not measured, or waits."""
-    status: Mapped[str] = mapped_column(default="")
-    """State of the commit status that tells the reason; empty if none is set."""
     reading_id: Mapped[int | None] = mapped_column(ForeignKey("jobs.id"), index=True)
     """The job that reads it; null while nobody has allowed it to use devices."""
-    decided_at: Mapped[datetime | None]
-    """When the result of the reading became a submission or a reason."""
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
     withdrawn_at: Mapped[datetime | None]
     """When a newer head replaced it, or the pull request was closed."""
-    told_at: Mapped[datetime | None]
-    """Time at which a delivery with the head's status was last written; null if it is still to be written."""
-    ended_at: Mapped[datetime | None]
-    """When its last status was written."""
+    news: Mapped[HeadNews] = mapped_column(default=HeadNews.NEW)
 
     reading: Mapped[HeadReading | None] = relationship(lazy="raise")
+
+    def decide(self, decision: HeadDecision, reason: str) -> None:
+        """Set what was decided and why, and have the forge told."""
+        self.decision, self.reason = decision, reason
+        self.has_news()
+
+    def has_news(self) -> None:
+        """Have the forge told, unless its last status is written."""
+        if self.news is not HeadNews.ENDED:
+            self.news = HeadNews.NEW

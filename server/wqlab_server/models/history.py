@@ -19,13 +19,13 @@ class HistoryLine(Base):
     __tablename__ = "history_lines"
     __table_args__ = (
         UniqueConstraint(
-            "tree_name", "ref", "plan_name", "device_type", "scenario", "setting", "metric",
+            "watch", "ref", "plan_name", "device_type", "scenario", "setting", "metric",
             name="uq_history_lines_key",
         ),
     )  # fmt: skip
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    tree_name: Mapped[str] = mapped_column(ForeignKey("watches.name"))
+    watch: Mapped[str] = mapped_column(ForeignKey("watches.name"))
     ref: Mapped[str]
     plan_name: Mapped[str]
     device_type: Mapped[str]

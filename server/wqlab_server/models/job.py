@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, ForeignKey, Index, func, text
-from sqlalchemy.orm import Mapped, mapped_column, relationship
+from sqlalchemy.orm import Mapped, mapped_column
 
 from wqlab_contracts.enums import JobKind, JobState, Outcome
 from wqlab_contracts.messages import ApplyJob, ApplyResult, Failure
@@ -18,9 +18,6 @@ from wqlab_contracts.messages.lookups import LookupJob, LookupResult
 from wqlab_contracts.messages.thread_lookups import ThreadLookupJob, ThreadLookupResult
 
 from .base import Base, Typed
-
-if TYPE_CHECKING:
-    from .submissions import Submission
 
 
 class Job(Base):
@@ -88,8 +85,6 @@ class Job(Base):
     finished_at: Mapped[datetime | None]
     files_deleted_at: Mapped[datetime | None]
     """When retention deleted the job's artifacts. Artifacts that another job needs stay in the store."""
-
-    submission: Mapped[Submission | None] = relationship(lazy="raise", viewonly=True)
 
     __mapper_args__ = {"polymorphic_on": "kind"}
 

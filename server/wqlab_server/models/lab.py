@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index, Text, func, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.enums import DeviceHealth, Outcome
-from wqlab_contracts.messages import DeviceFacts, Failure, LavaPool, MeasuredTopology
+from wqlab_contracts.messages import CheckStep, DeviceFacts, Failure, LavaPool, MeasuredTopology
 from wqlab_contracts.specs import Backend
 
 from .base import Base
@@ -47,8 +47,6 @@ class Device(Base):
     """When a maintainer requested a health check or released the device; cleared when the check is ordered. Such a
     check is ordered whether or not a run waits for the device."""
     measured_topology: Mapped[MeasuredTopology | None]
-    dirty: Mapped[bool] = mapped_column(default=False)
-    """True if the last holder did not release the device; the next holder releases the place and power-cycles first."""
     retired_at: Mapped[datetime | None]
     """When the device was removed from the YAML."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
@@ -90,6 +88,8 @@ class DeviceCheck(Base):
     failure: Mapped[Failure | None]
     health_run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"), index=True)
     noise_run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"), index=True)
+    steps: Mapped[list[CheckStep]] = mapped_column(default=list)
+    """Results of the steps of both runs, in the order of the steps."""
     changes: Mapped[int] = mapped_column(default=0)
     """Counter of changes, for clients that wait for a change."""
 

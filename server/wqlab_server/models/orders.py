@@ -19,7 +19,7 @@ class Order(Base):
     __table_args__ = (
         UniqueConstraint("source", "key"),
         Index("ix_orders_open", "source", "id", postgresql_where=text("state IN ('waiting', 'submitted')")),
-        Index("ix_orders_budget", "budget", "submitted_at"),
+        Index("ix_orders_watch", "watch", "submitted_at"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -27,8 +27,8 @@ class Order(Base):
     """Name of the source, as in `sources.SOURCES`."""
     key: Mapped[str]
     """Identifies what is measured within the source, such as the id of a row. At most one order has it."""
-    budget: Mapped[str] = mapped_column(default="")
-    """Name of the budget from which its device time is taken; empty if none is."""
+    watch: Mapped[str | None] = mapped_column(ForeignKey("watches.name"))
+    """Watch whose device time it uses and whose quiet hours it keeps."""
     state: Mapped[OrderState] = mapped_column(default=OrderState.WAITING)
     reason: Mapped[str] = mapped_column(default="")
     """Why it waits, or will not be measured."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from sqlalchemy import ForeignKey, func
+from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
 from .base import Base
@@ -18,4 +16,3 @@ class KeptReport(Base):
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id"), primary_key=True)
     document: Mapped[str]
     """`api.report.Report` as JSON text; JSONB would reorder keys and round numbers."""
-    kept_at: Mapped[datetime] = mapped_column(server_default=func.now())

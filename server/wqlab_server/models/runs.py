@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from wqlab_contracts.api.canaries import FloorJump
 from wqlab_contracts.api.comparison import Comparison as ComparisonData
 from wqlab_contracts.enums import PAIR, Arm, BootState, CanaryKind, JobKind, Outcome, RunPurpose, Verdict
-from wqlab_contracts.messages import CheckStep, Failure, MeasuredTopology
+from wqlab_contracts.messages import Failure, MeasuredTopology
 from wqlab_contracts.messages.looks import LookRecord
 from wqlab_contracts.messages.walk import WalkStep
 from wqlab_contracts.specs import Backend, DeviceType, KernelRecipe, Profile, TestPlan
@@ -78,12 +78,6 @@ class Run(Job):
     """Restrict the run to devices with this backend; null allows any."""
     device_name: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """The run's current or last device."""
-    steps: Mapped[list[CheckStep]] = mapped_column(default=list)
-    """Results of a device check's steps, in the order of the steps."""
-    canary: Mapped[CanaryKind | None]
-    """How the arms of a canary differ; null for other runs."""
-    floor_jump: Mapped[FloorJump | None]
-    """Jump of the device's noise floor that this canary showed; the record of the test starts again after it."""
     boots_done: Mapped[int] = mapped_column(default=0)
     """Counter: boots in finished blocks."""
     consoles_deleted_at: Mapped[datetime | None]
@@ -95,6 +89,7 @@ class Run(Job):
 
     baseline_build: Mapped[Build | None] = relationship(foreign_keys=[baseline_build_id], lazy="raise")
     candidate_build: Mapped[Build | None] = relationship(foreign_keys=[candidate_build_id], lazy="raise")
+    canary: Mapped[CanaryRun | None] = relationship(lazy="raise")
     boots: Mapped[list[Boot]] = relationship(back_populates="run", lazy="raise", order_by="Boot.id")
 
     @property
@@ -112,6 +107,17 @@ class Run(Job):
     def boots_planned(self) -> int:
         """Number of boots in all blocks that the run may have, without those that a look found not to be needed."""
         return sum(len(arms) for arms in needed_blocks(self.blocks, self.looked))
+
+
+class CanaryRun(Base):
+    """A run with the purpose CANARY."""
+
+    __tablename__ = "canaries"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
+    kind: Mapped[CanaryKind]
+    floor_jump: Mapped[FloorJump | None]
+    """Jump of the device's noise floor that it showed; the record of the test starts again after it."""
 
 
 def needed_blocks(blocks: Sequence[list[Arm]], looked: Sequence[LookRecord]) -> Sequence[list[Arm]]:

@@ -29,5 +29,4 @@ class TickError(Base):
     """Number of errors."""
     error: Mapped[str]
     """The last error."""
-    first_at: Mapped[datetime] = mapped_column(server_default=func.now())
     last_at: Mapped[datetime] = mapped_column(server_default=func.now())

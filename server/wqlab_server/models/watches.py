@@ -57,8 +57,8 @@ class WatchedHead(Base):
 
     __tablename__ = "watched_heads"
     __table_args__ = (
-        UniqueConstraint("tree_name", "ref", "commit"),
-        Index("ix_watched_heads_open", "tree_name", postgresql_where=text("state IN ('waiting', 'running')")),
+        UniqueConstraint("watch", "ref", "commit"),
+        Index("ix_watched_heads_open", "watch", postgresql_where=text("state IN ('waiting', 'running')")),
         Index(
             "ix_watched_heads_not_in_history",
             "id",
@@ -67,7 +67,7 @@ class WatchedHead(Base):
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    tree_name: Mapped[str] = mapped_column(ForeignKey("watches.name"))
+    watch: Mapped[str] = mapped_column(ForeignKey("watches.name"))
     ref: Mapped[str]
     """Branch or pattern of tags, as in the tree's spec."""
     name: Mapped[str]

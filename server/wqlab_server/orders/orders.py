@@ -1,24 +1,27 @@
-"""Place and withdraw orders, and check the budgets that they use."""
+"""Place and withdraw orders, and check the device time of their watches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from collections.abc import Collection
+from datetime import timedelta
 
 from sqlalchemy import ColumnElement, String, cast, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from wqlab_contracts.enums import OrderState
+from wqlab_contracts.api.queue import WaitingOrder
+from wqlab_contracts.enums import ErrorKind, OrderState
 from wqlab_contracts.specs.watches import is_quiet
 
-from ..models import Order
+from ..models import Order, Watch
 from ..storage.db import clock
 from ..wait import Wait
-from .source import Budget, TooLarge
+from .source import TooLarge
 
 DAY = timedelta(days=1)
 _BUDGET_RETRY = timedelta(minutes=10)
+_SHOWN = 100
+"""Most orders that the queue shows."""
 
 
 class QuietHours(Wait):
@@ -29,13 +32,13 @@ class BudgetUsedUp(Wait):
     """The watch has used up its device time of the last 24 hours."""
 
 
-def place(session: Session, source: str, key: int | str, *, budget: str = "") -> None:
+def place(session: Session, source: str, key: int | str, *, watch: str | None = None) -> None:
     """Order something, unless it was ordered before and not withdrawn.
 
-    `budget`: that of the proposal to come, if orders are to be withdrawn, tried again or shown by the budget's name.
+    `watch`: its device time is used and its quiet hours are kept, and a change of it makes the order due.
     """
     again = {"state": OrderState.WAITING, "reason": "", "due_at": clock(session), "ended_at": None}
-    values = {"source": source, "key": str(key), "budget": budget, "tries": 0, "quoted_s": 0.0, **again}
+    values = {"source": source, "key": str(key), "watch": watch, "tries": 0, "quoted_s": 0.0, **again}
     session.execute(
         insert(Order)
         .values(values)
@@ -50,31 +53,33 @@ def find(session: Session, source: str, key: int | str) -> Order | None:
     return session.scalar(select(Order).where(Order.source == source, Order.key == str(key)))
 
 
-def withdraw_others(session: Session, source: str, budget: str, keep: Iterable[int | str], reason: str) -> None:
-    """Withdraw the orders on a budget that wait, but those of `keep`. They can be placed again."""
+def place_instead(session: Session, source: str, keys: Collection[int], *, watch: str, reason: str) -> None:
+    """Order what is wanted for a watch now, and withdraw its other orders that wait. They can be placed again."""
     session.execute(
         update(Order)
         .where(
             Order.source == source,
-            Order.budget == budget,
+            Order.watch == watch,
             Order.state == OrderState.WAITING,
-            Order.key.not_in([str(key) for key in keep]),
+            Order.key.not_in([str(key) for key in keys]),
         )
         .values(state=OrderState.WITHDRAWN, reason=reason, ended_at=clock(session))
     )
+    for key in keys:
+        place(session, source, key, watch=watch)
 
 
-def try_again(session: Session, budget: str) -> None:
-    """Make the waiting orders of a budget due: what they wait for has changed. Pauses after failures are kept."""
+def try_again(session: Session, watch: str) -> None:
+    """Make the waiting orders of a watch due: what they wait for has changed. Pauses after failures are kept."""
     session.execute(
         update(Order)
-        .where(Order.budget == budget, Order.state == OrderState.WAITING, Order.tries == 0)
+        .where(Order.watch == watch, Order.state == OrderState.WAITING, Order.tries == 0)
         .values(due_at=clock(session))
     )
 
 
 def forget(session: Session, source: str, key: int | str) -> None:
-    """Let something that was ordered and has ended be ordered again. What it used of its budget stays used."""
+    """Let something that was ordered and has ended be ordered again. The device time that it used stays used."""
     ended = (OrderState.FINISHED, OrderState.STOPPED, OrderState.WITHDRAWN)
     session.execute(
         update(Order)
@@ -88,43 +93,50 @@ def not_ordered(source: str, key: InstrumentedAttribute[int]) -> ColumnElement[b
     return ~exists().where(Order.source == source, Order.key == cast(key, String))
 
 
-def minutes_used(session: Session, budget: str) -> float:
-    """Return the device time (minutes), by quotes, of what a budget has started in the last 24 hours."""
-    used = select(func.sum(Order.quoted_s)).where(Order.budget == budget, Order.submitted_at > clock(session) - DAY)
+def minutes_used(session: Session, watch: str) -> float:
+    """Return the device time (minutes), by quotes, of what a watch has started in the last 24 hours."""
+    used = select(func.sum(Order.quoted_s)).where(Order.watch == watch, Order.submitted_at > clock(session) - DAY)
     return (session.scalar(used) or 0.0) / 60
 
 
-def why_orders_wait(session: Session, source: str, budget: str) -> str:
-    """Return why the oldest waiting order that a source has placed on a budget waits; an empty string if none does."""
+def why_orders_wait(session: Session, source: str, watch: str) -> str:
+    """Return why the oldest waiting order that a source has placed for a watch waits; an empty string if none does."""
     waiting = select(Order.reason).where(
-        Order.source == source, Order.budget == budget, Order.state == OrderState.WAITING, Order.reason != ""
+        Order.source == source, Order.watch == watch, Order.state == OrderState.WAITING, Order.reason != ""
     )
     return session.scalar(waiting.order_by(Order.id).limit(1)) or ""
 
 
-# --- budgets ----------------------------------------------------------------------------------------------------
+def waiting_orders(session: Session) -> list[WaitingOrder]:
+    """Return the oldest orders that wait, of all sources."""
+    columns = (Order.source, Order.key, Order.watch, Order.reason, Order.due_at.label("retry_at"))
+    oldest = select(*columns).where(Order.state == OrderState.WAITING).order_by(Order.id).limit(_SHOWN)
+    return [WaitingOrder.model_validate(dict(row)) for row in session.execute(oldest).mappings()]
 
 
-def check_quiet_hours(session: Session, budget: Budget) -> None:
-    """Raise QuietHours if nothing is submitted now. A source calls it before it does work for a proposal."""
-    if is_quiet(budget.quiet_hours, clock(session)):
+# --- device time of watches --------------------------------------------------------------------------------------
+
+
+def check_quiet_hours(session: Session, watch: Watch) -> None:
+    """Raise QuietHours if a watch submits nothing now."""
+    if is_quiet(watch.spec.quiet_hours, clock(session)):
         raise QuietHours("it waits for the end of the quiet hours")
 
 
-def check_budget(session: Session, budget: Budget, quoted_s: float, now: datetime) -> None:
-    """Raise BudgetUsedUp if less is left than the quoted time, TooLarge if the budget of a day is less."""
-    check_quiet_hours(session, budget)
-    allowed = budget.minutes_a_day
+def check_budget(session: Session, watch: Watch, quoted_s: float, mistakes: ErrorKind) -> None:
+    """Raise BudgetUsedUp if less is left than the quoted time, TooLarge of kind `mistakes` if a day's time is less."""
+    now, allowed = clock(session), watch.spec.minutes_a_day
     if quoted_s > allowed * 60:
         raise TooLarge(
-            f"it needs {quoted_s / 60:.0f} minutes of devices and {budget.name} has {allowed} a day; "
-            "raise minutes_a_day"
+            mistakes,
+            f"it needs {quoted_s / 60:.0f} minutes of devices and watch {watch.name} has {allowed} a day; "
+            "raise minutes_a_day",
         )
-    used = minutes_used(session, budget.name)
+    used = minutes_used(session, watch.name)
     if used + quoted_s / 60 <= allowed:
         return
     first = session.scalar(
-        select(func.min(Order.submitted_at)).where(Order.budget == budget.name, Order.submitted_at > now - DAY)
+        select(func.min(Order.submitted_at)).where(Order.watch == watch.name, Order.submitted_at > now - DAY)
     )
     again = f"; some is left again at {first + DAY:%Y-%m-%d %H:%M} UTC" if first is not None else ""
     raise BudgetUsedUp(

@@ -13,7 +13,6 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.specs import Tree
-from wqlab_contracts.specs.watches import QuietHours
 
 from ..models import Order, Submission
 from ..settings import Settings
@@ -29,21 +28,11 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Budget:
-    """Device time that a watch may start within 24 hours, and when it may."""
-
-    name: str
-    minutes_a_day: int
-    quiet_hours: Sequence[QuietHours] = ()
-
-
-@dataclass(frozen=True)
 class Proposal:
-    """What is to be submitted, for whom, and at whose expense."""
+    """What is to be submitted, and for whom."""
 
     request: SubmissionRequest
     owner: str
-    budget: Budget | None = None
     repository: Tree | None = None
     """Repository of a pair of commits, if it is not that of the lab's tree."""
     limited: bool | None = None
@@ -59,11 +48,24 @@ class Stop(Exception):
 
 
 class Refused(Stop):
-    """The lab refuses the request, such as for a plan that it does not have."""
+    """The lab refuses the request, such as for a plan that it does not have.
+
+    Of kind USER it is the submitter's mistake, and the order ends. Of kind INFRASTRUCTURE it is the operator's, who can
+    correct it, and the order waits.
+    """
+
+    def __init__(self, kind: ErrorKind, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
 
 
-class TooLarge(Stop):
-    """The order alone needs more device time than its budget has in a day."""
+class TooLarge(Refused):
+    """The order alone needs more device time than its watch has in a day."""
+
+
+def is_correctable(stop: Stop) -> bool:
+    """Return True if the lab's operator can correct what keeps an order from being submitted."""
+    return isinstance(stop, Refused) and stop.kind is ErrorKind.INFRASTRUCTURE
 
 
 class Source:
@@ -78,8 +80,8 @@ class Source:
     """Submissions of an order that the lab fails to measure, before it is given up."""
     first_retry: ClassVar[timedelta] = timedelta(minutes=15)
     """Pause before the second submission; it is doubled before each later one."""
-    patient: ClassVar[bool] = False
-    """True if a refused order waits until it is no longer refused: an operator may change the lab's plans."""
+    mistakes: ClassVar[ErrorKind] = ErrorKind.USER
+    """Kind of a refusal: USER if submitters write what is requested, INFRASTRUCTURE if the lab's operator does."""
     longest_wait: ClassVar[timedelta | None] = None
     """How long an order waits for its first submission; None: as long as it takes."""
 
@@ -98,7 +100,7 @@ class Source:
         """Act on the order's submission, in the transaction that makes it."""
 
     def waits(self, context: Context, order: Order, reason: Exception) -> None:
-        """Act on what prevents the submission now: a Wait, or a Refused or TooLarge if the source is patient."""
+        """Act on what prevents the submission now: a Wait, or a mistake of the operator."""
 
     def stopped(self, context: Context, order: Order, stop: Stop) -> None:
         """Act on an order that will not be submitted, or, if it has a `submission_id`, not again."""

@@ -12,8 +12,8 @@ from wqlab_contracts.enums import AuditAction, OrderState, UserRole
 from wqlab_contracts.loading import DataFolder
 
 from ..http.problems import ApiProblem
-from ..models import Order, Submission
-from ..orders.orders import check_budget
+from ..models import Order, Submission, Watch
+from ..orders.orders import check_budget, check_quiet_hours
 from ..orders.source import Context, Proposal, Refused, Source, Stop
 from ..settings import Settings
 from ..storage.audit import OPERATOR, Actor, record
@@ -38,16 +38,18 @@ def submit(context: Context, source: Source, order: Order) -> None:
     """Submit an order that is due. Raises Wait if that is not possible now, Stop if it never will be."""
     session, now = context.session, clock(context.session)
     proposal = source.propose(context, order)
-    order.budget = proposal.budget.name if proposal.budget is not None else ""
+    watch = session.get_one(Watch, order.watch) if order.watch is not None else None
+    if watch is not None:
+        check_quiet_hours(session, watch)
     limited = _is_limited(context, proposal)
     if proposal.request.tree not in context.data.trees:
         raise Wait(f"the lab has no tree {proposal.request.tree} any more")
     quote = make_quote(session, context.data, context.settings, proposal.request, proposal.owner)
     if quote.errors:
-        raise Refused("; ".join(f"{error.pointer}: {error.detail}" for error in quote.errors))
+        raise Refused(source.mistakes, "; ".join(f"{error.pointer}: {error.detail}" for error in quote.errors))
     quoted_s = quotas.device_s(quote)
-    if proposal.budget is not None:
-        check_budget(session, proposal.budget, quoted_s, now)
+    if watch is not None:
+        check_budget(session, watch, quoted_s, source.mistakes)
     try:
         with session.begin_nested():
             made = submissions.create(
@@ -62,11 +64,11 @@ def submit(context: Context, source: Source, order: Order) -> None:
                 on_behalf=proposal.on_behalf,
             )
     except ApiProblem as problem:
-        raise Refused(problem.text) from None
+        raise Refused(source.mistakes, problem.text) from None
     order.state, order.reason, order.submission_id, order.submitted_at = OrderState.SUBMITTED, "", made.id, now
     order.tries, order.quoted_s = order.tries + 1, order.quoted_s + quoted_s
     source.submitted(context, order, made)
-    actor = Actor(name=proposal.budget.name) if proposal.budget is not None else OPERATOR
+    actor = Actor(name=f"watch {watch.name}") if watch is not None else OPERATOR
     record(
         session, actor, AuditAction.CREATE_SUBMISSION, f"submission/{made.id}",
         source=source.name, order=order.key, owner=proposal.owner,

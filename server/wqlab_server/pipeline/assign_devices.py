@@ -6,7 +6,6 @@ Canaries that keep a run from a device are stopped here too; `canaries` starts t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -17,6 +16,7 @@ from ..estimates.lab_snapshot import lab_capacities, published_pools
 from ..estimates.lava_pools import availability
 from ..estimates.timings import boot_times
 from ..lab import allocate, lease
+from ..lab.canaries import Pool
 from ..models import Device, Lease, Run
 from ..models.runs import blocks_due
 from ..runs import service as runs
@@ -24,21 +24,6 @@ from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
 from . import canaries
 from .tick_errors import isolate_errors
-
-
-@dataclass(frozen=True)
-class Pool:
-    """The devices, who holds them, and the runs that wait for them."""
-
-    devices: list[allocate.PoolDevice]
-    held: list[allocate.HeldDevice]
-    waiting: list[allocate.WaitingRun]
-    capacity: dict[str, int]
-    canaries: dict[str, int]
-    """Device that a canary holds -> its run."""
-
-    def assign(self) -> list[allocate.Assignment]:
-        return allocate.allocate(self.devices, self.held, self.waiting, self.capacity)
 
 
 def assign_devices(factory: SessionFactory, settings: Settings) -> int:

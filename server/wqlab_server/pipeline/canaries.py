@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import structlog
 from sqlalchemy import func, select, type_coerce
@@ -33,9 +33,6 @@ from .read_canary import read_canary
 from .start_canary import start_canary
 from .tick_errors import isolate_errors
 
-if TYPE_CHECKING:
-    from .assign_devices import Pool
-
 log = structlog.get_logger(__name__)
 
 LONGEST = timedelta(days=1)
@@ -48,16 +45,9 @@ _DAY = timedelta(days=1)
 # --- give way -----------------------------------------------------------------------------------------------------
 
 
-def runs_in_the_way(session: Session, pool: Pool, assigned: Sequence[allocate.Assignment]) -> list[int]:
+def runs_in_the_way(session: Session, pool: choice.Pool, assigned: Sequence[allocate.Assignment]) -> list[int]:
     """Return the ids of the canaries that have to stop now, in ascending order."""
-    stopped = choice.in_the_way(
-        pool.devices,
-        pool.held,
-        canaries=pool.canaries,
-        waiting=pool.waiting,
-        capacity=pool.capacity,
-        assigned=assigned,
-    )
+    stopped = choice.in_the_way(pool, assigned)
     if not _is_lab_idle(session):
         stopped |= set(
             session.scalars(
@@ -210,17 +200,17 @@ def _usage(session: Session, device: str, now: datetime) -> _Usage:
     attempts = (
         select(func.coalesce(func.sum(func.extract("epoch", ended - began)), 0.0))
         .join(Run, Run.id == RunAttempt.run_id)
-        .where(RunAttempt.device_name == device, Run.canary.is_not(None), ended > now - _DAY)
+        .where(RunAttempt.device_name == device, Run.purpose == RunPurpose.CANARY, ended > now - _DAY)
     )
     last_used = (
         select(func.max(ended))
         .join(Run, Run.id == RunAttempt.run_id)
-        .where(RunAttempt.device_name == device, Run.canary.is_(None))
+        .where(RunAttempt.device_name == device, Run.purpose != RunPurpose.CANARY)
     )
     last_failed = (
         select(func.max(Run.finished_at))
         .select_from(Run)
-        .where(Run.wanted_device == device, Run.canary.is_not(None), Run.outcome == Outcome.FAILED)
+        .where(Run.wanted_device == device, Run.purpose == RunPurpose.CANARY, Run.outcome == Outcome.FAILED)
     )
     return _Usage(
         float(session.scalar(attempts) or 0.0) / 60,

@@ -83,13 +83,13 @@ def advance(session: Session, data: DataFolder, check_id: int) -> None:
         return
     if run.outcome is Outcome.PASSED and check.noise_run_id is None:
         if out_of_pool:
-            checks.finish(session, check, run, Outcome.CANCELED, lab_service.out_of_pool_failure(device))
+            checks.finish(session, check, Outcome.CANCELED, lab_service.out_of_pool_failure(device))
         else:
             _order_noise_run(session, data, check, device, run)
         return
     if run.outcome is Outcome.PASSED:
-        run.steps = [evaluate_noise(session, run)]
-    checks.finish(session, check, run, run.outcome, run.failure)
+        check.steps = [*check.steps, evaluate_noise(session, run)]
+    checks.finish(session, check, run.outcome, run.failure)
 
 
 def _attach_health_check(session: Session, data: DataFolder, check: DeviceCheck, device: Device) -> None:
@@ -125,8 +125,8 @@ def _order_noise_run(session: Session, data: DataFolder, check: DeviceCheck, dev
     if device_type is None or chosen is None:
         reason = f"no plan has a primary metric for {device.device_type}"
         step = CheckStep(at=clock(session), step=DeviceStep.NOISE, outcome=StepOutcome.SKIPPED, text=reason)
-        health.steps = [*health.steps, step]
-        checks.finish(session, check, health, Outcome.PASSED, None)
+        check.steps = [*check.steps, step]
+        checks.finish(session, check, Outcome.PASSED, None)
         return
     plan, metric = chosen
     plan = plan.with_scenarios([plan.scenarios[0].name])

@@ -13,12 +13,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE, TICK
-from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, Outcome, RunPurpose
+from wqlab_contracts.enums import EventKind, Outcome, RunPurpose
 from wqlab_contracts.messages import ClaimRequest, RunEvent, RunResult
 from wqlab_contracts.messages.jobs import JobPayload, JobResult
 
 from ..jobs import claims
-from ..jobs.errors import NotClaimable, canceled_failure, infrastructure_failure
+from ..jobs.errors import NotClaimable, infrastructure_failure
 from ..jobs.kinds import Context, Kind
 from ..jobs.state import Ended, Retry
 from ..lab import health, lease
@@ -57,16 +57,15 @@ class RunKind(Kind[Run]):
         session, run = context.session, runs.lock_run(context.session, job.id, with_snapshot=True)
         if (reason := device_rules.refusal(session, run, context.data.current())) is not None:
             raise NotClaimable(claims.describe(run), reason)
-        device, was_dirty = lease.take(session, run, request.worker, request.lab, context.settings)
+        device = lease.take(session, run, request.worker, request.lab, context.settings)
         emit_run_state(session, run, holder=request.worker, attempt=run.attempts)
-        return runs.make_job(session, run, device, previous_holder=was_dirty)
+        return runs.make_job(session, run, device)
 
     def repeat(self, context: Context, job: Run, now: datetime) -> JobPayload:
-        """Return the job again. Whether the device had a previous holder is no longer known; a release does no harm."""
         session, run = context.session, runs.lock_run(context.session, job.id, with_snapshot=True)
         self.extend(context, run, now)
         device = session.scalars(select(Device).where(Device.name == run.device_name)).one()
-        return runs.make_job(session, run, device, previous_holder=True)
+        return runs.make_job(session, run, device)
 
     def extend(self, context: Context, job: Run, now: datetime) -> None:
         lease.extend(context.session, job, now, context.settings)
@@ -109,14 +108,10 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         select(RunAttempt).where(RunAttempt.run_id == run.id, RunAttempt.number == run.attempts)
     ).one()
     attempt.outcome, attempt.failure, attempt.finished_at = result.outcome, result.failure, now
-    decision = _decide(session, run, result, settings)
-    device = lease.release(session, run, device_released=not lost)
+    ended = _decide(session, run, result, settings)
+    device = lease.release(session, run)
     if device is not None:
-        _update_device_health(session, run, device, result, decision, settings=settings, lost=lost)
-    if isinstance(decision, Retry) and device is not None and _has_no_device_left(run, device):
-        ended: Retry | Ended = Ended(Outcome.CANCELED, lab_service.out_of_pool_failure(device))
-    else:
-        ended = decision
+        _update_device_health(session, run, device, result, ended, settings=settings, lost=lost)
     if isinstance(ended, Retry) or ended.outcome is Outcome.FAILED:
         emit(
             session,
@@ -133,8 +128,9 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         claims.requeue(run)
     else:
         claims.finish(session, run, ended.outcome, ended.failure)
-    if run.canary is not None or (run.submission_id is None and not isinstance(ended, Retry)):
-        # A run may wait for the canary's device; a device check may continue with its next step.
+    if run.submission_id is None:
+        # A run may wait for the canary's device; a device check may continue with its next step, or its device may be
+        # out of the pool.
         post(session, Message(TICK, None, SERVER_QUEUE))
     emit_run_state(session, run, **looks.of_event(run))
 
@@ -149,14 +145,11 @@ def _decide(session: Session, run: Run, result: RunResult, settings: Settings) -
         attempts=max(1, runs.attempts_without_progress(session, run.id) - walks.failed_kernels(run)),
         bound=_most_attempts(run, result, settings),
         cancel_requested=run.cancel_requested_at is not None,
+        complete=len(runs.completed_blocks(session, run.id)) == run.blocks_due,
     )
-    complete = _is_complete_despite_failure(session, run, decided)
-    of_kernels = walks.after_attempt(session, run, result, Ended(Outcome.PASSED, None) if complete else decided)
-    if run.purpose is RunPurpose.CANARY and isinstance(of_kernels, Ended) and of_kernels.outcome is Outcome.CANCELED:
-        # It gave way to another run, and continues when the device is idle again.
-        run.cancel_requested_at = None
-        return Retry(of_kernels.failure or canceled_failure())
-    return of_kernels
+    if isinstance(decided, Retry):
+        run.cancel_requested_at = None  # a canary gave way, and continues when the device is idle again
+    return walks.after_attempt(session, run, result, decided)
 
 
 def _most_attempts(run: Run, result: RunResult, settings: Settings) -> int:
@@ -167,11 +160,6 @@ def _most_attempts(run: Run, result: RunResult, settings: Settings) -> int:
     if run.purpose is RunPurpose.NOISE and conclusive:
         return NOISE_ATTEMPTS
     return CANARY_ATTEMPTS if run.purpose is RunPurpose.CANARY else settings.run_attempts
-
-
-def _has_no_device_left(run: Run, device: Device) -> bool:
-    """Return True for a health check whose device is out of the pool now."""
-    return run.purpose is RunPurpose.HEALTH_CHECK and device.health is DeviceHealth.QUARANTINED
 
 
 def _update_device_health(
@@ -203,9 +191,3 @@ def _update_device_health(
             select(Boot.topology).where(Boot.run_id == run.id, Boot.valid).order_by(Boot.id.desc()).limit(1)
         )
         device.measured_topology = topology or device.measured_topology
-
-
-def _is_complete_despite_failure(session: Session, run: Run, ended: Retry | Ended) -> bool:
-    """Return True if the lab failed after the last due block was finished, so that all samples are recorded."""
-    infrastructure = ended.failure is not None and ended.failure.kind is ErrorKind.INFRASTRUCTURE
-    return infrastructure and len(runs.completed_blocks(session, run.id)) == run.blocks_due

@@ -9,7 +9,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.report import Report
-from wqlab_contracts.enums import ErrorKind, Outcome, SubmissionState
+from wqlab_contracts.enums import ErrorKind, HeadDecision, HeadNews, Outcome, SubmissionState
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.specs import Forge
 from wqlab_report.content.model_text import left_out as left_out_models
@@ -28,6 +28,14 @@ from ..submissions import service as submissions
 from ..views.load import target_summaries
 from .tick_errors import isolate_errors
 
+_STATES: dict[HeadDecision, StatusState] = {
+    HeadDecision.WAITS: "pending",
+    HeadDecision.NOTHING: "success",
+    HeadDecision.WRONG: "failure",
+    HeadDecision.FAILED: "error",
+}
+_ENDS = frozenset({HeadDecision.NOTHING, HeadDecision.WRONG, HeadDecision.FAILED, HeadDecision.SILENT})
+"""Decisions after which no submission follows."""
 _MENTION = re.compile(r"(?<![\w.+-])@(?=\w)")
 
 
@@ -41,7 +49,7 @@ def read_forges(factory: SessionFactory, settings: Settings, data: DataFolder) -
         unread = session.scalars(
             select(ForgeHead.id)
             .where(
-                ForgeHead.ended_at.is_(None),
+                ForgeHead.news != HeadNews.ENDED,
                 ForgeHead.withdrawn_at.is_(None),
                 ForgeHead.allowed != "",
                 ForgeHead.reading_id.is_(None),
@@ -63,8 +71,8 @@ def tell_forges(factory: SessionFactory, settings: Settings, data: DataFolder) -
             select(ForgeHead.id)
             .outerjoin(Submission, Submission.id == ForgeHead.submission_id)
             .where(
-                ForgeHead.ended_at.is_(None),
-                or_(ForgeHead.told_at.is_(None), Submission.state == SubmissionState.FINISHED),
+                ForgeHead.news != HeadNews.ENDED,
+                or_(ForgeHead.news == HeadNews.NEW, Submission.state == SubmissionState.FINISHED),
             )
             .order_by(ForgeHead.id)
         ).all()
@@ -90,14 +98,15 @@ def _tell(session: Session, settings: Settings, change: ForgeChange, head: Forge
     """Write the status of the head's commit and, with the result, the comment on its pull request."""
     submission = session.get_one(Submission, head.submission_id) if head.submission_id is not None else None
     finished = submission is not None and submission.state is SubmissionState.FINISHED
-    if head.told_at is not None and not finished:
+    if head.news is not HeadNews.NEW and not finished:
         return
     said = _status(session, head, submission)
     if head.withdrawn_at is not None and not forge_messages.has_status(
         session, change.forge, head.head, forge_messages.context_of(change)
     ):
         said = None  # nothing was said of it, so there is nothing to end
-    head.told_at = now
+    is_last = finished or head.withdrawn_at is not None or head.decision in _ENDS
+    head.news = HeadNews.ENDED if is_last else HeadNews.TOLD
     if said is not None:
         state, description = said
         number = head.submission_id
@@ -112,8 +121,6 @@ def _tell(session: Session, settings: Settings, change: ForgeChange, head: Forge
         forge_messages.write_status(session, settings, status, subject=head.id, submission_id=number, now=now)
     if submission is not None and finished and head.withdrawn_at is None and change.number is not None:
         _comment(session, settings, change, head, submission, number=change.number, now=now)
-    if finished or head.withdrawn_at is not None or (head.decided_at is not None and submission is None):
-        head.ended_at = now
 
 
 def _status(session: Session, head: ForgeHead, submission: Submission | None) -> tuple[StatusState, str] | None:
@@ -121,10 +128,8 @@ def _status(session: Session, head: ForgeHead, submission: Submission | None) ->
     if head.withdrawn_at is not None:
         return "canceled", head.reason
     if submission is None:
-        if head.decided_at is None and head.allowed and not head.reason:
-            return None  # whether the repository asks for a measurement is not known yet
-        states: dict[str, StatusState] = {"pending": "pending", "success": "success", "failure": "failure"}
-        return None if not head.status else (states.get(head.status, "error"), head.reason)
+        decided = _STATES.get(head.decision)
+        return None if decided is None else (decided, head.reason)
     if submission.state is not SubmissionState.FINISHED:
         targets = len(submission.request.targets)
         return "pending", f"submission {submission.id}: {targets} target{'s' if targets != 1 else ''}"

@@ -16,7 +16,7 @@ from ..comparisons.service import store_boot_values
 from ..estimates import canaries as records
 from ..lab import health
 from ..lab import service as lab_service
-from ..models import Device, Run
+from ..models import CanaryRun, Device, Run
 from ..runs import service as runs
 from ..storage.db import clock
 
@@ -31,11 +31,12 @@ def read_canary(session: Session, run_id: int) -> None:
     store_boot_values(session, run)
     run.compared_at = clock(session)
     session.flush()
-    run.floor_jump = _jump(session, run)
-    if run.floor_jump is None:
+    canary = session.get_one(CanaryRun, run.id)
+    canary.floor_jump = _jump(session, run, canary.kind)
+    if canary.floor_jump is None:
         return
     device = session.scalars(select(Device).where(Device.name == run.wanted_device).with_for_update()).one()
-    reason = jump_text(run.floor_jump, run.plan_name)
+    reason = jump_text(canary.floor_jump, run.plan_name)
     log.warning("noise_floor_jumped", device=device.name, run=run.id, reason=reason)
     if device.health is DeviceHealth.GOOD and device.retired_at is None:
         suspect = health.change_health(device.health, DeviceHealth.SUSPECT, reason)
@@ -44,16 +45,16 @@ def read_canary(session: Session, run_id: int) -> None:
         lab_service.request_check(session, device.name)
 
 
-def _jump(session: Session, run: Run) -> FloorJump | None:
+def _jump(session: Session, run: Run, kind: CanaryKind) -> FloorJump | None:
     """Return the jump of the floor of a primary metric that ends with this canary, if any.
 
     Only equal kernels are watched: the effect of another layout changes with the kernel.
     """
-    history = records.history_of(session, run) if run.canary is CanaryKind.SAME_KERNEL else None
+    history = records.history_of(session, run, kind) if kind is CanaryKind.SAME_KERNEL else None
     if history is None:
         return None
-    floor_jumps = select(func.max(Run.id)).select_from(Run)
-    alarm = session.scalar(floor_jumps.where(Run.wanted_device == run.wanted_device, Run.floor_jump.is_not(None)))
+    floor_jumps = select(func.max(CanaryRun.run_id)).join(Run, Run.id == CanaryRun.run_id)
+    alarm = session.scalar(floor_jumps.where(Run.wanted_device == run.wanted_device, CanaryRun.floor_jump.is_not(None)))
     for metric in run.plan.metrics:
         if metric.role(history.emulated) is not Role.PRIMARY or metric.name not in history.canaries:
             continue

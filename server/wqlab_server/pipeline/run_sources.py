@@ -8,7 +8,7 @@ from wqlab_contracts.enums import OrderState, SubmissionState
 from wqlab_contracts.loading import DataFolder
 
 from ..models import Order, Submission
-from ..orders.source import Context, Refused, Source, Stop, TooLarge
+from ..orders.source import Context, Source, Stop, is_correctable
 from ..settings import Settings
 from ..sources import SOURCES
 from ..storage.db import SessionFactory, clock, transaction
@@ -72,9 +72,8 @@ def _admit(factory: SessionFactory, source: Source, order_id: int, settings: Set
         context = Context(session, settings, data)
         if order.state is not OrderState.WAITING:
             return
-        is_final = isinstance(obstacle, Stop) and not (source.patient and isinstance(obstacle, Refused | TooLarge))
         try:
-            if is_final:
+            if isinstance(obstacle, Stop) and not is_correctable(obstacle):
                 raise obstacle
             admission.defer(context, source, order, obstacle)
         except Stop as why:

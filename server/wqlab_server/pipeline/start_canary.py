@@ -18,7 +18,7 @@ from wqlab_contracts.specs import DeviceType, TestPlan
 
 from ..jobs.state import change_state
 from ..lab import lease
-from ..models import Build, Device, Run, Submission, SubmissionBuild
+from ..models import Build, CanaryRun, Device, Run, Submission, SubmissionBuild
 from ..settings import Settings
 from ..storage.db import clock
 from ..submissions import detectable_effect, plan_runs
@@ -45,7 +45,7 @@ def start_canary(session: Session, data: DataFolder, device: str, settings: Sett
     """Offer the device to its interrupted canary or to a new one; return it, or None if there is no plan or kernel."""
     run = session.scalar(
         select(Run)
-        .where(Run.wanted_device == device, Run.canary.is_not(None), Run.state == JobState.QUEUED)
+        .where(Run.wanted_device == device, Run.purpose == RunPurpose.CANARY, Run.state == JobState.QUEUED)
         .order_by(Run.id)
         .limit(1)
         .with_for_update()
@@ -73,7 +73,7 @@ def _create(session: Session, data: DataFolder, device: Device, settings: Settin
     run = Run(
         submission_id=None,
         purpose=RunPurpose.CANARY,
-        canary=kind,
+        canary=CanaryRun(kind=kind),
         owner=_OWNER,
         priority=0,
         seed=seed,
@@ -185,9 +185,10 @@ def _next(
     last = {
         (plan, kind): run_id
         for plan, kind, run_id in session.execute(
-            select(Run.plan_name, Run.canary, func.max(Run.id))
-            .where(Run.wanted_device == device, Run.canary.is_not(None))
-            .group_by(Run.plan_name, Run.canary)
+            select(Run.plan_name, CanaryRun.kind, func.max(Run.id))
+            .join(CanaryRun, CanaryRun.run_id == Run.id)
+            .where(Run.wanted_device == device)
+            .group_by(Run.plan_name, CanaryRun.kind)
         )
     }
     pairs = [(plan, each) for each in kernels for plan in plans]

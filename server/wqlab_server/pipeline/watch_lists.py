@@ -18,7 +18,7 @@ from .tick_errors import isolate_errors
 def watch_lists(factory: SessionFactory, settings: Settings, data: DataFolder) -> None:
     """Do what is due for watched lists. The caller makes sure that one process does this at a time."""
     with isolate_errors(factory, "lists", "reads"), transaction(factory) as session:
-        watched_lists.order_reads(session, data, settings)
+        watched_lists.order_reads(session, data)
     with isolate_errors(factory, "lists", "replies"), transaction(factory) as session:
         list_replies.nudge_due(session, clock(session))
     with transaction(factory) as session:

@@ -9,11 +9,10 @@ from fastapi import APIRouter, Path
 from wqlab_contracts.api.plans import PlanView, TreeView
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.specs import KernelRecipe, TestPlan, Tree
-from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.auth import Reader
 from ..http.deps import Data, Db
-from ..http.problems import documented, not_found
+from ..http.problems import documented
 from . import queries
 
 router = APIRouter(tags=["plans"], responses=documented(401, 403, 422, 429))
@@ -26,15 +25,6 @@ def list_plans(data: Data, _: Reader) -> list[PlanView]:
     """List all plans, each with the script that runs on the device."""
     folder = data.current()
     return [_plan_view(folder, plan) for plan in folder.plans.values()]
-
-
-@router.get("/plans/{name}", responses=documented(404))
-def get_plan(name: Name, data: Data, _: Reader) -> PlanView:
-    """One plan with its script and other files."""
-    folder = data.current()
-    if name not in folder.plans:
-        raise not_found("plan", name, suggest_name(name, set(folder.plans)))
-    return _plan_view(folder, folder.plans[name])
 
 
 @router.get("/trees")

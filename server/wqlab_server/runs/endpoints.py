@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from wqlab_contracts.api.runs import BootView, RunView, SampleRow
+from wqlab_contracts.api.runs import RunView, SampleRow
 from wqlab_contracts.api.steps import CellValues
 from wqlab_contracts.enums import JobState
 from wqlab_contracts.messages import Artifact
@@ -20,7 +20,7 @@ from ..http.limits import SlotStream, slow_responses
 from ..http.paging import MAX_ID, NO_NUL, Id
 from ..http.problems import ApiProblem, documented
 from ..http.sse import guarded, notifications_of
-from ..views.build import boot_view, run_view
+from ..views.build import run_view
 from ..views.load import run_rows
 from . import export, queries, values
 from .console import console
@@ -46,13 +46,6 @@ class SampleFormat(StrEnum):
 def get_run(run_id: Id, session: Db, _: Reader) -> RunView:
     """Return one run with its boots and findings."""
     return run_view(run_rows(session, [queries.get(session, run_id)])[0])
-
-
-@router.get("/{run_id}/boots")
-def list_run_boots(run_id: Id, session: Db, _: Reader) -> list[BootView]:
-    """List every boot in the order of time, including those of discarded blocks."""
-    queries.get(session, run_id)
-    return [boot_view(row) for row in queries.boots(session, run_id)]
 
 
 @router.get("/{run_id}/artifacts")

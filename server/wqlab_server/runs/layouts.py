@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wqlab_contracts.enums import Arm, CanaryKind
+from wqlab_contracts.enums import Arm, RunPurpose
 from wqlab_contracts.messages import BuildResult
 
 from ..models import Run
@@ -14,7 +14,7 @@ def layouts_of(run: Run, arm: Arm) -> list[int]:
     Both arms of a comparison have the same layout in a block. In a canary that compares layouts, the candidate has one
     other layout in all blocks, chosen by the run's seed, as two builds of a kernel would.
     """
-    if run.canary is CanaryKind.OTHER_LAYOUT:
+    if run.purpose is RunPurpose.CANARY and run.layouts > 1:
         return [0 if arm is Arm.BASELINE else 1 + run.seed % (run.layouts - 1)]
     return list(range(run.layouts))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +25,6 @@ def get(session: Session, run_id: int) -> Run:
     if row is None:
         raise not_found("run", run_id)
     return row
-
-
-def boots(session: Session, run_id: int) -> Sequence[Boot]:
-    """Return every boot of the run in the order of time."""
-    return session.scalars(select(Boot).where(Boot.run_id == run_id).order_by(Boot.id)).all()
 
 
 def boot(session: Session, run: Run, boot_id: int | None) -> Boot:

@@ -27,7 +27,7 @@ from wqlab_contracts.messages import (
 
 from ..http.problems import ApiProblem
 from ..jobs.errors import infrastructure_failure
-from ..models import Boot, Build, Device, Run, Sample
+from ..models import Boot, Build, Device, DeviceCheck, Run, Sample
 from ..models import Finding as FindingRow
 from ..models import Unsupported as UnsupportedRow
 from ..storage.events import emit, notify_checks
@@ -240,12 +240,14 @@ def _progress(session: Session, run: Run, event: Progress) -> None:
 
 
 def _check_step(session: Session, run: Run, event: CheckStep) -> None:
-    known = {each.step: each for each in run.steps}
-    if known.get(event.step) == event:
-        return
-    known[event.step] = event
-    run.steps = [known[step] for step in DeviceStep if step in known]
-    notify_checks(session, run)
+    checks = session.scalars(select(DeviceCheck).where(DeviceCheck.health_run_id == run.id).with_for_update()).all()
+    for check in checks:
+        known = {each.step: each for each in check.steps}
+        if known.get(event.step) == event:
+            continue
+        known[event.step] = event
+        check.steps = [known[step] for step in DeviceStep if step in known]
+        notify_checks(session, run)
 
 
 def _emit(session: Session, run: Run, kind: EventKind, boot_id: int | None, **data: Any) -> None:

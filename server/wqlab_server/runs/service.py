@@ -59,7 +59,7 @@ def lock_run(session: Session, run_id: int, *, with_snapshot: bool = False) -> R
 # --- the job ----------------------------------------------------------------------------------------------------
 
 
-def make_job(session: Session, run: Run, device: Device, previous_holder: bool) -> RunJob:
+def make_job(session: Session, run: Run, device: Device) -> RunJob:
     """Return everything that the worker needs, from the run's snapshot."""
     last_attempts = fetch_dict(
         session, select(Boot.block, func.max(Boot.attempt)).where(Boot.run_id == run.id).group_by(Boot.block)
@@ -69,7 +69,6 @@ def make_job(session: Session, run: Run, device: Device, previous_holder: bool) 
         purpose=run.purpose,
         priority=run.priority,
         device=device.facts,
-        previous_holder=previous_holder,
         plan=run.plan,
         profile=run.profile,
         files=run.files,

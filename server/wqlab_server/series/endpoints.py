@@ -6,10 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from pydantic import WithJsonSchema
-from starlette.concurrency import run_in_threadpool
 
 from wqlab_contracts.api.series import BranchInspection, GitBranches, SeriesInspection
-from wqlab_contracts.enums import JobState
 from wqlab_contracts.messages import GitSeries, MboxSeries
 
 from ..http import long_poll
@@ -19,8 +17,6 @@ from ..http.inspection_process import InspectionFailed, inspect_in_process
 from ..http.limits import slow_responses
 from ..http.paging import plain_text
 from ..http.problems import ApiProblem, documented
-from ..storage.db import SessionFactory, transaction
-from ..storage.events import JOB_CHANNEL
 from . import branch_readings, branches
 
 router = APIRouter(tags=["series"], responses=documented(401, 403, 422, 429))
@@ -54,29 +50,15 @@ async def list_git_branches(
         _Url,
         Query(max_length=2000, description="https:// or git:// URL of a repository, or a path that the lab allows"),
     ],
-    wait_s: Annotated[
-        float, Query(ge=0, le=long_poll.MAX_S, description="Longest time to wait for the result")
-    ] = long_poll.DEFAULT_S,
+    wait_s: long_poll.WaitS = long_poll.DEFAULT_S,
 ) -> GitBranches:
     """List the branches of a public repository, read by a worker of the lab. If this takes longer than `wait_s`, the
     response's `state` is not `finished` yet: repeat the request."""
     plain_text("url", url)
-    factory: SessionFactory = request.app.state.sessions
-
-    def request_lookup() -> int:
-        with transaction(factory) as session:
-            return branches.request(session, url, principal.owner, settings)
-
-    def read() -> GitBranches:
-        with transaction(factory) as session:
-            return branches.read(session, lookup_id)
-
-    lookup_id = await run_in_threadpool(request_lookup)
-    return await long_poll.wait_until(
-        lambda lookup: lookup.state is JobState.FINISHED,
-        read,
+    return await long_poll.wait_for_job(
+        lambda session: branches.request(session, url, principal.owner, settings),
+        branches.read,
         request=request,
-        topic=(JOB_CHANNEL, str(lookup_id)),
         wait_s=wait_s,
     )
 
@@ -107,9 +89,7 @@ async def inspect_git_branch(
     tree: Annotated[
         str | None, Query(max_length=250, description="Kernel tree to compare with; by default the lab's default")
     ] = None,
-    wait_s: Annotated[
-        float, Query(ge=0, le=long_poll.MAX_S, description="Longest time to wait for the result")
-    ] = long_poll.DEFAULT_S,
+    wait_s: long_poll.WaitS = long_poll.DEFAULT_S,
 ) -> BranchInspection:
     """Show the patches that a submission of a branch would measure, read by a worker of the lab. If this takes longer
     than `wait_s`, the response's `state` is not `finished` yet: repeat the request. The first reading of a tree takes
@@ -117,23 +97,11 @@ async def inspect_git_branch(
     for name, value in (("url", url), ("ref", ref), ("base", base or ""), ("tree", tree or "")):
         plain_text(name, value)
     series = GitSeries(url=url, ref=ref, base=base)
-    factory: SessionFactory = request.app.state.sessions
-
-    def request_reading() -> int:
-        with transaction(factory) as session:
-            return branch_readings.request(
-                session, series, tree, data=data.current(), owner=principal.owner, settings=settings
-            )
-
-    def read() -> BranchInspection:
-        with transaction(factory) as session:
-            return branch_readings.read(session, reading_id)
-
-    reading_id = await run_in_threadpool(request_reading)
-    return await long_poll.wait_until(
-        lambda reading: reading.state is JobState.FINISHED,
-        read,
+    return await long_poll.wait_for_job(
+        lambda session: branch_readings.request(
+            session, series, tree, data=data.current(), owner=principal.owner, settings=settings
+        ),
+        branch_readings.read,
         request=request,
-        topic=(JOB_CHANNEL, str(reading_id)),
         wait_s=wait_s,
     )

@@ -37,7 +37,7 @@ from ..orders.source import Context, Proposal, Source, Stop
 from ..storage.db import clock
 from ..submissions import service as submissions
 from ..wait import Wait
-from .commit_pairs import budget_of, lock_tree
+from .commit_pairs import lock_tree
 from .culprits import announce_culprit
 from .read_bisection_step import read_step
 
@@ -51,7 +51,7 @@ _STATES = {
 
 
 class BisectionSource(Source):
-    """Steps of bisections, on the quotas of their owner or the budget of their watched tree. Keys are `ID:STEP`."""
+    """Steps of bisections, on the quotas of their owner or the device time of their watch. Keys are `ID:STEP`."""
 
     name = "bisection"
     tries = 3
@@ -76,8 +76,8 @@ class BisectionSource(Source):
         row, action = _next_measurement(session, order)
         request = _request(row, action, context.data)
         if row.watch is not None:
-            budget = budget_of(lock_tree(session, row.watch))
-            return Proposal(request, row.owner, budget, row.repository)
+            lock_tree(session, row.watch)
+            return Proposal(request, row.owner, row.repository)
         known = session.scalar(select(User.id).where(User.name == row.owner)) is not None
         return Proposal(
             request, row.owner, repository=row.repository, limited=None if known else row.limited, needs_account=known
@@ -243,15 +243,15 @@ def _begin_next(session: Session, row: Bisection) -> None:
             row.reason = ""
         return
     for each in found:
-        _check_listed(row, each)
+        _check_listed(each)
     if row.good is None:
-        _take_list(session, row, found[0])
+        _take_list(row, found[0])
         if _take_shift(session, row, found[0]):
             return  # the next tick reads it
     action = plan.decide(row.request, plan.lines_of(found, steps))
     match action:
         case plan.Measure():
-            orders.place(session, BisectionSource.name, _key(row, steps))
+            orders.place(session, BisectionSource.name, _key(row, steps), watch=row.watch)
         case plan.ListSide():
             first, second = action.merge.parents
             level = action.line.row.level + 1
@@ -273,14 +273,14 @@ def _begin_next(session: Session, row: Bisection) -> None:
         announce_culprit(session, row, ends, action.shown)
 
 
-def _check_listed(row: Bisection, listed: CommitList) -> None:
+def _check_listed(listed: CommitList) -> None:
     if listed.outcome is not Outcome.PASSED:
         failure = listed.failure
         what = "the commits could not be listed" if failure is None else failure.summary
         raise Stop(what + (f". {failure.advice}" if failure is not None and failure.advice else ""))
 
 
-def _take_list(session: Session, row: Bisection, listed: CommitList) -> None:
+def _take_list(row: Bisection, listed: CommitList) -> None:
     assert listed.result is not None  # noqa: S101 - it has passed
     row.good, row.bad, row.ref = listed.result.good, listed.result.bad, listed.result.ref
     row.commits = len(listed.result.commits)

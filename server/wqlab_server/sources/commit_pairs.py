@@ -1,4 +1,4 @@
-"""Requests that compare two commits of a watched tree, on its budget."""
+"""Requests that compare two commits of a watched tree."""
 
 from __future__ import annotations
 
@@ -12,16 +12,10 @@ from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import CommitPair, Series, Target
 from wqlab_contracts.specs import TreeWatch
 
-from ..intake import watched_trees, watches
+from ..intake import watched_trees
 from ..models import Device, Watch
-from ..orders.orders import check_quiet_hours
-from ..orders.source import Budget, Context, Proposal
+from ..orders.source import Context, Proposal
 from ..wait import Wait
-
-
-def budget_of(spec: TreeWatch) -> Budget:
-    """Return the budget of a watch, which the heads, shifts and bisections of its tree share."""
-    return Budget(watches.budget_name(spec.name), spec.minutes_a_day, spec.quiet_hours)
 
 
 def lock_tree(session: Session, name: str) -> TreeWatch:
@@ -29,7 +23,6 @@ def lock_tree(session: Session, name: str) -> TreeWatch:
     watch = session.get_one(Watch, name, with_for_update=True)
     if watch.enabled_at is None or not isinstance(watch.spec, TreeWatch):
         raise Wait(f"the watch {name} is disabled or removed")
-    check_quiet_hours(session, budget_of(watch.spec))
     return watch.spec
 
 
@@ -51,7 +44,7 @@ def propose_pair(
         series=Series(commits=pair), tree=spec.tree, targets=wanted, blocks=spec.blocks, priority=spec.priority
     )
     repository = watched_trees.repository_of(spec, context.data)
-    return Proposal(request, spec.owner, budget_of(spec), repository)
+    return Proposal(request, spec.owner, repository)
 
 
 def usable_devices(session: Session, measured_on: Mapping[str, str], data: DataFolder) -> tuple[dict[str, str], str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from sqlalchemy import select
 
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.enums import ErrorKind, JobState, Outcome
+from wqlab_contracts.enums import ErrorKind, HeadDecision, JobState, Outcome
 from wqlab_contracts.messages import Failure
 from wqlab_contracts.specs import Forge
 
@@ -18,7 +17,6 @@ from ..models import ForgeChange, ForgeHead, HeadReading, Order, Submission
 from ..orders import orders
 from ..orders.source import Context, Proposal, Source, Stop
 from ..outbox import forge_messages
-from ..storage.db import clock
 from ..submissions import service as submissions
 from ..wait import Wait
 
@@ -33,7 +31,7 @@ class ForgeSource(Source):
             select(ForgeHead.id)
             .join(HeadReading, HeadReading.id == ForgeHead.reading_id)
             .where(
-                ForgeHead.decided_at.is_(None),
+                ForgeHead.decision.in_([HeadDecision.OPEN, HeadDecision.WAITS]),
                 ForgeHead.withdrawn_at.is_(None),
                 HeadReading.state == JobState.FINISHED,
                 orders.not_ordered(self.name, ForgeHead.id),
@@ -52,16 +50,16 @@ class ForgeSource(Source):
         if head.reading.result is None or head.reading.outcome is not Outcome.PASSED:
             failure = head.reading.failure
             kind = ErrorKind.INFRASTRUCTURE if failure is None else failure.kind
-            _decide(head, clock(session), "failure" if kind is ErrorKind.USER else "error", _reason(failure))
+            head.decide(HeadDecision.WRONG if kind is ErrorKind.USER else HeadDecision.FAILED, _reason(failure))
             return
         wanted = _request(context, head, change, forge)
         if not isinstance(wanted, heads.NotMeasured):
             orders.place(session, self.name, head.id)
             return
-        status = {"silent": "", "nothing": "success", "wrong": "failure"}[wanted.verdict]
-        if not status and forge_messages.has_status(session, forge.name, head.head, forge_messages.context_of(change)):
-            status = "success"  # that it waited for a label must not be its last status
-        _decide(head, clock(session), status, wanted.reason)
+        decision, context_of = wanted.decision, forge_messages.context_of(change)
+        if decision is HeadDecision.SILENT and forge_messages.has_status(session, forge.name, head.head, context_of):
+            decision = HeadDecision.NOTHING  # that it waited for a label must not be its last status
+        head.decide(decision, wanted.reason)
 
     def propose(self, context: Context, order: Order) -> Proposal:
         head = heads.lock(context.session, int(order.key))
@@ -82,17 +80,17 @@ class ForgeSource(Source):
         submission.title = submissions.truncate(_title(forge, change))
         submission.series_key = submissions.truncate(f"{forge.name} {change.key}")
         head.submission_id = submission.id
-        _decide(head, clock(context.session), "", "")
+        head.decide(HeadDecision.SUBMITTED, "")
 
     def waits(self, context: Context, order: Order, reason: Exception) -> None:
         head = heads.lock(context.session, int(order.key))
         if head.reason != f"waits: {reason}":
-            head.status, head.reason, head.told_at = "pending", f"waits: {reason}", None
+            head.decide(HeadDecision.WAITS, f"waits: {reason}")
 
     def stopped(self, context: Context, order: Order, stop: Stop) -> None:
         head = heads.lock(context.session, int(order.key))
         if head.withdrawn_at is None:
-            _decide(head, clock(context.session), "failure", f".wqlab.yaml: {stop}")
+            head.decide(HeadDecision.WRONG, f".wqlab.yaml: {stop}")
 
 
 def _origin(context: Context, head: ForgeHead) -> tuple[ForgeChange, Forge | None]:
@@ -106,10 +104,6 @@ def _request(
     assert head.reading is not None and head.reading.result is not None  # noqa: S101 - it was read
     propose = proposer(context.session, context.settings, context.data)
     return heads.request_of(forge, change, head, head.reading.result, propose)
-
-
-def _decide(head: ForgeHead, now: datetime, status: str, reason: str) -> None:
-    head.decided_at, head.status, head.reason, head.told_at = now, status, reason, None
 
 
 def _reason(failure: Failure | None) -> str:

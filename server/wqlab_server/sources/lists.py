@@ -13,10 +13,10 @@ from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, Su
 from wqlab_contracts.specs import ListWatch
 
 from ..intake.decide import other_revisions
-from ..intake.watches import LIST_SOURCE, budget_name, request_of
+from ..intake.watches import LIST_SOURCE, request_of
 from ..models import Order, Run, SeenMail, Submission, Watch, WatchDecisionRow
 from ..orders import orders
-from ..orders.source import Budget, Context, Proposal, Refused, Source, Stop, TooLarge
+from ..orders.source import Context, Proposal, Refused, Source, Stop, TooLarge
 from ..storage.audit import Actor, record
 from ..storage.db import clock
 from ..submissions import service as submissions
@@ -41,7 +41,7 @@ class ListSource(Source):
 
     def find(self, context: Context, item: int | str) -> None:
         row = context.session.get_one(WatchDecisionRow, item)
-        orders.place(context.session, self.name, row.id, budget=budget_name(row.watch))
+        orders.place(context.session, self.name, row.id, watch=row.watch)
 
     def propose(self, context: Context, order: Order) -> Proposal:
         session = context.session
@@ -54,13 +54,11 @@ class ListSource(Source):
             raise _NotTaken(DecisionReason.DISABLED, f"watch {row.watch} was disabled or removed")
         if mail is not None and mail.removed:
             raise _NotTaken(DecisionReason.REMOVED, "the archive has removed a mail of it")
-        budget = Budget(budget_name(row.watch), spec.minutes_a_day, spec.quiet_hours)
-        orders.check_quiet_hours(session, budget)
         try:
             request = request_of(spec, row.message_id, row.revision, row.targets)
         except ValidationError as error:
-            raise Refused(f"no submission can be made of it: {error.errors()[0]['msg']}") from None
-        return Proposal(request, spec.owner, budget, on_behalf=True)
+            raise Refused(self.mistakes, f"no submission can be made of it: {error.errors()[0]['msg']}") from None
+        return Proposal(request, spec.owner, on_behalf=True)
 
     def submitted(self, context: Context, order: Order, submission: Submission) -> None:
         row = _lock(context.session, order)
@@ -84,7 +82,7 @@ class ListSource(Source):
         reason = row.reason or DecisionReason.INVALID
         if isinstance(stop, _NotTaken):
             reason = stop.reason
-        elif isinstance(stop, TooLarge | Refused):
+        elif isinstance(stop, Refused):
             reason = DecisionReason.OVER_BUDGET if isinstance(stop, TooLarge) else DecisionReason.INVALID
         row.state, row.reason, row.detail = DecisionState.NOT_TAKEN, reason, str(stop)
         row.decided_at = clock(context.session)
@@ -116,5 +114,5 @@ def _cancel(session: Session, submission_id: int, watch: str) -> bool:
     if session.scalar(begun) is not None:
         return False
     submissions.cancel(session, submission_id)
-    record(session, Actor(name=budget_name(watch)), AuditAction.CANCEL_SUBMISSION, f"submission/{submission_id}")
+    record(session, Actor(name=f"watch {watch}"), AuditAction.CANCEL_SUBMISSION, f"submission/{submission_id}")
     return True

@@ -1,4 +1,4 @@
-"""Open a bisection for each confirmed shift of a watched tree: it searches the commit, within the tree's budget."""
+"""Open a bisection for each confirmed shift of a watched tree: it searches the commit, within the watch's minutes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..orders.source import Context, Source
 from ..storage.db import clock
 
 MOST_AGE = timedelta(days=7)
-"""Age of a decision up to which a shift is bisected: an old one would use the budget of what is new."""
+"""Age of a decision up to which a shift is bisected: an old one would use the device time of what is new."""
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ def _open(session: Session, shift_id: int, data: DataFolder) -> None:
         .join(HistoryShift, HistoryShift.line_id == HistoryLine.id)
         .where(HistoryShift.id == shift_id)
     ).one()
-    watch = session.get_one(Watch, line.tree_name, with_for_update=True)
+    watch = session.get_one(Watch, line.watch, with_for_update=True)
     shift = session.get_one(HistoryShift, shift_id, with_for_update=True, populate_existing=True)
     if shift.bisection_id is not None or watch.enabled_at is None or watch.tree_spec.tree not in data.trees:
         return

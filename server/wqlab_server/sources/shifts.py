@@ -8,7 +8,7 @@ import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import OrderState, Question, ShiftState
+from wqlab_contracts.enums import ErrorKind, OrderState, Question, ShiftState
 from wqlab_contracts.messages import CommitPair
 
 from ..history.shifts import SOURCE, judge, order_key
@@ -29,7 +29,7 @@ class ShiftSource(Source):
 
     name = SOURCE
     tries = 3
-    patient = True
+    mistakes = ErrorKind.INFRASTRUCTURE
 
     def items(self, context: Context) -> Sequence[int]:
         new = select(HistoryShift.id).where(HistoryShift.state == ShiftState.NEW, HistoryShift.submission_id.is_(None))
@@ -43,7 +43,7 @@ class ShiftSource(Source):
         key = order_key(shift, line)
         order = orders.find(session, self.name, key)
         if order is None:
-            orders.place(session, self.name, key)
+            orders.place(session, self.name, key, watch=line.watch)
         elif order.state in {OrderState.SUBMITTED, OrderState.FINISHED}:
             shift.submission_id, shift.reason = order.submission_id, ""
             if order.state is OrderState.FINISHED:
@@ -52,7 +52,7 @@ class ShiftSource(Source):
     def propose(self, context: Context, order: Order) -> Proposal:
         before, after, target = order.key.split(":", 2)
         first, last = (context.session.get_one(WatchedHead, int(each)) for each in (before, after))
-        spec = lock_tree(context.session, last.tree_name)
+        spec = lock_tree(context.session, last.watch)
         pair = CommitPair(baseline=first.commit, candidate=last.commit, ref=last.name)
         return propose_pair(context, spec, pair, [target], last.devices)
 

@@ -27,7 +27,7 @@ class TreeSource(Source):
 
     name = watches.TREE_SOURCE
     tries = 3
-    patient = True
+    mistakes = ErrorKind.INFRASTRUCTURE
 
     def items(self, context: Context) -> Sequence[str]:
         enabled = context.session.scalars(select(Watch).where(Watch.enabled_at.is_not(None)).order_by(Watch.name))
@@ -48,14 +48,11 @@ class TreeSource(Source):
                 head_lines.skip(head, last, f"the branch went back to {last.commit[:12]} before it was measured", now)
             choice = head_lines.choose(heads, spec.batch)
             chosen += [choice.head.id] if choice is not None else []
-        budget = watches.budget_name(watch.name)
-        orders.withdraw_others(session, self.name, budget, chosen, "another head is measured first")
-        for head_id in chosen:
-            orders.place(session, self.name, head_id, budget=budget)
+        orders.place_instead(session, self.name, chosen, watch=watch.name, reason="another head is measured first")
 
     def propose(self, context: Context, order: Order) -> Proposal:
         head = context.session.get_one(WatchedHead, int(order.key))
-        spec = lock_tree(context.session, head.tree_name)
+        spec = lock_tree(context.session, head.watch)
         choice = _choice(context.session, spec, head)
         pair = CommitPair(baseline=choice.parent.commit, candidate=head.commit, ref=head.name)
         return propose_pair(context, spec, pair, spec.targets, choice.parent.devices)
@@ -63,7 +60,7 @@ class TreeSource(Source):
     def submitted(self, context: Context, order: Order, submission: Submission) -> None:
         session, now = context.session, clock(context.session)
         head = session.get_one(WatchedHead, int(order.key))
-        choice = _choice(session, session.get_one(Watch, head.tree_name).tree_spec, head)
+        choice = _choice(session, session.get_one(Watch, head.watch).tree_spec, head)
         _, cut = usable_devices(session, choice.parent.devices, context.data)
         head.state, head.submission_id, head.parent_id = WatchedHeadState.RUNNING, submission.id, choice.parent.id
         head.reason, head.cut, head.submitted_at = "", cut, now
@@ -73,7 +70,7 @@ class TreeSource(Source):
     def conclude(self, context: Context, order: Order, submission: Submission) -> str:
         session = context.session
         head = session.get_one(WatchedHead, int(order.key))
-        spec = session.get_one(Watch, head.tree_name, with_for_update=True).tree_spec
+        spec = session.get_one(Watch, head.watch, with_for_update=True).tree_spec
         apply = session.scalars(select(Apply).where(Apply.submission_id == submission.id)).one()
         measured = select(Run).where(Run.submission_id == submission.id, Run.purpose == RunPurpose.MEASURE)
         runs = session.scalars(measured.order_by(Run.target)).all()
@@ -99,7 +96,7 @@ class TreeSource(Source):
 
 def _choice(session: Session, spec: TreeWatch, head: WatchedHead) -> head_lines.Choice:
     """Return what the head is compared with. Raises Wait if another head of its line is measured first."""
-    choice = head_lines.choose(watched_trees.lines_of(session, head.tree_name)[head.ref], spec.batch)
+    choice = head_lines.choose(watched_trees.lines_of(session, head.watch)[head.ref], spec.batch)
     if choice is None or choice.head is not head:
         raise Wait("another head is measured first")
     return choice

@@ -15,14 +15,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Any, Self, cast
+from typing import IO, Any, Protocol, Self, cast
 from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, S3Store
-
-from ..settings import Settings
 
 FULL_VOLUME = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of a write to a volume without space, or beyond the user's quota."""
@@ -62,6 +60,19 @@ class StoreMisconfigured(ValueError):
     """A setting of the store is invalid; the message names the setting and the fix."""
 
 
+class StoreSettings(Protocol):
+    """The settings that name a store."""
+
+    @property
+    def artifact_dir(self) -> Path: ...
+    @property
+    def artifact_limit(self) -> int: ...
+    @property
+    def artifact_url(self) -> str: ...
+    @property
+    def artifact_options(self) -> Path | None: ...
+
+
 @dataclass(frozen=True)
 class StoredFile:
     """A file in the store."""
@@ -82,7 +93,7 @@ class ArtifactStore:
         self._name = name
 
     @classmethod
-    def of(cls, settings: Settings) -> ArtifactStore:
+    def of(cls, settings: StoreSettings) -> ArtifactStore:
         """Return the store that the settings name, without connecting to it. Raises StoreMisconfigured."""
         folder, limit = settings.artifact_dir.absolute(), settings.artifact_limit
         if not settings.artifact_url:

@@ -198,7 +198,7 @@ def get_submission_mbox(submission_id: Id, session: Db, store: Store, _: Reader)
     if (taken := queries.thread_of(session, submission)) is not None:
         return send(store, *taken)
     return PlainTextResponse(
-        queries.submitted_mbox(session, submission),
+        queries.submitted_mbox(submission),
         headers={
             "Content-Disposition": f'attachment; filename="submission-{submission_id}.mbox"',
             "X-Content-Type-Options": "nosniff",

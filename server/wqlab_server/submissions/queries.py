@@ -189,7 +189,7 @@ def series_of(session: Session, submission: Submission) -> tuple[messages.Artifa
     raise not_found("series of submission", submission.id, hint)
 
 
-def submitted_mbox(session: Session, submission: Submission) -> str:
+def submitted_mbox(submission: Submission) -> str:
     """Return the mbox as it was submitted. Raises ApiProblem 404 if the series is a branch or there is none."""
     series = submission.request.series
     if series is None or series.mbox is None:

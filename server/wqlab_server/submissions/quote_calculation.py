@@ -15,8 +15,8 @@ from wqlab_contracts.enums import JobState
 from wqlab_contracts.specs import DeviceType, Profile, Scenario, TestPlan
 
 from ..estimates.lab_snapshot import DeviceSnapshot, LabSnapshot, UnfinishedRun, availability_class
+from ..estimates.queue_score import queue_score
 from ..estimates.timings import BootTime, MeanTime
-from ..jobs.state import queue_score
 from .walk import UNKNOWN_PATCHES
 
 _WEAKEST_FIRST = (QuoteBasis.UNKNOWN, QuoteBasis.PLANNED, QuoteBasis.MEASURED)

@@ -54,7 +54,7 @@ def compare(first: Side, second: Side) -> SubmissionComparison:
             TargetPair(plan=plan, device_type=device_type, first=one, second=other)
             for (plan, device_type), one, other in _outer_join(_targets(first), _targets(second))
         ],
-        figures=[_pair(key, one, other) for key, one, other in _outer_join(left, right)],
+        figures=[_pair(one, other) for _, one, other in _outer_join(left, right)],
     )
 
 
@@ -71,7 +71,7 @@ def _targets(side: Side) -> dict[tuple[str, str], TargetSummary]:
     return {(target.plan, target.device_type): target for target in side.version.targets}
 
 
-def _pair(key: _Key, first: Comparison | None, second: Comparison | None) -> FigurePair:
+def _pair(first: Comparison | None, second: Comparison | None) -> FigurePair:
     either = first or second
     assert either is not None  # noqa: S101 - a key comes from one of them
     effect_change = None

@@ -11,9 +11,9 @@ from wqlab_contracts.api import report as api_report
 from wqlab_contracts.api.ladder import Ladder
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.enums import ErrorKind, Outcome, Verdict
+from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import Failure
 
-from ..jobs.errors import make_failure
 from ..models import Run
 from .build import RunRows, finding_view
 
@@ -70,6 +70,6 @@ def kernel_failure(rows: RunRows, conclusion: Conclusion) -> Failure | None:
     if run_failure is not None and not conclusion.accused:
         return None
     excerpt = "\n\n".join(each.excerpt for each in conclusion.accused if each.excerpt)
-    failure = make_failure(ErrorKind.KERNEL, conclusion.headline, excerpt=excerpt)
+    failure = Failure(kind=ErrorKind.KERNEL, summary=conclusion.headline, excerpt=shorten(excerpt))
     quoted = next((each for each in findings_of(rows) if each.excerpt and each.excerpt == excerpt), None)
     return failure.model_copy(update={"stack": quoted.stack, "defect": quoted.defect}) if quoted else failure

@@ -16,8 +16,8 @@ from wqlab_contracts.enums import BootState, DeviceHealth, Evidence, JobState, R
 
 from ..estimates import timings
 from ..estimates.eta import Estimate, RemainingBuild, RemainingRun, estimate
+from ..estimates.queue_score import queue_score
 from ..estimates.timings import MeanTime
-from ..jobs.state import queue_score
 from ..models import (
     Apply,
     BlockAttempt,

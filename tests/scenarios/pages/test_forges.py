@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from server.tests.support.live_server import Live
 from server.tests.support.scene import Scene
-from wqlab_contracts.enums import DeliveryKind, DeliveryState, JobState
+from wqlab_contracts.enums import DeliveryKind, DeliveryState, HeadDecision, JobState
 from wqlab_contracts.forges_file import FILE
 from wqlab_server.app import create_app
 from wqlab_server.models import Delivery, ForgeChange, ForgeEvent, ForgeHead, ForgeRepository, HeadReading
@@ -62,12 +62,12 @@ def told(live: Live, sessions: SessionFactory, scene: Scene) -> int:
                 received_at=now - timedelta(minutes=2),
             )
         )  # fmt: skip
-        _head(session, 7, "a", "mallory", from_fork=True, status="pending",
+        _head(session, 7, "a", "mallory", from_fork=True, decision=HeadDecision.WAITS,
               reason="waits for the label 'wqlab: ok' by somebody with write access: mallory may not write to the "
                      "repository")  # fmt: skip
         _head(session, 8, "b", "ada", reading=JobState.QUEUED)
-        _head(session, 9, "c", "bo", reading=JobState.FINISHED, submission_id=number, decided_at=now)
-        _head(session, 10, "d", "eve", reading=JobState.FINISHED, decided_at=now, status="failure",
+        _head(session, 9, "c", "bo", reading=JobState.FINISHED, submission_id=number, decision=HeadDecision.SUBMITTED)
+        _head(session, 10, "d", "eve", reading=JobState.FINISHED, decision=HeadDecision.WRONG,
               reason=".wqlab.yaml:3: targets[1].parms: unknown field; did you mean params?")  # fmt: skip
         status = ForgeStatus(
             forge="hub", commit="c" * 40, context="wqlab", state="pending", target_url="http://lab.test/r/1",
@@ -93,7 +93,7 @@ def _head(
     session.add(change)
     session.flush()
     job = HeadReading(state=reading) if reading is not None else None
-    values = {"reason": "", "status": "", "reading": job, **head}
+    values = {"reason": "", "reading": job, **head}
     session.add(
         ForgeHead(change_id=change.id, head=digit * 40, base_branch="for-next", trusted=not from_fork, **values)
     )

@@ -59,7 +59,7 @@ def write_heads(session: Session, count: int) -> None:
     for index in range(count):
         session.add(
             WatchedHead(
-                id=index + 1, tree_name="next", ref="for-next", name="for-next", state=WatchedHeadState.MEASURED,
+                id=index + 1, watch="next", ref="for-next", name="for-next", state=WatchedHeadState.MEASURED,
                 commit=sha1(str(index).encode()).hexdigest(), seen_at=begin + timedelta(days=index),
                 parent_id=index or None,
             )
@@ -75,7 +75,7 @@ def write_line(
     """Write a line with one change of the environment and one step of its level."""
     counts = metric == "locks"
     line = HistoryLine(
-        id=number, tree_name="next", ref="for-next", plan_name="flush", device_type=device_type, scenario="fsync",
+        id=number, watch="next", ref="for-next", plan_name="flush", device_type=device_type, scenario="fsync",
         setting="scope=cache", metric=metric, unit="locks" if counts else "MiB/s", scale=Scale.RATIO,
         direction=Direction.LOWER_IS_BETTER if counts else Direction.HIGHER_IS_BETTER, role=Role.PRIMARY,
         evidence=Evidence.MECHANISM if counts else Evidence.PERFORMANCE, delta=1.0, points=count,

@@ -156,7 +156,7 @@ def write_heads(sessions: SessionFactory, scene: Scene) -> None:
         ):
             measured = state in {WatchedHeadState.MEASURED, WatchedHeadState.RUNNING, WatchedHeadState.FAILED}
             head = WatchedHead(
-                tree_name=tree.name, ref=ref, name="v6.12.3" if "*" in ref else ref, commit=f"{number + 1:x}" * 40,
+                watch=tree.name, ref=ref, name="v6.12.3" if "*" in ref else ref, commit=f"{number + 1:x}" * 40,
                 state=state, reason=reason, seen_at=now - timedelta(hours=20 - number), devices={}, verdicts=[],
                 parent_id=heads[0].id if measured and heads else None,
                 submission_id=submissions[number % 3] if measured else None,
@@ -170,7 +170,7 @@ def write_heads(sessions: SessionFactory, scene: Scene) -> None:
             session.flush()
             heads.append(head)
         heads[2].skipped_by_id = heads[3].id
-        orders.place(session, watches.TREE_SOURCE, heads[-1].id, budget=watches.budget_name(tree.name))
+        orders.place(session, watches.TREE_SOURCE, heads[-1].id, watch=tree.name)
         order = orders.find(session, watches.TREE_SOURCE, heads[-1].id)
         assert order is not None
         order.reason = "238 of 240 minutes of device time are used; some is left again later"

@@ -127,6 +127,7 @@ export type QuarantineRequest = Schemas["QuarantineRequest"];
 export type Question = Schemas["Question"];
 export type QueueEntry = Schemas["QueueEntry"];
 export type QueueView = Schemas["QueueView"];
+export type WaitingOrder = Schemas["WaitingOrder"];
 export type Quote = Schemas["Quote"];
 export type Quota = Schemas["Quota"];
 export type QuotaName = Schemas["QuotaName"];

@@ -204,7 +204,6 @@ def trivial_job(
             boot=kind.boot.model_copy(update={"kernel_arguments": kind.kernel_arguments}),
             emulated=True,
         ),
-        previous_holder=False,
         plan=plan,
         profile=plan.emulated,
         files={"trivial.sh": SCRIPT},

@@ -86,7 +86,6 @@ def job(
             emulated=True,
             scratch=["/dev/disk/by-id/a"],
         ),
-        previous_holder=False,
         plan=plan(),
         profile=plan().emulated,
         files={"scripted.sh": "exit 0\n"},

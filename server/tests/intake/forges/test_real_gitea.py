@@ -100,7 +100,7 @@ class RealHub(Hub):
         with self.lab.transaction() as session:
             rows = select(ForgeHead).where(ForgeHead.head == commit, ForgeHead.withdrawn_at.is_(None))
             found = session.scalar(rows.order_by(ForgeHead.id.desc()))
-        return found if found is not None and (found.submission_id or found.decided_at or found.reason) else None
+        return found if found is not None and (found.submission_id or found.reason) else None
 
     def statuses(self, commit: str, context: str = "wqlab") -> list[tuple[str, str]]:
         """Return state and description of each status that Gitea has, oldest first."""

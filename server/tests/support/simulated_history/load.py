@@ -81,7 +81,7 @@ def _add_head(
     commits = [story.commit(each) for each in (index - 1, index)]
     with transaction(factory) as session:
         head = WatchedHead(
-            id=head_id, tree_name=spec.name, ref=BRANCH, name=BRANCH, commit=commits[1], seen_at=at, parent_id=parent,
+            id=head_id, watch=spec.name, ref=BRANCH, name=BRANCH, commit=commits[1], seen_at=at, parent_id=parent,
             state=WatchedHeadState.RUNNING if parent else WatchedHeadState.START,
             reason="" if parent else "the first head that was seen",
         )  # fmt: skip

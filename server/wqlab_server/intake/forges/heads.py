@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, joinedload
 
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.api.touches import TouchedFile
+from wqlab_contracts.enums import HeadDecision, HeadNews
 from wqlab_contracts.messages import GitSeries, Series, Target
 from wqlab_contracts.messages.forge_readings import ForgeReadingJob, ForgeReadingResult
 from wqlab_contracts.specs import Forge, Tree
@@ -23,15 +23,13 @@ from ..match_watches import Propose
 
 MAX_TARGETS = 16
 """Maximum number of targets of a head, as in `.wqlab.yaml`."""
-Verdict = Literal["silent", "nothing", "wrong"]
 
 
 @dataclass(frozen=True)
 class NotMeasured:
-    """Why a head is not measured. `silent`: its repository does not ask for it; `nothing`: it has nothing to measure;
-    `wrong`: its `.wqlab.yaml` has a mistake."""
+    """Why a head is not measured: SILENT, NOTHING or WRONG."""
 
-    verdict: Verdict
+    decision: HeadDecision
     reason: str
 
 
@@ -41,7 +39,8 @@ class HeadReadingKind(Kind[HeadReading]):
     model = HeadReading
 
     def ended(self, context: Context, job: HeadReading) -> None:
-        context.session.execute(update(ForgeHead).where(ForgeHead.reading_id == job.id).values(told_at=None))
+        read = update(ForgeHead).where(ForgeHead.reading_id == job.id, ForgeHead.news != HeadNews.ENDED)
+        context.session.execute(read.values(news=HeadNews.NEW))
 
 
 def order_reading(session: Session, row: ForgeHead, forge: Forge, tree: Tree) -> None:
@@ -78,19 +77,19 @@ def request_of(
 ) -> SubmissionRequest | NotMeasured:
     """Return what is measured of a head that was read. `propose` returns targets for changed files."""
     if result.config is None:
-        return NotMeasured("silent", "there is no .wqlab.yaml")
+        return NotMeasured(HeadDecision.SILENT, "there is no .wqlab.yaml")
     try:
         config = read_tree_config(result.config)
     except ValueError as error:
-        return NotMeasured("wrong", str(error))
+        return NotMeasured(HeadDecision.WRONG, str(error))
     if change.number is None and not config.matches_branch(change.branch):
-        return NotMeasured("silent", f"pushes to {change.branch} are not measured")
+        return NotMeasured(HeadDecision.SILENT, f"pushes to {change.branch} are not measured")
     if change.number is not None and not config.pull_requests:
-        return NotMeasured("silent", "pull requests are not measured")
+        return NotMeasured(HeadDecision.SILENT, "pull requests are not measured")
     if not result.paths:
-        return NotMeasured("nothing", "no file is changed")
+        return NotMeasured(HeadDecision.NOTHING, "no file is changed")
     if not config.matches_paths(result.paths, complete=result.paths_complete):
-        return NotMeasured("nothing", "no changed file is among the paths of .wqlab.yaml")
+        return NotMeasured(HeadDecision.NOTHING, "no changed file is among the paths of .wqlab.yaml")
     targets = _targets(config, result.touched or [], propose)
     if isinstance(targets, NotMeasured):
         return targets
@@ -109,7 +108,7 @@ def _targets(config: TreeConfig, touched: list[TouchedFile], propose: Propose) -
         return [target.as_target() for target in config.targets]
     proposed = propose(touched)
     if not proposed:
-        return NotMeasured("nothing", "the lab has no plan for the files and functions that are changed")
+        return NotMeasured(HeadDecision.NOTHING, "the lab has no plan for the files and functions that are changed")
     own = {target.target: target.as_target() for target in config.targets}
     if not own:
         pairs = [name.partition("@") for name in proposed[:MAX_TARGETS]]
@@ -117,5 +116,5 @@ def _targets(config: TreeConfig, touched: list[TouchedFile], propose: Propose) -
     chosen = [target for name, target in own.items() if name in proposed]
     if not chosen:
         reason = f"the lab would measure {', '.join(proposed)}, and targets of .wqlab.yaml has none of these"
-        return NotMeasured("nothing", reason)
+        return NotMeasured(HeadDecision.NOTHING, reason)
     return chosen

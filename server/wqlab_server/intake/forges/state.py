@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, func, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.forges import ForgeDetail, ForgeErrorView, ForgeHeadView, ForgeStatusView, ForgeView
-from wqlab_contracts.enums import DeliveryKind, ForgeHeadState, JobState, SubmissionState
+from wqlab_contracts.enums import DeliveryKind, ForgeHeadState, HeadDecision, JobState, SubmissionState
 from wqlab_contracts.specs import Forge
 
 from ...models import (
@@ -33,12 +33,12 @@ _UNFINISHED = (ForgeHeadState.READING, ForgeHeadState.WAITING, ForgeHeadState.ME
 
 def _state() -> ColumnElement[str]:
     """Return the expression of a head's state; its reading and its submission are joined."""
-    is_read = and_(HeadReading.state == JobState.FINISHED, ForgeHead.decided_at.is_(None))
+    is_read = and_(HeadReading.state == JobState.FINISHED, ForgeHead.decision == HeadDecision.OPEN)
     return case(
         (Submission.state == SubmissionState.FINISHED, ForgeHeadState.MEASURED.value),
         (ForgeHead.submission_id.is_not(None), ForgeHeadState.MEASURING.value),
         (HeadReading.state.in_([JobState.QUEUED, JobState.RUNNING]), ForgeHeadState.READING.value),
-        (and_(ForgeHead.decided_at.is_(None), ForgeHead.status == "pending"), ForgeHeadState.WAITING.value),
+        (ForgeHead.decision == HeadDecision.WAITS, ForgeHeadState.WAITING.value),
         (is_read, ForgeHeadState.READING.value),
         else_=ForgeHeadState.NOT_MEASURED.value,
     )

@@ -13,6 +13,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.celery_names import FORGE_SYNC, OUTBOX_QUEUE, SERVER_QUEUE, TICK
+from wqlab_contracts.enums import HeadDecision
 from wqlab_contracts.forges_file import find_forge
 from wqlab_contracts.specs import Forge
 
@@ -144,8 +145,8 @@ def _withdraw_others(session: Session, change: ForgeChange, now: datetime) -> Fo
         if not change.closed and row.head == change.head and row.base_branch == _base_branch(change):
             found = row
             continue
-        row.withdrawn_at, row.told_at = now, None
-        row.reason = _why_withdrawn(change)
+        row.withdrawn_at, row.reason = now, _why_withdrawn(change)
+        row.has_news()
         if row.reading_id is not None:
             claims.cancel(session, row.reading_id, now)
     session.flush()
@@ -185,8 +186,8 @@ def _allow(session: Session, row: ForgeHead, permission: Permission, *, waits: b
         return
     if not permission.allowed:
         if row.reason != permission.reason:
-            row.reason, row.told_at = permission.reason, None
-            row.status = "pending" if waits else ""
+            row.decide(HeadDecision.WAITS if waits else HeadDecision.OPEN, permission.reason)
         return
-    row.allowed, row.reason, row.status, row.told_at = permission.reason, "", "", None
+    row.allowed = permission.reason
+    row.decide(HeadDecision.OPEN, "")
     post(session, Message(TICK, None, SERVER_QUEUE))

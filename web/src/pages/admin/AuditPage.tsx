@@ -1,17 +1,15 @@
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { usePaged } from "@/api/paged";
 import { auditQuery } from "@/api/queries";
 import { sessionQuery } from "@/api/session";
 import type { AuditEntry } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { absolute } from "@/lib/time";
-import { type Column, DataTable } from "@/parts/DataTable";
+import type { Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { DayFilter, FilterBar, SelectFilter, TextFilter } from "@/parts/FilterBar";
 import { Page } from "@/parts/Page";
-import { Pager } from "@/parts/Pager";
-import { Skeleton } from "@/parts/Skeleton";
+import { PagedTable } from "@/parts/PagedTable";
 import classes from "./AuditPage.module.css";
 import { ACTIONS, type AuditSearch, detailText, OUTCOMES, toAuditFilters } from "./audit";
 
@@ -34,8 +32,6 @@ function AuditLog() {
   const search = route.useSearch();
   const navigate = useNavigate({ from: "/admin/audit" });
   const { data: page, error } = useQuery(auditQuery(toAuditFilters(search, PAGE)));
-  const paged = usePaged(search.cursor, page, PAGE);
-  if (error && !page) throw error;
   const set = (change: Partial<AuditSearch>) =>
     void navigate({ search: before => ({ ...before, ...change, cursor: "" }), replace: true });
   return (
@@ -64,22 +60,17 @@ function AuditLog() {
         <DayFilter label="From" value={search.since} onValue={since => set({ since })} />
         <DayFilter label="To" value={search.until} onValue={until => set({ until })} />
       </FilterBar>
-      {page ? (
-        <DataTable
-          caption="Audit log"
-          captionHidden
-          columns={COLUMNS}
-          rows={page.items}
-          rowKey={of => of.id}
-          fixedOrder
-          mark={of => of.outcome}
-          empty="No entry matches."
-          narrow="stack"
-        />
-      ) : (
-        <Skeleton lines={8} height="1.8rem" />
-      )}
-      <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
+      <PagedTable
+        page={page}
+        error={error}
+        cursor={search.cursor}
+        size={PAGE}
+        caption="Audit log"
+        columns={COLUMNS}
+        rowKey={of => of.id}
+        mark={of => of.outcome}
+        empty="No entry matches."
+      />
     </Page>
   );
 }

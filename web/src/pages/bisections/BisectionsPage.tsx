@@ -2,16 +2,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { bisectionsQuery } from "@/api/bisectionQueries";
-import { usePaged } from "@/api/paged";
 import type { Bisection } from "@/api/types";
 import { oneLine } from "@/lib/words";
 import { CommandBlock } from "@/parts/CommandBlock";
-import { type Column, DataTable } from "@/parts/DataTable";
+import type { Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page } from "@/parts/Page";
-import { Pager } from "@/parts/Pager";
+import { PagedTable } from "@/parts/PagedTable";
 import { RelativeTime } from "@/parts/RelativeTime";
-import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
 import { BisectLink } from "./BisectLink";
 import classes from "./bisections.module.css";
@@ -28,8 +26,6 @@ export function BisectionsPage() {
     ...bisectionsQuery({ limit: PAGE, ...(cursor && { cursor }) }),
     refetchInterval: REFRESH_MS,
   });
-  const paged = usePaged(cursor, page, PAGE);
-  if (error && !page) throw error;
   return (
     <Page
       title="Bisections"
@@ -46,25 +42,22 @@ export function BisectionsPage() {
         </>
       }
     >
-      {!page ? (
-        <Skeleton lines={20} height="1.8rem" />
-      ) : page.items.length === 0 ? (
-        <EmptyState title="No bisections" action={<BisectLink of={{}}>Begin one</BisectLink>}>
-          <p>A confirmed shift of a watched tree begins one by itself. From the command line:</p>
-          <CommandBlock commands={[{ name: "wqlab", text: COMMAND }]} />
-        </EmptyState>
-      ) : (
-        <DataTable
-          caption="Bisections"
-          captionHidden
-          columns={COLUMNS}
-          rows={page.items}
-          rowKey={of => of.id}
-          fixedOrder
-          narrow="stack"
-        />
-      )}
-      <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
+      <PagedTable
+        page={page}
+        error={error}
+        cursor={cursor}
+        size={PAGE}
+        lines={20}
+        caption="Bisections"
+        columns={COLUMNS}
+        rowKey={of => of.id}
+        none={
+          <EmptyState title="No bisections" action={<BisectLink of={{}}>Begin one</BisectLink>}>
+            <p>A confirmed shift of a watched tree begins one by itself. From the command line:</p>
+            <CommandBlock commands={[{ name: "wqlab", text: COMMAND }]} />
+          </EmptyState>
+        }
+      />
     </Page>
   );
 }

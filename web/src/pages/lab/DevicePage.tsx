@@ -1,7 +1,6 @@
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { usePaged } from "@/api/paged";
 import { canariesQuery, deviceHistoryQuery, deviceQuery, deviceTypesQuery } from "@/api/queries";
 import type { CpuLayout, DeviceView } from "@/api/types";
 import { count } from "@/lib/numbers";
@@ -9,7 +8,7 @@ import { Canaries } from "@/parts/Canaries";
 import { DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
-import { Pager } from "@/parts/Pager";
+import { PagedTable } from "@/parts/PagedTable";
 import { Skeleton } from "@/parts/Skeleton";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import { BootLog } from "./BootLog";
@@ -36,7 +35,6 @@ export function DevicePage() {
   });
   const history = request.data;
   const { data: canaries } = useQuery(canariesQuery({ device: name }));
-  const paged = usePaged(cursor, history?.runs, HISTORY_PAGE);
   const type = types.find(each => each.name === device.device_type);
   const runs = useMemo(() => runColumns(name), [name]);
   const consoles = useMemo(() => consoleColumns(name), [name]);
@@ -120,20 +118,15 @@ export function DevicePage() {
             title="Runs"
             lead={`${count(history.runs.total, "run")}. A run passes when all its boots were measured; verdicts are on the submission's page.`}
           >
-            {history.runs.items.length === 0 ? (
-              <EmptyState title="No runs yet" />
-            ) : (
-              <DataTable
-                caption={`Runs on ${name}`}
-                captionHidden
-                columns={runs}
-                rows={history.runs.items}
-                rowKey={of => `${of.run_id}-${of.attempt}-${of.started_at}`}
-                fixedOrder
-                narrow="stack"
-              />
-            )}
-            <Pager paged={paged} shown={history.runs.items.length} total={history.runs.total} />
+            <PagedTable
+              page={history.runs}
+              cursor={cursor}
+              size={HISTORY_PAGE}
+              caption={`Runs on ${name}`}
+              columns={runs}
+              rowKey={of => `${of.run_id}-${of.attempt}-${of.started_at}`}
+              none={<EmptyState title="No runs yet" />}
+            />
           </Section>
         </>
       )}

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { queueQuery } from "@/api/queries";
-import type { QueueEntry, QueueView } from "@/api/types";
+import type { QueueEntry, QueueView, WaitingOrder } from "@/api/types";
 import { count, number, signed } from "@/lib/numbers";
 import { roughDuration } from "@/lib/time";
 import { humanize, oneLine } from "@/lib/words";
@@ -42,9 +42,45 @@ export function Queue() {
         />
       )}
       {data && <p className={classes.rule}>{data.rule}</p>}
+      {data && data.orders.length > 0 && (
+        <DataTable
+          caption="Not submitted yet"
+          columns={ORDER_COLUMNS}
+          rows={data.orders}
+          rowKey={of => `${of.source} ${of.key}`}
+          fixedOrder
+          narrow="stack"
+        />
+      )}
     </Section>
   );
 }
+
+const ORDER_COLUMNS: Column<WaitingOrder>[] = [
+  {
+    id: "order",
+    header: "Order",
+    rowHeader: true,
+    value: of => `${of.source} ${of.key}`,
+    cell: of => (
+      <>
+        {of.source} {oneLine(of.key)}
+        {of.watch !== null && (
+          <Link className={classes.note} to="/watches/$name" params={{ name: of.watch }}>
+            {of.watch}
+          </Link>
+        )}
+      </>
+    ),
+  },
+  { id: "why", header: "Reason", wrap: true, value: of => oneLine(of.reason) },
+  {
+    id: "retry",
+    header: "Next attempt",
+    value: of => of.retry_at,
+    cell: of => <RelativeTime at={of.retry_at} />,
+  },
+];
 
 function lead(queue: QueueView): string {
   const queued = queue.total === 0 ? "No runs queued" : `${count(queue.total, "run")} queued`;

@@ -4,7 +4,7 @@ import type { DeviceView, LabView } from "@/api/types";
 import { renderPart } from "@/testing/render";
 import { DeviceActions } from "./DeviceActions";
 import { Labs } from "./Labs";
-import { points } from "./Queue";
+import { points, Queue } from "./Queue";
 import { Storage } from "./Storage";
 
 const DEVICE: DeviceView = {
@@ -41,6 +41,27 @@ function labWith(scopes: string[]) {
   });
   return requests;
 }
+
+test("orders that wait are listed with their reason, below an empty queue", async () => {
+  const order = {
+    source: "tree",
+    key: "7",
+    watch: "next",
+    reason: "it waits for the end of the quiet hours",
+  };
+  const queue = {
+    at: "2026-11-30T00:00:00Z",
+    rule: "",
+    total: 0,
+    entries: [],
+    waiting_for_kernels: 0,
+    orders: [{ ...order, retry_at: "2026-11-30T06:00:00Z" }],
+  };
+  vi.stubGlobal("fetch", async () => Response.json(queue));
+  renderPart(<Queue />);
+  expect(await screen.findByRole("rowheader", { name: /tree 7/ })).toBeTruthy();
+  expect(screen.getByText("it waits for the end of the quiet hours")).toBeTruthy();
+});
 
 test("a score is shown as a sum of its terms", () => {
   expect(points({ priority: 50, aging: 12.57, share: -25 })).toBe("50 + 12.6 \u2212 25.0");

@@ -1,24 +1,34 @@
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { usePaged } from "@/api/paged";
 import { deliveriesQuery } from "@/api/queries";
 import { sessionQuery } from "@/api/session";
+import type { DeliveryView } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { humanize } from "@/lib/words";
-import { DataTable } from "@/parts/DataTable";
+import type { Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterBar, SelectFilter, TextFilter } from "@/parts/FilterBar";
 import { Page } from "@/parts/Page";
-import { Pager } from "@/parts/Pager";
-import { Skeleton } from "@/parts/Skeleton";
-import { attempts, created, destination, kind, next, reason, state, submission, what } from "./columns";
+import { PagedTable } from "@/parts/PagedTable";
+import { submissionColumn } from "@/parts/submissionColumn";
+import { attempts, created, destination, kind, next, reason, state, what } from "./columns";
 import { KINDS, STATES } from "./labels";
 import { type DeliverySearch, toDeliveryFilters, typedNumber } from "./search";
 
 const PAGE = 50;
 /** Poll: there are no events for deliveries. */
 const REFRESH_MS = 15_000;
-const COLUMNS = [what, kind, destination, submission, state, attempts, next, created, reason];
+const COLUMNS: Column<DeliveryView>[] = [
+  what,
+  kind,
+  destination,
+  submissionColumn,
+  state,
+  attempts,
+  next,
+  created,
+  reason,
+];
 const route = getRouteApi("/deliveries");
 
 export function DeliveriesPage() {
@@ -55,8 +65,6 @@ function Deliveries({ scope }: { scope: string }) {
     ...deliveriesQuery(toDeliveryFilters(search, PAGE)),
     refetchInterval: REFRESH_MS,
   });
-  const paged = usePaged(search.cursor, page, PAGE);
-  if (error && !page) throw error;
   const set = (change: Partial<DeliverySearch>) =>
     void navigate({ search: before => ({ ...before, ...change, cursor: "" }), replace: true });
   const narrowed =
@@ -95,29 +103,29 @@ function Deliveries({ scope }: { scope: string }) {
           onValue={typed => set({ webhook: typedNumber(typed) })}
         />
       </FilterBar>
-      {!page ? (
-        <Skeleton lines={12} height="1.8rem" />
-      ) : page.items.length === 0 ? (
-        narrowed ? (
-          <EmptyState title="No delivery matches" action={<Link to="/deliveries">Clear all filters</Link>} />
-        ) : (
-          <EmptyState title="Nothing was sent yet" action={<Link to="/webhooks">Add a webhook</Link>}>
-            Webhooks and mails about results are listed here with every attempt.
-          </EmptyState>
-        )
-      ) : (
-        <DataTable
-          caption="Deliveries"
-          captionHidden
-          columns={COLUMNS}
-          rows={page.items}
-          rowKey={of => of.id}
-          fixedOrder
-          mark={of => of.state}
-          narrow="stack"
-        />
-      )}
-      <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
+      <PagedTable
+        page={page}
+        error={error}
+        cursor={search.cursor}
+        size={PAGE}
+        lines={12}
+        caption="Deliveries"
+        columns={COLUMNS}
+        rowKey={of => of.id}
+        mark={of => of.state}
+        none={
+          narrowed ? (
+            <EmptyState
+              title="No delivery matches"
+              action={<Link to="/deliveries">Clear all filters</Link>}
+            />
+          ) : (
+            <EmptyState title="Nothing was sent yet" action={<Link to="/webhooks">Add a webhook</Link>}>
+              Webhooks and mails about results are listed here with every attempt.
+            </EmptyState>
+          )
+        }
+      />
     </Page>
   );
 }

@@ -1,17 +1,17 @@
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { usePaged } from "@/api/paged";
 import { deliveriesQuery } from "@/api/queries";
 import { sessionQuery } from "@/api/session";
+import type { DeliveryView } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { humanize } from "@/lib/words";
-import { DataTable } from "@/parts/DataTable";
+import type { Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterBar, SelectFilter } from "@/parts/FilterBar";
 import { Page } from "@/parts/Page";
-import { Pager } from "@/parts/Pager";
-import { Skeleton } from "@/parts/Skeleton";
-import { created, decidedBy, destination, finished, kind, reason, state, submission, what } from "./columns";
+import { PagedTable } from "@/parts/PagedTable";
+import { submissionColumn } from "@/parts/submissionColumn";
+import { created, decidedBy, destination, finished, kind, reason, state, what } from "./columns";
 import { STATES } from "./labels";
 import { ANY, toMailFilters } from "./search";
 
@@ -39,8 +39,6 @@ function Mails() {
     ...deliveriesQuery(toMailFilters(search, PAGE)),
     refetchInterval: REFRESH_MS,
   });
-  const paged = usePaged(search.cursor, page, PAGE);
-  if (error && !page) throw error;
   const queue = search.state === "waiting_for_review";
   const total = page && count(page.total, "mail");
   return (
@@ -59,40 +57,51 @@ function Mails() {
           onValue={chosen => void navigate({ search: { state: chosen || ANY }, replace: true })}
         />
       </FilterBar>
-      {!page ? (
-        <Skeleton lines={8} height="1.8rem" />
-      ) : page.items.length === 0 ? (
-        queue ? (
-          <EmptyState
-            title="No mail waits for review"
-            action={
-              <Link to="/review" search={{ state: ANY }}>
-                Mails that were sent or dropped
-              </Link>
-            }
-          >
-            When a series that came by mail has its verdict, the answer to its thread waits here.
-          </EmptyState>
-        ) : (
-          <EmptyState title="No mail is in this state" action={<Link to="/review">Mails to review</Link>} />
-        )
-      ) : (
-        <DataTable
-          caption="Mails"
-          captionHidden
-          copyable={false}
-          columns={queue ? QUEUE_COLUMNS : ALL_COLUMNS}
-          rows={page.items}
-          rowKey={of => of.id}
-          fixedOrder
-          narrow="stack"
-        />
-      )}
-      <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
+      <PagedTable
+        page={page}
+        error={error}
+        cursor={search.cursor}
+        size={PAGE}
+        caption="Mails"
+        copyable={false}
+        columns={queue ? QUEUE_COLUMNS : ALL_COLUMNS}
+        rowKey={of => of.id}
+        none={
+          queue ? (
+            <EmptyState
+              title="No mail waits for review"
+              action={
+                <Link to="/review" search={{ state: ANY }}>
+                  Mails that were sent or dropped
+                </Link>
+              }
+            >
+              When a series that came by mail has its verdict, the answer to its thread waits here.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No mail is in this state" action={<Link to="/review">Mails to review</Link>} />
+          )
+        }
+      />
     </Page>
   );
 }
 
 const SUBJECT = { ...what, header: "Subject" };
-const QUEUE_COLUMNS = [SUBJECT, destination, kind, submission, { ...created, header: "Waiting since" }];
-const ALL_COLUMNS = [SUBJECT, destination, submission, state, decidedBy, created, finished, reason];
+const QUEUE_COLUMNS: Column<DeliveryView>[] = [
+  SUBJECT,
+  destination,
+  kind,
+  submissionColumn,
+  { ...created, header: "Waiting since" },
+];
+const ALL_COLUMNS: Column<DeliveryView>[] = [
+  SUBJECT,
+  destination,
+  submissionColumn,
+  state,
+  decidedBy,
+  created,
+  finished,
+  reason,
+];

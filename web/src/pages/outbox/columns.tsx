@@ -34,20 +34,6 @@ export const destination: Column<DeliveryView> = {
   cell: of => <span className={classes.long}>{oneLine(of.destination)}</span>,
 };
 
-export const submission: Column<DeliveryView> = {
-  id: "submission",
-  header: "Submission",
-  value: of => of.submission_id,
-  cell: of =>
-    of.submission_id === null ? (
-      <span className="muted">–</span>
-    ) : (
-      <Link to="/submissions/$id" params={{ id: of.submission_id }}>
-        {of.submission_id}
-      </Link>
-    ),
-};
-
 export const state: Column<DeliveryView> = {
   id: "state",
   header: "State",

@@ -1,18 +1,17 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { usePaged } from "@/api/paged";
 import type { PreviewedSeries, WatchDecision } from "@/api/types";
 import { decisionsQuery } from "@/api/watchQueries";
 import { count } from "@/lib/numbers";
 import { humanize, oneLine } from "@/lib/words";
-import { type Column, DataTable } from "@/parts/DataTable";
+import type { Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterBar, SelectFilter } from "@/parts/FilterBar";
 import { Section } from "@/parts/Page";
-import { Pager } from "@/parts/Pager";
+import { PagedTable } from "@/parts/PagedTable";
 import { RelativeTime } from "@/parts/RelativeTime";
-import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
+import { submissionColumn } from "@/parts/submissionColumn";
 import { DECISION_MEANING, DECISION_STATES, REASONS, reasonText } from "./labels";
 import { toDecisionFilters, type WatchSearch } from "./search";
 import classes from "./watches.module.css";
@@ -29,8 +28,6 @@ export function Decisions({ name }: { name: string }) {
     ...decisionsQuery(name, toDecisionFilters(search, PAGE)),
     refetchInterval: REFRESH_MS,
   });
-  const paged = usePaged(search.cursor, page, PAGE);
-  if (error && !page) throw error;
   const set = (change: Partial<WatchSearch>) =>
     void navigate({
       search: before => ({ ...before, ...change, cursor: "" }),
@@ -63,35 +60,31 @@ export function Decisions({ name }: { name: string }) {
           onValue={reason => set({ reason })}
         />
       </FilterBar>
-      {!page ? (
-        <Skeleton lines={8} height="1.8rem" />
-      ) : page.items.length === 0 ? (
-        search.decision || search.reason ? (
-          <EmptyState
-            title="No decision matches"
-            action={
-              <Link to="/watches/$name" params={{ name }}>
-                All decisions
-              </Link>
-            }
-          />
-        ) : (
-          <EmptyState title="No decisions yet">
-            Once the watch is enabled, every complete series of the list is decided on, with its reason.
-          </EmptyState>
-        )
-      ) : (
-        <DataTable
-          caption="Decisions"
-          captionHidden
-          columns={COLUMNS}
-          rows={page.items}
-          rowKey={of => of.id}
-          fixedOrder
-          narrow="stack"
-        />
-      )}
-      <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
+      <PagedTable
+        page={page}
+        error={error}
+        cursor={search.cursor}
+        size={PAGE}
+        caption="Decisions"
+        columns={COLUMNS}
+        rowKey={of => of.id}
+        none={
+          search.decision || search.reason ? (
+            <EmptyState
+              title="No decision matches"
+              action={
+                <Link to="/watches/$name" params={{ name }}>
+                  All decisions
+                </Link>
+              }
+            />
+          ) : (
+            <EmptyState title="No decisions yet">
+              Once the watch is enabled, every complete series of the list is decided on, with its reason.
+            </EmptyState>
+          )
+        }
+      />
     </Section>
   );
 }
@@ -163,19 +156,7 @@ const COLUMNS: Column<WatchDecision>[] = [
     text: of => (of.minutes === null ? "" : String(Math.round(of.minutes))),
     cell: of => (of.minutes === null ? <span className="muted">–</span> : Math.round(of.minutes)),
   },
-  {
-    id: "submission",
-    header: "Submission",
-    value: of => of.submission_id,
-    cell: of =>
-      of.submission_id === null ? (
-        <span className="muted">–</span>
-      ) : (
-        <Link to="/submissions/$id" params={{ id: of.submission_id }}>
-          {of.submission_id}
-        </Link>
-      ),
-  },
+  submissionColumn,
   {
     id: "seen",
     header: "Seen",

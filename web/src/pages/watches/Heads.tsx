@@ -1,19 +1,18 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { Fragment } from "react";
-import { usePaged } from "@/api/paged";
 import type { TreeWatch, Verdict, WatchedHead } from "@/api/types";
 import { headsQuery } from "@/api/watchQueries";
 import { count } from "@/lib/numbers";
 import { humanize, oneLine } from "@/lib/words";
-import { type Column, DataTable } from "@/parts/DataTable";
+import type { Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterBar, SelectFilter } from "@/parts/FilterBar";
 import { Section } from "@/parts/Page";
-import { Pager } from "@/parts/Pager";
+import { PagedTable } from "@/parts/PagedTable";
 import { RelativeTime } from "@/parts/RelativeTime";
-import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
+import { submissionColumn } from "@/parts/submissionColumn";
 import { VerdictCounts } from "@/parts/VerdictBadge";
 import { notesOf, relatedText, short } from "./head";
 import { HEAD_MEANING, HEAD_STATES } from "./labels";
@@ -32,8 +31,6 @@ export function Heads({ spec, refreshMs }: { spec: TreeWatch; refreshMs: number 
     ...headsQuery(name, toHeadFilters(search, PAGE)),
     refetchInterval: refreshMs,
   });
-  const paged = usePaged(search.cursor, page, PAGE);
-  if (error && !page) throw error;
   const set = (change: Partial<WatchSearch>) =>
     void navigate({
       search: before => ({ ...before, ...change, cursor: "" }),
@@ -57,35 +54,31 @@ export function Heads({ spec, refreshMs }: { spec: TreeWatch; refreshMs: number 
           onValue={ref => set({ ref })}
         />
       </FilterBar>
-      {!page ? (
-        <Skeleton lines={8} height="1.8rem" />
-      ) : page.items.length === 0 ? (
-        search.head || search.ref ? (
-          <EmptyState
-            title="No head matches"
-            action={
-              <Link to="/watches/$name" params={{ name }}>
-                All heads
-              </Link>
-            }
-          />
-        ) : (
-          <EmptyState title="No heads yet">
-            The first look finds the head of each branch, from which the lab starts to compare.
-          </EmptyState>
-        )
-      ) : (
-        <DataTable
-          caption="Heads"
-          captionHidden
-          columns={COLUMNS}
-          rows={page.items}
-          rowKey={of => of.id}
-          fixedOrder
-          narrow="stack"
-        />
-      )}
-      <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
+      <PagedTable
+        page={page}
+        error={error}
+        cursor={search.cursor}
+        size={PAGE}
+        caption="Heads"
+        columns={COLUMNS}
+        rowKey={of => of.id}
+        none={
+          search.head || search.ref ? (
+            <EmptyState
+              title="No head matches"
+              action={
+                <Link to="/watches/$name" params={{ name }}>
+                  All heads
+                </Link>
+              }
+            />
+          ) : (
+            <EmptyState title="No heads yet">
+              The first look finds the head of each branch, from which the lab starts to compare.
+            </EmptyState>
+          )
+        }
+      />
     </Section>
   );
 }
@@ -139,19 +132,7 @@ const COLUMNS: Column<WatchedHead>[] = [
         <span className="muted">–</span>
       ),
   },
-  {
-    id: "submission",
-    header: "Submission",
-    value: of => of.submission_id,
-    cell: of =>
-      of.submission_id === null ? (
-        <span className="muted">–</span>
-      ) : (
-        <Link to="/submissions/$id" params={{ id: of.submission_id }}>
-          {of.submission_id}
-        </Link>
-      ),
-  },
+  submissionColumn,
   {
     id: "devices",
     header: "Devices",

@@ -19,7 +19,7 @@ import {
   type WatchDraft,
   watchYaml,
 } from "./draft";
-import { IdentityFields, NumberField, QuietHoursField, TargetsField, TreeSelect } from "./fields";
+import { bind, IdentityFields, NumberField, QuietHoursField, TargetsField, TreeSelect } from "./fields";
 import { ArchiveSelect, ListFields, RepositoryField, TreeFields } from "./kindFields";
 import { DAYS } from "./search";
 import type { WatchSpec } from "./watch";
@@ -88,17 +88,13 @@ export function WatchForm({ view, owner = "" }: { view?: WatchView; owner?: stri
         <TargetsField
           label="Targets"
           description={targetsText(draft)}
-          value={draft.targets}
-          onChange={targets => change({ targets })}
-          error={at("targets")}
+          {...bind(fields, "targets")}
           required={!(ofList && draft.whatItTouches)}
         />
         <NumberField
           label="Minutes a day"
           description="Device time that its submissions may start within 24 hours, by their quotes"
-          value={draft.minutesADay}
-          onChange={minutesADay => change({ minutesADay })}
-          error={at("minutes_a_day")}
+          {...bind(fields, "minutesADay")}
           min={1}
           max={100_000}
         />

@@ -185,6 +185,19 @@ export interface FieldsProps {
   at(field: string): string | undefined;
 }
 
+type TextName = {
+  [Name in keyof WatchDraft]: WatchDraft[Name] extends string ? Name : never;
+}[keyof WatchDraft];
+
+/** The value of a text field, its change, and the server's objection, whose field has the same name in snake case. */
+export function bind({ draft, change, at }: FieldsProps, name: Exclude<TextName, "kind" | "batch">) {
+  return {
+    value: draft[name],
+    onChange: (value: string) => change({ [name]: value }),
+    error: at(name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)),
+  };
+}
+
 interface TreeSelectProps extends FieldsProps {
   known: readonly string[];
   description: string;

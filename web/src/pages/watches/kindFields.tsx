@@ -2,7 +2,7 @@
 import type { ArchiveView } from "@/api/types";
 import { Checkbox, NativeSelect, Radio, TextInput } from "@/kit";
 import type { WatchDraft } from "./draft";
-import { type FieldsProps, LinesField, NumberField } from "./fields";
+import { bind, type FieldsProps, LinesField, NumberField } from "./fields";
 import { BATCH_MEANING, BATCHES } from "./labels";
 import classes from "./watches.module.css";
 
@@ -27,7 +27,8 @@ export function ArchiveSelect({ draft, change, at, archives }: ArchivesProps) {
   );
 }
 
-export function ListFields({ draft, change, at, archives }: ArchivesProps) {
+export function ListFields({ archives, ...fields }: ArchivesProps) {
+  const { draft, change, at } = fields;
   return (
     <>
       {archives.length > 0 && !archives.some(each => each.watchable) && (
@@ -40,26 +41,20 @@ export function ListFields({ draft, change, at, archives }: ArchivesProps) {
         label="Files"
         description="Files, and folders with / at the end, one a line: a patch must change at least one of them"
         placeholder={"kernel/workqueue.c\nfs/xfs/"}
-        value={draft.paths}
-        onChange={paths => change({ paths })}
-        error={at("paths")}
+        {...bind(fields, "paths")}
       />
       <div className={classes.pair}>
         <LinesField
           label="Words in subjects"
           description="One entry a line: the cover letter or a patch must have one of them"
           placeholder="workqueue"
-          value={draft.subjects}
-          onChange={subjects => change({ subjects })}
-          error={at("subjects")}
+          {...bind(fields, "subjects")}
         />
         <LinesField
           label="Authors"
           description="Addresses, or domains such as @example.org, one a line"
           placeholder="ada@example.org"
-          value={draft.authors}
-          onChange={authors => change({ authors })}
-          error={at("authors")}
+          {...bind(fields, "authors")}
         />
       </div>
       <p className={classes.description}>
@@ -76,9 +71,7 @@ export function ListFields({ draft, change, at, archives }: ArchivesProps) {
         label="May command by mail"
         description="Addresses, one a line: who may answer the lab's mails with commands, beside the author"
         placeholder="ada@example.org"
-        value={draft.commanders}
-        onChange={commanders => change({ commanders })}
-        error={at("commanders")}
+        {...bind(fields, "commanders")}
       />
       <Checkbox
         label="Measure what it touches"
@@ -119,12 +112,8 @@ export function RepositoryField({ draft, change, at }: FieldsProps) {
 }
 
 /** `unreadable`: lines of the parameters that are no `name=value`. */
-export function TreeFields({
-  draft,
-  change,
-  at,
-  unreadable,
-}: FieldsProps & { unreadable: readonly string[] }) {
+export function TreeFields({ unreadable, ...fields }: FieldsProps & { unreadable: readonly string[] }) {
+  const { draft, change, at } = fields;
   return (
     <>
       <div className={classes.pair}>
@@ -132,17 +121,13 @@ export function TreeFields({
           label="Branches"
           description="One a line; each is a line of heads"
           placeholder="for-next"
-          value={draft.branches}
-          onChange={branches => change({ branches })}
-          error={at("branches")}
+          {...bind(fields, "branches")}
         />
         <LinesField
           label="Tags"
           description="Patterns with * and ?, one a line, in the order of their versions"
           placeholder="v6.12.*"
-          value={draft.tags}
-          onChange={tags => change({ tags })}
-          error={at("tags")}
+          {...bind(fields, "tags")}
         />
       </div>
       <Radio.Group
@@ -160,9 +145,7 @@ export function TreeFields({
       <NumberField
         label="Minutes between looks"
         description="A hook, or Look now, asks for one at once"
-        value={draft.everyMinutes}
-        onChange={everyMinutes => change({ everyMinutes })}
-        error={at("every_minutes")}
+        {...bind(fields, "everyMinutes")}
         min={5}
         max={10_080}
       />
@@ -170,19 +153,14 @@ export function TreeFields({
         label="Parameters"
         description="name=value, one a line; they override those of the plans"
         placeholder="jobs=32"
-        value={draft.parameters}
-        onChange={parameters => change({ parameters })}
-        error={
-          unreadable.length > 0 ? `Write name=value instead of ${unreadable.join(", ")}` : at("parameters")
-        }
+        {...bind(fields, "parameters")}
+        {...(unreadable.length > 0 && { error: `Write name=value instead of ${unreadable.join(", ")}` })}
       />
       <div className={classes.pair}>
         <NumberField
           label="Blocks"
           description="Empty: as the plans have it"
-          value={draft.blocks}
-          onChange={blocks => change({ blocks })}
-          error={at("blocks")}
+          {...bind(fields, "blocks")}
           min={1}
           max={100}
           optional
@@ -190,9 +168,7 @@ export function TreeFields({
         <NumberField
           label="Priority"
           description="That of people's submissions is 50"
-          value={draft.priority}
-          onChange={priority => change({ priority })}
-          error={at("priority")}
+          {...bind(fields, "priority")}
           min={0}
           max={100}
         />

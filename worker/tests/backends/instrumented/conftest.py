@@ -68,7 +68,6 @@ def job_of(kernel: Kernel, blocks: Sequence[Sequence[Arm]], *, device_type: Devi
             emulation=device_type.emulation,
             costs=DATA.costs_of(device_type),
         ),
-        previous_holder=False,
         plan=plan,
         profile=plan.emulated,
         files={"pipe.sh": SCRIPT, "device.sh": (ROOT / "testplans/common/device.sh").read_text()},

@@ -3,5 +3,5 @@
 `migrations.upgrade` creates the tables of a new database from the models. Change them in a later revision.
 """
 
-revision = "0039"
+revision = "0041"
 down_revision = None

@@ -1,0 +1,43 @@
+import type { ComponentProps, ReactNode } from "react";
+import { type Page, usePaged } from "@/api/paged";
+import { DataTable } from "./DataTable";
+import { Pager } from "./Pager";
+import { Skeleton } from "./Skeleton";
+
+interface PagedTableProps<Row extends object>
+  extends Omit<ComponentProps<typeof DataTable<Row>>, "rows" | "captionHidden" | "fixedOrder" | "narrow"> {
+  /** Response for `cursor`; undefined until it is loaded. */
+  page: Page<Row> | undefined;
+  error?: Error | null;
+  /** Search parameter of the current route. */
+  cursor: string;
+  /** Most entries of a page. */
+  size: number;
+  /** Lines of the skeleton. */
+  lines?: number;
+  /** Shown instead of a table without rows. */
+  none?: ReactNode;
+}
+
+/** One page of a list in the server's order, with its pagination. Throws the error if nothing was loaded. */
+export function PagedTable<Row extends object>({
+  page,
+  error,
+  cursor,
+  size,
+  lines = 8,
+  none,
+  ...table
+}: PagedTableProps<Row>) {
+  const paged = usePaged(cursor, page, size);
+  if (error && !page) throw error;
+  const isEmpty = page?.items.length === 0 && none !== undefined;
+  return (
+    <>
+      {!page && <Skeleton lines={lines} height="1.8rem" />}
+      {isEmpty && none}
+      {page && !isEmpty && <DataTable {...table} captionHidden rows={page.items} fixedOrder narrow="stack" />}
+      <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
+    </>
+  );
+}
