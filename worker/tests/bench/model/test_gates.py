@@ -71,7 +71,7 @@ class Machine:
             entries = [cpio.directory("dev"), cpio.character_device("dev/console", 5, 1), cpio.directory("proc")]
             cpio.write_archive([*entries, cpio.file("init", self._program().read_bytes(), True)], output)
         golden = json.loads((Path(os.environ["WQLAB_STATE"]) / "golden.json").read_text())["x86_64"]
-        words = f"console=ttyS0 panic=-1 nokaslr norandmaps mitigations=off tsc=reliable "
+        words = "console=ttyS0 panic=-1 nokaslr norandmaps mitigations=off tsc=reliable "
         words += f"times={times} gates={','.join(calls)}"
         boot = Boot(Path(golden["kernel"]), image, words, 1, folder / "output", folder / "console")
         guest = Guest("gates", "x86_64", self.topology, "Skylake-Server", 1024, model=model)
