@@ -77,7 +77,7 @@ class Engine:
         pulled = self._call(["docker", "pull", base])
         if not pulled.returncode:
             return {}
-        reason = pulled.stderr.decode(errors="replace").strip()
+        reason = pulled.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         if "manifest unknown" in reason:
             raise EngineError(f"{dockerfile}: {reason}")
         image = base.partition("@")[0]
