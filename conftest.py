@@ -1,9 +1,12 @@
-"""Distribute tests to parallel processes (`pytest -n 3 --dist loadgroup`, as `make test` does); configure logging."""
+"""Distribute tests to parallel processes (`pytest -n 3`, as `make test` does); configure logging."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from wqlab_contracts import logs
 
@@ -13,6 +16,23 @@ settings.register_profile(
 )
 settings.load_profile("wqlab")
 
+LAB_TESTS = "tests/scenarios/test_"
+"""Beginning of the names of files whose tests share a lab. Those of the pages are in a folder of their own."""
+
+
+class SharedLabScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Keep the tests of a file in one process, and those of the lab in one, so that a fixture is set up once.
+
+    `--dist loadgroup` would do, but pytest-xdist 3.8 ignores its marks with pytest 9.2 (its issue 1386).
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return LAB_TESTS if nodeid.startswith(LAB_TESTS) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedLabScheduling:
+    return SharedLabScheduling(config, log)
+
 
 def pytest_configure() -> None:
     """Configure logging as the lab's programs do: structlog's default takes a second to format an exception."""
@@ -20,11 +40,5 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of the lab first, since they take longest, and into one process; so too the tests of each file."""
-    items.sort(key=lambda item: not _needs_lab(item))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("lab" if _needs_lab(item) else item.nodeid.partition("::")[0]))
-
-
-def _needs_lab(item: pytest.Item) -> bool:
-    return item.nodeid.startswith("tests/scenarios/") and "lab" in getattr(item, "fixturenames", ())
+    """Put the tests of the lab first, since they take longest."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LAB_TESTS))

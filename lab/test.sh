@@ -9,4 +9,4 @@ wait "$web"
 echo "test: web ok"
 export WQLAB_ARCHITECTURES=
 python -m wqlab_lab.prepare
-exec python -u -m pytest -p no:cacheprovider -n 3 --dist loadgroup --no-loadscope-reorder --durations 25 -m "not nightly" "$@"
+exec python -u -m pytest -p no:cacheprovider -n 3 --dist loadscope --no-loadscope-reorder --durations 25 -m "not nightly" "$@"

@@ -10,7 +10,7 @@ from .paths import LabPaths
 EXAMPLE = "kernels/examples/pwqs-by-pool.mbox"
 SERIES_TARGET = "xfs-fsync@xeon-2s"
 SETTINGS_TARGET = "dm-crypt-affinity@ryzen-3900x"
-COUNTED_TARGET = "xfs-fsync@instrumented-4l3"
+COUNTED_TARGET = "xfs-fsync@instrumented-2s"
 
 
 def submit_to_emulated(paths: LabPaths) -> list[int]:

@@ -66,7 +66,7 @@ check_clock() { # compare uptime with a sleep of one second
 	fi
 	before=$($AWK '{ print $1 }' /proc/uptime)
 	sleep 1 # the interval to compare
-	$AWK -v before="$before" '{ exit !($1 - before >= 0.95 && $1 - before < 10) }' /proc/uptime ||
+	$AWK -v before="$before" -v longest="$LONGEST_SECOND_S" '{ exit !($1 - before >= 0.95 && $1 - before < longest) }' /proc/uptime ||
 		fail infrastructure "one second took from $before to $(cut -d' ' -f1 /proc/uptime) s of uptime"
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,8 +13,8 @@ from pathlib import Path
 
 from .composefile import ROOT
 
-BASES = {"debian:12": "bookworm", "debian:sid": "sid"}
-"""Base image -> Debian suite. The image is made from packages of the suite if no registry can be reached."""
+SUITES = {"debian:12": "bookworm", "debian:sid": "sid"}
+"""Base image without its digest -> Debian suite, from whose packages it is made if no registry can be reached."""
 _CA = Path("/etc/ssl/certs/ca-certificates.crt")
 _START_S = 600.0
 """Longest start of an engine with containers on a busy machine."""
@@ -66,14 +67,27 @@ class Engine:
         assert result.returncode, f"{' '.join(command)} succeeded"
         return (result.stdout + result.stderr).decode(errors="replace")
 
-    def make_base(self, image: str) -> None:
-        """Provide a base image: keep an existing one, or pull it, or make it from Debian's packages."""
-        if (
-            self.run("docker", "images", "--quiet", image).strip()
-            or not self._call(["docker", "pull", image]).returncode
-        ):
-            return
-        suite, archive = BASES[image], self.folder / "base.tar"
+    def provide_base(self, dockerfile: Path) -> dict[str, str]:
+        """Pull the base image that a Dockerfile names; make one from packages if no registry can be reached.
+
+        Return the variables of .env that name the image: none if it is the Dockerfile's. Raises EngineError if the
+        registry has no image with this digest.
+        """
+        [(variable, base)] = re.findall(r"^ARG (WQLAB_DEBIAN\w*)=(\S+)$", dockerfile.read_text(), re.MULTILINE)
+        pulled = self._call(["docker", "pull", base])
+        if not pulled.returncode:
+            return {}
+        reason = pulled.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        if "manifest unknown" in reason:
+            raise EngineError(f"{dockerfile}: {reason}")
+        image = base.partition("@")[0]
+        print(f"{base} was not pulled ({reason}): {variable}={image}, made from Debian's packages")
+        if not self.run("docker", "images", "--quiet", image).strip():
+            self._make_base(image)
+        return {variable: image}
+
+    def _make_base(self, image: str) -> None:
+        suite, archive = SUITES[image], self.folder / "base.tar"
         # Images need the certificate authorities of this machine, through which it may reach a registry. The mirror may
         # be a snapshot with expired metadata.
         command = ["mmdebstrap", "--quiet", "--variant=minbase", "--include=ca-certificates"]
@@ -118,7 +132,7 @@ def unavailable_reason() -> str:
 
 def _apt_sources(suite: str) -> list[str]:
     """Return mmdebstrap's sources: this machine's for its own release, else a line with its main mirror."""
-    if suite == BASES["debian:12"]:
+    if suite == SUITES["debian:12"]:
         given = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("debian.*"))]
         return [str(path) for path in given if path.exists() and path.read_text().strip()]
     sites = subprocess.run(

@@ -12,7 +12,7 @@ from wqlab_contracts.enums import Scope
 from wqlab_server.http import inspection_process
 
 from ..support.live_server import Live
-from ..support.scene import MBOX
+from ..support.scene import MBOX, long_series
 
 pytestmark = pytest.mark.integration
 INSPECT, BRANCHES = "/api/v1/series/inspect", "/api/v1/git/branches"
@@ -39,8 +39,8 @@ def test_inspections_of_one_client_are_limited(live: Live) -> None:
 
 
 def test_inspection_that_takes_too_long_is_stopped(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspection_process, "TIMEOUT_S", 0.001)
-    refused = client.post(INSPECT, json={"text": MBOX * 1000})
+    monkeypatch.setattr(inspection_process, "CPU_S", 0)
+    refused = client.post(INSPECT, json={"text": long_series()})
     assert refused.status_code == 422
     assert "give the series as a git URL and branch" in refused.json()["detail"]
     monkeypatch.undo()

@@ -12,10 +12,12 @@ from wqlab_contracts.mails import inspection, mbox
 from wqlab_server.http import inspection_process
 
 from ..support.live_server import Live, expect
+from ..support.scene import long_series
 from .test_validate import MBOX
 
 pytestmark = pytest.mark.integration
 
+LONG_SERIES = long_series()
 TWO = MBOX.replace("[PATCH]", "[PATCH 1/2]") + MBOX.replace("[PATCH]", "[PATCH 2/2]")
 
 
@@ -47,10 +49,16 @@ def test_the_api_parses_no_mbox_itself(
 
 @pytest.mark.parametrize("path", ["quotes", "submissions"])
 def test_an_mbox_beyond_the_limits_is_refused(client: httpx.Client, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspection_process, "TIMEOUT_S", 0.0)
-    answer = expect(client.post(f"/api/v1/{path}", json=request_of(MBOX)), 422)
+    monkeypatch.setattr(inspection_process, "CPU_S", 0)
+    answer = expect(client.post(f"/api/v1/{path}", json=request_of(LONG_SERIES)), 422)
     (error,) = answer.json()["errors"]
-    assert error["pointer"] == "/series/mbox/text" and "could not be inspected within" in error["detail"]
+    assert error["pointer"] == "/series/mbox/text" and "of CPU time" in error["detail"]
+
+
+def test_processes_are_used_again_after_the_limit(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cpu_s, status in ((0, 422), (30, 200), (0, 422), (30, 200)):
+        monkeypatch.setattr(inspection_process, "CPU_S", cpu_s)
+        expect(client.post("/api/v1/quotes", json=request_of(MBOX if status == 200 else LONG_SERIES)), status)
 
 
 def test_an_mbox_that_is_large_is_inspected_too(client: httpx.Client) -> None:

@@ -101,6 +101,14 @@ FILES = {
     "testplans/health-check/check.sh": "true\n",
 }
 MBOX = "From 0123 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] wq: faster\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n"
+
+
+def long_series() -> str:
+    """Return an mbox whose inspection takes seconds of CPU time."""
+    mail, diff = MBOX.split("\n\n")
+    return "".join(mail.replace("[PATCH]", f"[PATCH {n}/200]") + "\n\n---\n" + 800 * diff for n in range(1, 200))
+
+
 REQUEST = {"series": {"mbox": {"text": MBOX}}, "tree": "t", "targets": [{"plan": "flush", "device_type": "tiny"}]}
 TOPOLOGY = MeasuredTopology(cpus=2, core=[0, 1], l3=[0, 0], node=[0, 0], package=[0, 0])
 PANIC = Failure(kind="kernel", summary="panic in flush", excerpt="Kernel panic - not syncing")

@@ -54,6 +54,18 @@ def test_sections_of_each_function_are_shifted_too() -> None:
     assert ". += 64; fs/*(.text .text.[0-9a-zA-Z_]* .text.fixup)" in shifted(script, (64, 64, 64))
 
 
+def test_sections_of_linux_7_3_are_shifted() -> None:
+    """TEXT_MAIN of include/asm-generic/vmlinux.lds.h lists every letter of `startup` and `exit`."""
+    prefixes = ("s", "st", "sta", "star", "start", "startu", "e", "ex", "exi")
+    names = " ".join(f".text.{each}[_0-9A-Za-su-z]* .text.{each} .text.{each}.*" for each in prefixes)
+    functions = (
+        f"*(.text .text.[_0-9A-Za-df-rt-z]* {names} .text.startup[_0-9A-Za-z]* .text.exit[_0-9A-Za-z]* .text.fixup)"
+    )
+    assert len(functions) > 500
+    script = X86_6_12.replace("*(.text .text.fixup)", functions)
+    assert f". += 64; fs/{functions}" in shifted(script, (64, 64, 64))
+
+
 @pytest.mark.parametrize(
     ("section", "name"),
     [("*(.text .text.fixup)", "functions"), ("*(.data)", "variables"), ("*(.bss)\n", "zeroed variables")],

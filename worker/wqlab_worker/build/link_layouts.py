@@ -60,7 +60,7 @@ class LayoutLinker:
         if len(set(ids)) < len(ids):
             raise UserError(
                 "two layouts of the kernel are the same",
-                advice="The tree's linker script discards the shift; submit without layouts.",
+                advice="The tree's linker script discards the shift; submit with --layouts 1.",
             )
         return found
 
@@ -106,7 +106,7 @@ class LayoutLinker:
             reason = output.getvalue()[-300:].decode(errors="replace").strip()
             raise UserError(
                 f"the tree's linker script has no place to shift {reason}"[:500],
-                advice="Submit without layouts: this tree cannot be linked in several.",
+                advice="Submit with --layouts 1: this tree cannot be linked in several.",
             )
 
     def _make(self, layout: int) -> None:

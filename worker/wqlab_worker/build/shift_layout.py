@@ -13,10 +13,11 @@ from pathlib import Path
 
 _PLACES = (
     # The main input sections of .text, .data and .bss: *(.text .text.fixup), *(.data) and *(.bss), with more names if
-    # the kernel is compiled with a section for each function (include/asm-generic/vmlinux.lds.h).
-    ("functions (.text)", re.compile(r"\*\((\.text(?: [^)]{0,500})?)\)")),
-    ("variables (.data)", re.compile(r"\*\((\.data(?: [^)]{0,500})?)\)")),
-    ("zeroed variables (.bss)", re.compile(r"\*\((\.bss(?: [^)]{0,500})?)\)")),
+    # the kernel is compiled with a section for each function (include/asm-generic/vmlinux.lds.h). In 7.3 .text has
+    # them always, 600 characters long.
+    ("functions (.text)", re.compile(r"\*\((\.text(?: [^)]{0,5000})?)\)")),
+    ("variables (.data)", re.compile(r"\*\((\.data(?: [^)]{0,5000})?)\)")),
+    ("zeroed variables (.bss)", re.compile(r"\*\((\.bss(?: [^)]{0,5000})?)\)")),
 )
 _FOLDERS = [
     *("init", "usr", "arch", "kernel", "certs", "mm", "fs", "ipc", "security", "crypto", "block", "io_uring", "rust"),

@@ -144,8 +144,13 @@ def bounds(memory_mib: int) -> list[str]:
 
 def _yield_to_other_sessions(process: subprocess.Popen[bytes]) -> None:
     """Lower the priority of the emulator's session: with autogroups, niceness only counts inside one (sched(7))."""
-    with suppress(OSError):  # a kernel without autogroups, or an emulator that has already ended
-        Path(f"/proc/{process.pid}/autogroup").write_text(str(NICENESS))
+    with suppress(FileNotFoundError, ProcessLookupError):  # a kernel without autogroups, or an emulator that has ended
+        while process.poll() is None:
+            try:
+                Path(f"/proc/{process.pid}/autogroup").write_text(str(NICENESS))
+                return
+            except BlockingIOError:  # the kernel takes one such change in 100 ms from all users
+                time.sleep(0.1)
 
 
 def occupied_bytes(pid: int) -> int:
