@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import func, select
 
 from wqlab_server.http.problems import ApiProblem
-from wqlab_server.models import Run
+from wqlab_server.models import Boot, Run
 from wqlab_server.runs import queries
 
 from ..support.lab import LabUnderTest, RunSession
@@ -20,7 +21,7 @@ def test_console_part_starts_inside_a_chunk_and_ends_with_the_boot(lab: LabUnder
     run.console(key, 0, b"hello ")
     run.console(key, 6, b"world")
     with lab.transaction() as session:
-        boot_id = queries.boots(session, run.job.run_id)[0].id
+        boot_id = session.scalars(select(Boot.id).where(Boot.run_id == run.job.run_id)).one()
         part = queries.console_part(session, boot_id, 3)
     assert (part.data, part.ended) == (b"lo world", False)
     run.send(*events[1:])
@@ -37,7 +38,7 @@ def test_boot_defaults_to_the_newest_and_belongs_to_its_run(lab: LabUnderTest, r
     with lab.transaction() as session:
         row = session.get_one(Run, run.job.run_id)
         newest = queries.boot(session, row, None)
-        assert newest.id == max(boot.id for boot in queries.boots(session, row.id))
+        assert newest.id == session.scalar(select(func.max(Boot.id)).where(Boot.run_id == row.id))
         with pytest.raises(ApiProblem, match="boot of run"):
             queries.boot(session, row, newest.id + 1)
 
