@@ -25,6 +25,7 @@ X86_6_12 = """SECTIONS
  }
 }
 """
+SPELLED_OUT = [word[:end] for word in ("startup", "exit") for end in range(1, len(word))]
 
 
 def test_layouts_differ_modulo_a_page() -> None:
@@ -52,6 +53,13 @@ def test_each_folder_is_shifted_once_in_the_first_matching_place() -> None:
 def test_sections_of_each_function_are_shifted_too() -> None:
     script = X86_6_12.replace("*(.text .text.fixup)", "*(.text .text.[0-9a-zA-Z_]* .text.fixup)")
     assert ". += 64; fs/*(.text .text.[0-9a-zA-Z_]* .text.fixup)" in shifted(script, (64, 64, 64))
+
+
+def test_long_list_of_sections_of_linux_7_3_is_found() -> None:
+    """It names each prefix of `.text.startup` and `.text.exit` that is neither."""
+    prefixes = " ".join(f".text.{prefix}[_0-9A-Za-z]* .text.{prefix} .text.{prefix}.*" for prefix in SPELLED_OUT)
+    script = X86_6_12.replace("*(.text .text.fixup)", f"*(.text {prefixes} .text.fixup)")
+    assert f". += 64; fs/*(.text {prefixes} .text.fixup)" in shifted(script, (64, 64, 64))
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from pathlib import Path
 _PLACES = (
     # The main input sections of .text, .data and .bss: *(.text .text.fixup), *(.data) and *(.bss), with more names if
     # the kernel is compiled with a section for each function (include/asm-generic/vmlinux.lds.h).
-    ("functions (.text)", re.compile(r"\*\((\.text(?: [^)]{0,500})?)\)")),
-    ("variables (.data)", re.compile(r"\*\((\.data(?: [^)]{0,500})?)\)")),
-    ("zeroed variables (.bss)", re.compile(r"\*\((\.bss(?: [^)]{0,500})?)\)")),
+    ("functions (.text)", re.compile(r"\*\((\.text(?: [^)]{0,4000})?)\)")),
+    ("variables (.data)", re.compile(r"\*\((\.data(?: [^)]{0,4000})?)\)")),
+    ("zeroed variables (.bss)", re.compile(r"\*\((\.bss(?: [^)]{0,4000})?)\)")),
 )
 _FOLDERS = [
     *("init", "usr", "arch", "kernel", "certs", "mm", "fs", "ipc", "security", "crypto", "block", "io_uring", "rust"),
