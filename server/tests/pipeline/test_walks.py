@@ -57,6 +57,15 @@ def test_each_kernel_boots_once_in_each_block(lab: LabUnderTest) -> None:
         assert {part.arm for part in parts} == kernels
 
 
+def test_kernels_between_have_layouts_too(lab: LabUnderTest) -> None:
+    submission_id = walk(lab, 33, 40, 33, blocks=2, layouts=2)
+    assert lab.finished(submission_id).outcome is Outcome.PASSED
+    with lab.transaction() as session:
+        boots = session.scalars(select(Boot).where(Boot.run_id == lab.runs(submission_id)[0].id, Boot.valid)).all()
+        assert {boot.arm for boot in boots} == {Arm.BASELINE, *BETWEEN[:1], Arm.CANDIDATE}
+        assert len({boot.build_id_gnu for boot in boots}) == 6, "each of three kernels in two layouts"
+
+
 def test_patch_that_does_not_build_is_left_out(lab: LabUnderTest) -> None:
     def build(job: BuildJob, worker: ScriptedWorker) -> BuildResult:
         if job.source.commit == oid("commit 2"):

@@ -135,9 +135,8 @@ def _layouts(session: Session, run: Run, kernels: dict[Arm, Kernel]) -> dict[Arm
     """Return the kernels of each arm in the order of their layouts; empty for a run with the ordinary link alone."""
     if run.layouts == 1:
         return {}
-    build_ids = {Arm.BASELINE: run.baseline_build_id, Arm.CANDIDATE: run.candidate_build_id}
     return {
-        arm: [_in_layout(kernel, session.get_one(Build, build_ids[arm]), layout) for layout in layouts_of(run, arm)]
+        arm: [_in_layout(kernel, session.get_one(Build, run.build_ids[arm]), layout) for layout in layouts_of(run, arm)]
         for arm, kernel in kernels.items()
     }
 
