@@ -62,7 +62,7 @@ def test_guest_is_the_device_type() -> None:
     assert (guest.memory_mib, guest.instruction_ns, guest.topology.cpus) == (1024, 8, 2)
 
 
-@pytest.mark.parametrize(("cores", "modelled", "one_by_one"), [(8, True, False), (9, True, True), (9, False, False)])
+@pytest.mark.parametrize(("cores", "modelled", "one_by_one"), [(2, True, False), (3, True, True), (3, False, False)])
 def test_many_cpus_of_a_model_are_brought_up_one_by_one(cores: int, modelled: bool, one_by_one: bool) -> None:
     topology = JOB.device.topology.model_copy(update={"cores_per_l3": cores, "threads_per_core": 2})
     costs = load_data(ROOT).cost_profiles["ryzen-3900x"] if modelled else None
