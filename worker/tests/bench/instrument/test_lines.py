@@ -50,7 +50,10 @@ Transferred = tuple[str, int, int] | None
 
 
 class _Transfer(ctypes.Structure):
-    _fields_ = [("level", ctypes.c_int), ("source", ctypes.c_uint), ("writer_pc", ctypes.c_uint64)]
+    _fields_ = [
+        ("copy", ctypes.c_int), ("is_shared", ctypes.c_bool),
+        ("level", ctypes.c_int), ("source", ctypes.c_uint), ("writer_pc", ctypes.c_uint64),
+    ]  # fmt: skip
 
 
 class Model:
