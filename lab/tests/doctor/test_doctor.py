@@ -238,8 +238,8 @@ def test_age_of_the_tick(lab: Lab) -> None:
 
 def test_quarantined_device(lab: Lab) -> None:
     devices = """
-    INSERT INTO devices (name, device_type, lab, facts, health, health_reason, dirty) VALUES
-      ('a-1', 'a', 'local', '{}', 'quarantined', 'no console', false), ('a-2', 'a', 'local', '{}', 'good', '', false)
+    INSERT INTO devices (name, device_type, lab, facts, health, health_reason) VALUES
+      ('a-1', 'a', 'local', '{}', 'quarantined', 'no console'), ('a-2', 'a', 'local', '{}', 'good', '')
     """
     with changed(lab, devices, "DELETE FROM devices") as found:
         assert found["devices"].seen == "1 of 2 good, 0 not checked yet"

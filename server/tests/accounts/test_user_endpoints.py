@@ -38,14 +38,15 @@ def test_password_of_a_new_user_is_shown_once(live: Live) -> None:
         )
         assert (made.name, made.role, made.last_sign_in_at, made.disabled_at) == ("ada.l", "submitter", None, None)
         assert len(made.password) == 24
-        shown = expect(admin.get(USERS)).text + expect(admin.get(f"{USERS}/ada.l")).text
+        shown = expect(admin.get(USERS)).text
         assert made.password not in shown
         assert "argon2" not in shown
         assert "ada.l already exists" in expect(admin.post(USERS, json={"name": "ada.l", "role": "viewer"}), 409).text
         with browser(live.url, "ada.l", made.password) as ada:
             assert expect(ada.post(SUBMISSIONS, json=REQUEST), 201).json()["owner"] == "ada.l"
             expect(ada.get(USERS), 403)
-        assert UserView.model_validate_json(admin.get(f"{USERS}/ada.l").content).last_sign_in_at is not None
+        [ada_after] = Page[UserView].model_validate_json(admin.get(USERS, params={"q": "ada.l"}).content).items
+        assert ada_after.last_sign_in_at is not None
 
 
 @pytest.mark.parametrize("name", ["", "Ada", "ada l", "-ada", "a" * 65, "ädä", "../etc", "ada\n"])
@@ -73,7 +74,6 @@ def test_only_administrators_manage_users(live: Live, scope: Scope | None) -> No
             for method, url, body in (
                 ("GET", USERS, None),
                 ("POST", USERS, {"name": name, "role": "admin"}),
-                ("GET", f"{USERS}/{name}", None),
                 ("PATCH", f"{USERS}/{name}", {"role": "admin"}),
                 ("POST", f"{USERS}/{name}/password", None),
             ):

@@ -20,7 +20,7 @@ def rows(*, compared: bool = True, figures: bool = True, failure: Failure | None
         plan=None,
         byte_identical=False,
         device_type="device",
-        device_spec=SimpleNamespace(emulated=True),
+        device_spec=SimpleNamespace(emulated=True, emulation=None),
         profile=SimpleNamespace(settings=[""], spreads={}),
         looks=[],
         walk=[],

@@ -70,7 +70,7 @@ def test_modelled_device_has_the_patched_program_and_its_costs(tmp_path: Path) -
     assert value(command, "-machine") == "q35,smm=off,i8042=off,hpet=off"
     assert value(command, "-icount") == "shift=0,sleep=off,align=off"
     counted = qemu_arguments.arguments(plain, BOOT, PLUGIN, Firmware(tmp_path))
-    assert value(command, "-plugin") == f"{value(counted, '-plugin')},costs=/out/costs"
+    assert value(command, "-plugin") == f"{value(counted, '-plugin')},costs=/out/costs,seed=7"
     assert value(command, "-accel") == value(counted, "-accel")
 
 
