@@ -50,7 +50,8 @@ class TargetFacts:
     """Metric -> standard deviation of a block's difference that the lab measured on equal kernels, on the scale of the
     differences (logarithms for `ratio`). A metric that was not measured is missing."""
     not_validated: Mapping[str, str] = field(default_factory=dict)
-    """Modelled metric -> why its verdicts are withheld; empty if they are stated. A missing one is withheld."""
+    """Modelled metric -> reason for which its verdicts are withheld; an empty text if the validation covers it.
+    Verdicts on metrics that are not listed are withheld too."""
     floors: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """(scenario, setting, metric) -> largest effect, in the unit of effects, of a control that differs by nops only; of
     modelled metrics whose control was measured."""

@@ -19,7 +19,7 @@ class Stated:
     emulated: bool
     verdict: Verdict
     study: bool
-    """True for a settings study, False for a series."""
+    """True if settings of one kernel were compared, False if a series was."""
     failure: Failure | None = None
     instrumented: bool = False
     """True if the verdict is on counts of an instrumented device."""

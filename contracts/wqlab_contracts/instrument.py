@@ -21,7 +21,6 @@ FILE_LIMIT = 200
 SUBSYSTEM_LIMIT = 100
 PAIR_LIMIT = 200
 LINE_LIMIT = 200
-LOCK_LIMIT = 100
 CPU_LIMIT = 128
 WINDOW_LIMIT = 200
 PROFILE_BYTES = 8 << 20
@@ -125,30 +124,11 @@ class HotLine(Message):
     transfers: LevelCounts
 
 
-class LockWait(Message):
-    """Virtual time that one function waited for one lock, on a modelled device."""
-
-    lock: Symbol
-    """`pool->lock of pool 3`"""
-    site: Symbol
-    """Function that took the lock."""
-    site_line: Path = ""
-    acquisitions: Annotated[int, Field(ge=1, le=COUNT_LIMIT)]
-    wait_ns: Count = 0
-    """From asking for the lock until having it, of all acquisitions."""
-    held_ns: Count = 0
-    """From having the lock until giving it back, of all acquisitions."""
-
-
 class VirtualTime(Message):
     """Where the virtual time of a window went, in nanoseconds summed over all CPUs."""
 
     busy_ns: Count
     idle_ns: Count
-    idle_while_work_waits_ns: Count | None = None
-    """Part of `idle_ns` in which a work item or task waited that the CPU was allowed to run; null if not observed."""
-    locks: list[LockWait] = Field(default_factory=list, max_length=LOCK_LIMIT)
-    """Pairs of lock and function with the longest waits."""
 
 
 class Window(Message):
@@ -171,7 +151,7 @@ class Window(Message):
     pool_locks: LevelCounts | None = None
     """Transfers of the lines that have a lock of a worker pool; null if the pools of the kernel could not be read."""
     time: VirtualTime | None = None
-    """Null without a model."""
+    """Virtual time of the window; null if the device is not modelled."""
     subsystems: list[SubsystemCounts] = Field(default_factory=list, max_length=SUBSYSTEM_LIMIT)
     """Sums by subsystem, user space first, then most instructions first."""
     functions: list[FunctionCounts] = Field(default_factory=list, max_length=FUNCTION_LIMIT + FILE_LIMIT)

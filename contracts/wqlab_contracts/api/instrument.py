@@ -32,36 +32,7 @@ class PerOperation(Moves):
     locked: float = 0.0
     """Atomic instructions."""
     virtual_ns: float = 0.0
-    """Virtual time on all CPUs that were busy; 0 without a model."""
-
-
-class Idle(Message):
-    """Virtual time of idle CPUs per operation, in nanoseconds."""
-
-    idle_ns: float = 0.0
-    while_work_waits_ns: float = 0.0
-    """In which work waited that the CPU was allowed to run."""
-
-
-class LockTimes(Message):
-    """Acquisitions of a lock per operation."""
-
-    acquisitions: float = 0.0
-    wait_ns: float = 0.0
-    held_ns: float = 0.0
-
-
-class LockChange(Message):
-    """Waiting of one function for one lock, with each kernel."""
-
-    lock: str
-    site: str
-    """Function that took the lock."""
-    site_line: str
-    """As in the candidate if it has the line."""
-    per_op: dict[Arm, LockTimes]
-    seeds: int = 0
-    """Seeds under which the waiting changed in the direction of the mean change; 0 with one kernel."""
+    """Virtual time, summed over all busy CPUs; 0 if the device is not modelled."""
 
 
 class SubsystemChange(Message):
@@ -149,10 +120,6 @@ class InstrumentCell(Message):
     """The ten pairs of source lines that changed most."""
     lines: list[LineChange]
     """The ten names of cache lines whose number of transfers changed most."""
-    locks: list[LockChange] = Field(default_factory=list)
-    """The ten pairs of lock and function whose waiting changed most, on a modelled device."""
-    idle: dict[Arm, Idle] = Field(default_factory=dict)
-    """Empty without a model, or if it did not observe what waits."""
     cpus: dict[Arm, list[list[float]]]
     """cpus[arm][from][to]: transfers per operation of all levels."""
     sentences: list[str] = Field(default_factory=list)

@@ -137,7 +137,7 @@ class CostProfile(Strict):
     io: Time
     """An access to a register of a device."""
     ipi: Time
-    """From the write that sends an interrupt to another CPU until that CPU accepts it."""
+    """Latency of an interrupt from one CPU to another, until that CPU accepts it."""
     interrupt: Time
     """Entry into the kernel on a CPU that is not idle."""
     idle_exit: Time

@@ -48,7 +48,7 @@ class Row:
 @dataclass(frozen=True)
 class MeanTable:
     title: str
-    """Title of a target's second and later tables; empty for the first."""
+    """Heading above the table; empty for the first table of a target, which stands below the heading of the target."""
     columns: Sequence[tuple[str, str]]
     """Heading of each column, in two lines."""
     rows: Sequence[Row]

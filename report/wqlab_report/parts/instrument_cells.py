@@ -17,8 +17,6 @@ from wqlab_contracts.api.instrument import (
     FunctionChange,
     InstrumentCell,
     LineChange,
-    LockChange,
-    LockTimes,
     Moves,
     PairChange,
 )
@@ -34,7 +32,7 @@ from .time_sentences import time_sentences
 MAX_CELLS = 12
 MAX_SEEDS = 16
 
-Ranked = TypeVar("Ranked", FunctionChange, PairChange, LineChange, LockChange)
+Ranked = TypeVar("Ranked", FunctionChange, PairChange, LineChange)
 Line = TypeVar("Line", PairChange, LineChange)
 
 
@@ -121,8 +119,6 @@ def _build(scenario: str, setting: str, cell: CellSums, unread: Sequence[str]) -
         changed=_most(named, basis.change, attrgetter("name", "file")),
         pairs=_most(pairs, lambda each: _moved(each.per_op), attrgetter("taker", "taker_line")),
         lines=_most(lines, lambda each: _moved(each.per_op), attrgetter("symbol")),
-        locks=_most([_with_waits(entry, cell, seeds) for entry in cell.locks], _waited, attrgetter("lock", "site")),
-        idle=cell.idle.means(seeds, cell.repetitions) if cell.idle.are_complete(seeds, cell.repetitions) else {},
         cpus={arm: matrix for arm in arms if (matrix := _mean_matrix(cell, arm, common))},
         notes=[*unread, *_notes(cell)],
     )
@@ -144,20 +140,6 @@ def _with_moves(entry: Entry[Line, Moves], cell: CellSums, seeds: Seeds) -> Line
             "seeds": entry.sums.agreeing(seeds, cell.repetitions, "transfers"),
         }
     )
-
-
-def _with_waits(entry: Entry[LockChange, LockTimes], cell: CellSums, seeds: Seeds) -> LockChange:
-    return entry.change.model_copy(
-        update={
-            "per_op": entry.sums.means(seeds, cell.repetitions),
-            "seeds": entry.sums.agreeing(seeds, cell.repetitions, "wait_ns"),
-        }
-    )
-
-
-def _waited(lock: LockChange) -> float:
-    times = [each.wait_ns for each in lock.per_op.values()]
-    return abs(times[-1] - times[0]) if len(times) > 1 else times[0]
 
 
 def _notes(cell: CellSums) -> list[str]:

@@ -12,10 +12,7 @@ from typing import Generic, TypeVar
 from wqlab_contracts import instrument
 from wqlab_contracts.api.instrument import (
     FunctionChange,
-    Idle,
     LineChange,
-    LockChange,
-    LockTimes,
     Moves,
     PairChange,
     PerOperation,
@@ -30,7 +27,7 @@ MAX_NAMES = 4_000
 _DIGITS = 5
 """Number of significant digits to which counts per operation are rounded."""
 
-Change = TypeVar("Change", SubsystemChange, FunctionChange, PairChange, LineChange, LockChange)
+Change = TypeVar("Change", SubsystemChange, FunctionChange, PairChange, LineChange)
 Values = TypeVar("Values", bound=Message)
 Seeds = Mapping[Arm, Sequence[int]]
 Repetitions = Mapping[tuple[Arm, int], int]
@@ -145,14 +142,12 @@ class CellSums:
     """Largest share of instructions or of transfers that a function can have and be missing in a window."""
     pairs: Table[PairChange, Moves] = field(default_factory=lambda: Table(Moves))
     lines: Table[LineChange, Moves] = field(default_factory=lambda: Table(Moves))
-    locks: Table[LockChange, LockTimes] = field(default_factory=lambda: Table(LockTimes))
-    idle: Sums[Idle] = field(default_factory=lambda: Sums(Idle))
     cpus: dict[tuple[Arm, int], list[list[float]]] = field(default_factory=dict)
 
     @property
     def is_full(self) -> bool:
         """True if the profiles name more than is kept."""
-        return any(table.is_full for table in (self.subsystems, self.functions, self.pairs, self.lines, self.locks))
+        return any(table.is_full for table in (self.subsystems, self.functions, self.pairs, self.lines))
 
 
 def add_window(cell: CellSums, arm: Arm, profile: InstrumentProfile, window: Window) -> None:
@@ -170,7 +165,6 @@ def add_window(cell: CellSums, arm: Arm, profile: InstrumentProfile, window: Win
     _add_functions(cell, arm, seed, window)
     _add_pairs(cell, arm, seed, window)
     _add_lines(cell, arm, seed, window)
-    _add_time(cell, arm, seed, window)
     if window.cpus:
         matrix = cell.cpus.setdefault((arm, seed), [[0.0] * len(window.cpus) for _ in window.cpus])
         for sums_of_row, row in zip(matrix, window.cpus, strict=True):
@@ -253,25 +247,6 @@ def _add_lines(cell: CellSums, arm: Arm, seed: int, window: Window) -> None:
         entry.sums.add(arm, seed, _moves(line.transfers, window))
         if len(addresses[symbol]) > entry.change.addresses:
             entry.change = entry.change.model_copy(update={"addresses": len(addresses[symbol])})
-
-
-def _add_time(cell: CellSums, arm: Arm, seed: int, window: Window) -> None:
-    """Add the waiting for locks, and the idle time if the model observed what waits."""
-    time, operations = window.time, window.operations
-    if time is None:
-        return
-    for each in time.locks:
-        texts = each.model_dump(include={"lock", "site", "site_line"})
-        entry = cell.locks.find((each.lock, each.site), partial(LockChange, **texts, per_op={}))
-        if entry is None:
-            continue
-        if arm is Arm.CANDIDATE:
-            entry.change = LockChange(**texts, per_op={})
-        counts = {name: getattr(each, name) / operations for name in LockTimes.model_fields}
-        entry.sums.add(arm, seed, LockTimes(**counts))
-    waiting = time.idle_while_work_waits_ns
-    if waiting is not None:
-        cell.idle.add(arm, seed, Idle(idle_ns=time.idle_ns / operations, while_work_waits_ns=waiting / operations))
 
 
 def _per_operation(counts: Window | instrument.FunctionCounts | SubsystemCounts, window: Window) -> PerOperation:

@@ -25,7 +25,7 @@ from ..plain_text import printable
 from .kcidb_tests import STATUS, Source, excerpt, target_tests
 
 _STATUS = STATUS | {ErrorKind.USER: Status.FAIL}
-"""Status of a build that failed: one of the series' code is FAIL."""
+"""KCIDB status of a failed build. A compile error in the code of the series (ErrorKind.USER) is FAIL."""
 _MESSAGE_ID = re.compile(r"[^\s<>@\x00]+@[^\s<>@\x00]+")
 _PUBLIC_URL = re.compile(r"https://[A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9](:[0-9]+)?/\S*")
 

@@ -61,7 +61,7 @@ class StoreMisconfigured(ValueError):
 
 
 class StoreSettings(Protocol):
-    """The settings that name a store."""
+    """Settings that say where artifacts are stored, and how many bytes."""
 
     @property
     def artifact_dir(self) -> Path: ...

@@ -164,7 +164,7 @@ static void on_data(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr
 /* An instruction that accesses memory. Exists until QEMU ends. */
 struct site {
 	uint64_t pc;
-	uint64_t *waited; /* virtual time, picoseconds */
+	uint64_t *waited; /* virtual time, picoseconds; NULL if the device is not modelled */
 };
 
 static const struct site *site_of(uint64_t pc)
@@ -174,7 +174,8 @@ static const struct site *site_of(uint64_t pc)
 	if (!row->value) {
 		struct site *site = allocate(1, sizeof(*site));
 
-		*site = (struct site){ pc, code_counter(&plugin.window.times, pc) };
+		site->pc = pc;
+		site->waited = plugin.timing.is_on ? code_counter(&plugin.window.times, pc) : NULL;
 		row->value = (uintptr_t)site;
 	}
 	return (const struct site *)(uintptr_t)row->value;
@@ -201,7 +202,7 @@ static inline void access_line_in_time(unsigned int cpu, struct page *page, uint
 	int64_t waited;
 
 	if (is_atomic)
-		timing_drain(&plugin.timing, cpu);
+		*site->waited += timing_drain(&plugin.timing, cpu);
 	if (__builtin_expect(lines_is_in_l1(&plugin.lines, cpu, number), 1)) {
 		if (!is_store)
 			return;

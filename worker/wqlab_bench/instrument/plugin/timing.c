@@ -252,12 +252,14 @@ int64_t timing_wait_for_transfer(struct timing *timing, unsigned int cpu, struct
 	return from + latency - now;
 }
 
-void timing_drain(struct timing *timing, unsigned int cpu)
+int64_t timing_drain(struct timing *timing, unsigned int cpu)
 {
 	int64_t ps = timing->drained[cpu] - timing_now(timing, cpu);
 
-	if (ps > 0)
-		qemu_plugin_vtime_wait(timing->cpus[cpu].cpu, ps);
+	if (ps <= 0)
+		return 0;
+	qemu_plugin_vtime_wait(timing->cpus[cpu].cpu, ps);
+	return ps;
 }
 
 int64_t timing_wait_for_copy(struct timing *timing, unsigned int cpu, uint64_t number, enum copy copy)

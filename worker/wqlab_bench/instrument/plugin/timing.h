@@ -76,7 +76,10 @@ void timing_find_cpus(struct timing *timing);
 /* State the cost of the block that is being translated, in picoseconds. Return it as QEMU counts it. */
 int64_t timing_state_block(int64_t ps);
 
-/* Let time pass for an access that is not served by the L1 cache. Return how much, in picoseconds. */
+/*
+ * Let time pass for an access that the L1 cache does not serve: for a line that moves between CPUs, or for a copy of one
+ * that does not. Return how much, in picoseconds.
+ */
 int64_t timing_wait_for_transfer(struct timing *timing, unsigned int cpu, struct line *line, uint64_t number,
 				 const struct transfer *transfer, bool is_store, bool is_atomic);
 int64_t timing_wait_for_copy(struct timing *timing, unsigned int cpu, uint64_t number, enum copy copy);
@@ -93,8 +96,10 @@ static inline int64_t timing_now(const struct timing *timing, unsigned int cpu)
 	return *view->ps + ((*view->budget - *view->low - *view->extra) * *view->unit_ps >> 7);
 }
 
-/* An atomic instruction waits for all stores before it (Intel SDM, volume 3, 9.2.2). */
-void timing_drain(struct timing *timing, unsigned int cpu);
+/*
+ * An atomic instruction waits for all stores before it (Intel SDM, volume 3, 9.2.2). Return how long, in picoseconds.
+ */
+int64_t timing_drain(struct timing *timing, unsigned int cpu);
 
 /* The CPU that stored last has the line until now. */
 static inline void timing_stored(const struct timing *timing, unsigned int cpu, struct line *line)

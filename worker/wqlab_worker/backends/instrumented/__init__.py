@@ -118,7 +118,7 @@ class InstrumentedBackend:
 
 
 def _model(job: RunJob, program: Path, folder: Path) -> Model:
-    """Write the costs of a modelled device into `folder`."""
+    """Write the cost profile of a modelled device to the file `costs` in `folder`, for the plugin."""
     costs = folder / "costs"
     assert job.device.costs is not None  # noqa: S101 - only then is there a program
     write_costs(job.device.costs, costs, job.device.topology.l3_domains)
