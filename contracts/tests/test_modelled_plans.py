@@ -25,7 +25,7 @@ def of_role(plan: TestPlan, role: Role) -> dict[str, Evidence]:
 @pytest.mark.parametrize(
     ("name", "primary", "evidence"),
     [
-        ("test-workqueue", "cache_shard_items_per_s", Evidence.MODELLED),
+        ("queue-rate", "items_per_s", Evidence.MODELLED),
         ("dm-crypt-affinity", "bandwidth", Evidence.MODELLED),
         ("xfs-fsync", "bandwidth", Evidence.MODELLED),
         # Their primary metric is traced, and no repetition is.
