@@ -89,8 +89,6 @@ export function makeInstrumentCell(): InstrumentCell {
         seeds: 6,
       },
     ],
-    locks: [],
-    idle: {},
     cpus: {
       baseline: [
         [0, 1, 4, 0],
