@@ -49,22 +49,17 @@ def store(session: Session, submission_id: int, validations: Sequence[Validation
         Samples.concatenate(kept) if kept else None, [target_facts(session, run, validations) for run in measured]
     )
     by_target = {(run.plan_name, run.device_type): run.id for run in measured}
-    for run in measured:
-        run.rung_comparisons = [
-            each
-            for each in comparisons
-            if each.patch is not None and (each.plan, each.device_type) == (run.plan_name, run.device_type)
-        ]
     rows = [
         Comparison(
             run_id=by_target[each.plan, each.device_type],
             position=position,
+            patch=each.patch,
             question=each.question,
             role=each.role,
             verdict=each.verdict,
             data=each,
         )
-        for position, each in enumerate(each for each in comparisons if each.patch is None)
+        for position, each in enumerate(comparisons)
     ]
     session.add_all(rows)
     for run_id, table in tables.items():

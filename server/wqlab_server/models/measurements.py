@@ -87,6 +87,8 @@ class Comparison(Base):
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
     """Position in the report."""
+    patch: Mapped[int | None]
+    """Patch of a walk that is compared with the one before; null for the whole series."""
     question: Mapped[Question]
     role: Mapped[Role]
     verdict: Mapped[Verdict | None]

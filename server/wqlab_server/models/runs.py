@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, false, func, text
-from sqlalchemy.orm import Mapped, mapped_column, relationship
+from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, func, select, text
+from sqlalchemy.orm import Mapped, column_property, mapped_column, relationship
 
 from wqlab_contracts.api.canaries import FloorJump
-from wqlab_contracts.api.comparison import Comparison as ComparisonData
 from wqlab_contracts.enums import PAIR, Arm, BootState, CanaryKind, JobKind, Outcome, RunPurpose, Verdict
 from wqlab_contracts.messages import Failure, MeasuredTopology
 from wqlab_contracts.messages.looks import LookRecord
@@ -57,8 +56,6 @@ class Run(Job):
     candidate_build_id: Mapped[int | None] = mapped_column(ForeignKey("builds.id"))
     layouts: Mapped[int] = mapped_column(default=1, server_default=text("1"))
     """Layouts in which the run's kernels are linked; `layouts.layout_of` gives that of a boot."""
-    byte_identical: Mapped[bool] = mapped_column(server_default=false())
-    """True if both kernels are byte-identical, so that the run passed without a boot."""
     seed: Mapped[int] = mapped_column(BigInteger)
     blocks: Mapped[list[list[Arm]]]
     """Arms of each block in boot order, of all blocks that the run may have."""
@@ -68,18 +65,12 @@ class Run(Job):
     """The looks that have taken place, in order."""
     walk: Mapped[list[WalkStep]] = mapped_column(default=list, server_default=text("'[]'::jsonb"))
     """The kernels after each patch of a series that is walked; empty for other runs and until the series is applied."""
-    rung_comparisons: Mapped[list[ComparisonData]] = mapped_column(
-        default=list, server_default=text("'[]'::jsonb"), deferred=True
-    )
-    """Comparisons of the single patches of a walk, set with those of the whole series."""
     wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """The one device that a health check, noise run or canary is for, or on which the submission wants to measure."""
     wanted_backend: Mapped[Backend | None] = mapped_column(Text)
     """Restrict the run to devices with this backend; null allows any."""
     device_name: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """The run's current or last device."""
-    boots_done: Mapped[int] = mapped_column(default=0)
-    """Counter: boots in finished blocks."""
     consoles_deleted_at: Mapped[datetime | None]
     """When retention deleted the consoles of the run's boots."""
     compared_at: Mapped[datetime | None]
@@ -91,6 +82,14 @@ class Run(Job):
     candidate_build: Mapped[Build | None] = relationship(foreign_keys=[candidate_build_id], lazy="raise")
     canary: Mapped[CanaryRun | None] = relationship(lazy="raise")
     boots: Mapped[list[Boot]] = relationship(back_populates="run", lazy="raise", order_by="Boot.id")
+    if TYPE_CHECKING:
+        boots_done: Mapped[int]
+        """Number of boots in finished blocks."""
+
+    @property
+    def byte_identical(self) -> bool:
+        """Return True if the run passed without a boot, because its kernels are byte-identical."""
+        return self.outcome is Outcome.PASSED and self.attempts == 0
 
     @property
     def build_ids(self) -> dict[Arm, int | None]:
@@ -217,6 +216,11 @@ class Boot(Base):
 
     run: Mapped[Run] = relationship(back_populates="boots", lazy="raise")
     findings: Mapped[list[Finding]] = relationship(lazy="raise", order_by="Finding.id")
+
+
+Run.boots_done = column_property(
+    select(func.count()).where(Boot.run_id == Run.id, Boot.valid).correlate_except(Boot).scalar_subquery()
+)
 
 
 class ConsoleChunk(Base):

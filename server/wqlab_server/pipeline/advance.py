@@ -256,7 +256,6 @@ def _queue_when_built(session: Session, run: Run, *, force: bool) -> None:
             return
     if all(build.outcome is Outcome.PASSED for build, _ in run_builds):
         if not force and builds.are_byte_identical([build for build, _ in run_builds]):
-            run.byte_identical = True
             lease.finish_unclaimed(session, run, Outcome.PASSED, None)
             return
         change_state(run, JobState.QUEUED)
@@ -274,7 +273,6 @@ def _queue_walk_when_built(session: Session, run: Run, *, force: bool) -> None:
         return
     ended = walks.plan(session, run, force=force)
     if ended is not None:
-        run.byte_identical = ended.outcome is Outcome.PASSED
         lease.finish_unclaimed(session, run, ended.outcome, ended.failure)
         return
     change_state(run, JobState.QUEUED)
@@ -363,7 +361,8 @@ def _record_verdicts(session: Session, submission: Submission, compared: Sequenc
     ).all()
     by_run: dict[int, list[api_report.Comparison]] = defaultdict(list)
     for row in compared:
-        by_run[row.run_id].append(row.data)
+        if row.patch is None:
+            by_run[row.run_id].append(row.data)
     kernel_failures = []
     for rows in run_rows(session, runs):
         conclusion = conclusion_of(rows, by_run[rows.run.id])
@@ -399,7 +398,7 @@ def _finish_submission(
     verdicts = session.execute(
         select(Comparison.question, Comparison.role, Comparison.verdict)
         .join(Run, Run.id == Comparison.run_id)
-        .where(Run.submission_id == submission.id, not_(is_modelled_figure()))
+        .where(Run.submission_id == submission.id, Comparison.patch.is_(None), not_(is_modelled_figure()))
     )
     canceled = submission.cancel_requested_at is not None or any(f.kind is ErrorKind.CANCELED for f in all_failures)
     result = end(all_failures, [(question, role, verdict) for question, role, verdict in verdicts], canceled=canceled)

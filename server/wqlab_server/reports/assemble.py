@@ -226,7 +226,8 @@ def _target(
     rows: RunRows, parts: _Parts, configurations: _Configurations, submission: Submission
 ) -> api_report.TargetReport:
     run = rows.run
-    comparisons = [row.data for row in parts.comparisons[run.id]]
+    comparisons = [row.data for row in parts.comparisons[run.id] if row.patch is None]
+    rungs = [row.data for row in parts.comparisons[run.id] if row.patch is not None]
     conclusion = conclusion_of(rows, comparisons)
     kernel = (run.recipe.name, run.device_spec.arch, run.device_spec.on_bench)
     overheads = [boot.overhead_s for boot in rows.boots if boot.valid and boot.overhead_s is not None]
@@ -244,7 +245,7 @@ def _target(
         headline=conclusion.headline,
         reasons=reasons(comparisons),
         comparisons=comparisons,
-        ladder=ladder_of_rows(rows, run.rung_comparisons) if run.walk else None,
+        ladder=ladder_of_rows(rows, rungs) if run.walk else None,
         environment=environment_of(rows.boots, configurations.differing.get(kernel, ())),
         values=parts.values[run.id],
         workqueues=parts.workqueues(rows),

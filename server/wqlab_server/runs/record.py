@@ -34,7 +34,7 @@ from ..storage.events import emit, notify_checks
 from . import limits
 from .block_attempts import record_block_attempt
 from .layouts import build_id_of, layout_of
-from .service import find_boot, update_boots_done
+from .service import find_boot
 
 
 def record(session: Session, run: Run, events: Sequence[RunEvent]) -> None:
@@ -193,8 +193,6 @@ def _block_finished(session: Session, run: Run, event: BlockFinished) -> None:
     if record_block_attempt(session, run, event.block, event.attempt, finished=True, arm=None, failure=None):
         for boot in boots:
             boot.valid = True
-        session.flush()
-        update_boots_done(session, run.id)
 
 
 def _mismatch(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[Boot]) -> str | None:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
 
 from wqlab_contracts.enums import Arm, ArtifactKind, BootState, ErrorKind, JobState, Outcome
@@ -288,14 +288,6 @@ def abandon_boots(session: Session, run: Run, reason: Failure, now: datetime) ->
         failure = failed.failure if failed and failed.failure else reason
         arm = failed.arm if failed else None
         record_block_attempt(session, run, block, number, finished=False, arm=arm, failure=failure)
-
-
-def update_boots_done(session: Session, run_id: int) -> None:
-    """Update the run's counter of boots in finished blocks."""
-    done = select(func.count()).where(Boot.run_id == run_id, Boot.valid).scalar_subquery()
-    session.execute(
-        update(Run).where(Run.id == run_id).values(boots_done=done).execution_options(synchronize_session=False)
-    )
 
 
 def devices_failed_on(session: Session) -> dict[int, frozenset[str]]:

@@ -76,7 +76,7 @@ def _figures(session: Session, submission_id: int) -> list[ComparisonData]:
         session.scalars(
             select(Comparison.data)
             .join(Run, Run.id == Comparison.run_id)
-            .where(Run.submission_id == submission_id, Run.purpose == RunPurpose.MEASURE)
+            .where(Run.submission_id == submission_id, Run.purpose == RunPurpose.MEASURE, Comparison.patch.is_(None))
             .order_by(Comparison.position)
         )
     )

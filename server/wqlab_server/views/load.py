@@ -135,6 +135,7 @@ def primary_verdicts(session: Session, submission_ids: Collection[int]) -> dict[
         select(Run.submission_id, Comparison.verdict, modelled, func.count())
         .join(Comparison, Comparison.run_id == Run.id)
         .where(Run.submission_id.in_(submission_ids), Comparison.role == Role.PRIMARY, Comparison.verdict.is_not(None))
+        .where(Comparison.patch.is_(None))
         .group_by(Run.submission_id, Comparison.verdict, modelled)
     ):
         if submission_id is not None and verdict is not None:
