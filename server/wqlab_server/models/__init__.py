@@ -10,7 +10,7 @@ from .audit import AuditEntry
 from .base import Base, Typed, fences
 from .bisections import Bisection, BisectionStep, CommitList
 from .builds import Build, SubmissionBuild
-from .forges import ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
+from .forges import FORGE_SOURCE, ForgeChange, ForgeEvent, ForgeHead, ForgeRepository
 from .history import HistoryEnvironment, HistoryLine, HistoryPoint, HistoryShift
 from .job import Apply, BranchList, BranchReading, HeadReading, Job, ListRead, ThreadLookup
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
@@ -30,6 +30,7 @@ from .ticks import LastTick
 from .watches import Watch, WatchedHead
 
 __all__ = [
+    "FORGE_SOURCE",
     "Apply",
     "Artifact",
     "ArtifactLink",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, Index, Text, UniqueConstraint, func, text
+from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint, cast, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.orm import Mapped, mapped_column, relationship
+from sqlalchemy.orm import Mapped, column_property, foreign, mapped_column, relationship
 
 from wqlab_contracts.enums import HeadDecision, HeadNews
 from wqlab_contracts.messages.forge_listings import ForgeListing
 
 from .base import Base
 from .job import HeadReading
+from .orders import Order
+
+FORGE_SOURCE = "forge"
+"""Source of the orders of heads."""
 
 
 class ForgeRepository(Base):
@@ -110,7 +114,7 @@ class ForgeChange(Base):
 
 
 class ForgeHead(Base):
-    """A head of a pull request or branch, and the submission that measures it.
+    """A head of a pull request or branch. The key of the job that reads it, and of its order, is its id.
 
     It waits while nobody has allowed it to use devices.
     """
@@ -136,14 +140,21 @@ class ForgeHead(Base):
     decision: Mapped[HeadDecision] = mapped_column(default=HeadDecision.OPEN)
     reason: Mapped[str] = mapped_column(default="")
     """Why it is not measured, or waits."""
-    reading_id: Mapped[int | None] = mapped_column(ForeignKey("jobs.id"), index=True)
-    """The job that reads it; null while nobody has allowed it to use devices."""
-    submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
     withdrawn_at: Mapped[datetime | None]
     """When a newer head replaced it, or the pull request was closed."""
     news: Mapped[HeadNews] = mapped_column(default=HeadNews.NEW)
 
-    reading: Mapped[HeadReading | None] = relationship(lazy="raise")
+    reading: Mapped[HeadReading | None] = relationship(
+        lazy="raise", viewonly=True, primaryjoin=lambda: cast(ForgeHead.id, String) == foreign(HeadReading.key)
+    )
+    """The job that reads it; None while nobody has allowed it to use devices."""
+    submission_id: Mapped[int | None] = column_property(
+        select(Order.submission_id)
+        .where(Order.source == FORGE_SOURCE, Order.key == cast(id, String))
+        .correlate_except(Order)
+        .scalar_subquery()
+    )
+    """The submission that measures it."""
 
     def decide(self, decision: HeadDecision, reason: str) -> None:
         """Set what was decided and why, and have the forge told."""

@@ -39,12 +39,13 @@ from ..jobs.state import change_state
 from ..lab import lease
 from ..lab import service as lab_service
 from ..models import (
+    FORGE_SOURCE,
     Apply,
     BisectionStep,
     Build,
     Comparison,
     Device,
-    ForgeHead,
+    Order,
     Run,
     Submission,
     SubmissionBuild,
@@ -171,7 +172,8 @@ def _copy_series_facts(session: Session, submission: Submission, apply: Apply, r
         submission.version = result.thread.revision
         _remember_source(session, submission, apply, result.thread)
     # A pull request has its title and key already: the heads of one are versions of one series.
-    if session.scalar(select(ForgeHead.id).where(ForgeHead.submission_id == submission.id).limit(1)) is None:
+    of_forge = select(Order.id).where(Order.submission_id == submission.id, Order.source == FORGE_SOURCE)
+    if session.scalar(of_forge.limit(1)) is None:
         submission.title = submissions.truncate(result.title) or submission.title
         submission.series_key = submissions.truncate(result.series_key) or submission.series_key
     if result.candidate is not None and result.patches:

@@ -9,9 +9,10 @@ from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
 from wqlab_contracts.enums import ErrorKind, JobState, Outcome
 from wqlab_contracts.loading import DataFolder
 
+from ..intake.watches import LIST_SOURCE
 from ..jobs.errors import make_failure
 from ..lab import lease
-from ..models import Apply, ForgeHead, Run, Submission, WatchDecisionRow
+from ..models import FORGE_SOURCE, Apply, Order, Run, Submission
 from ..runs import service as runs
 from ..storage.db import Message, post
 from ..submissions.device_access import access_mistakes
@@ -38,8 +39,8 @@ def _strict_types(data: DataFolder) -> list[str]:
 
 def _is_on_behalf(session: Session, submission_id: int) -> bool:
     """Return True if a list's watch or a forge made the submission: its series is not that of its owner."""
-    made = [select(row.id).where(row.submission_id == submission_id).limit(1) for row in (WatchDecisionRow, ForgeHead)]
-    return any(session.scalar(query) is not None for query in made)
+    made = select(Order.id).where(Order.submission_id == submission_id, Order.source.in_([LIST_SOURCE, FORGE_SOURCE]))
+    return session.scalar(made.limit(1)) is not None
 
 
 def runs_to_check(session: Session, data: DataFolder) -> list[int]:

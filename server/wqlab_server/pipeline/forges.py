@@ -52,7 +52,7 @@ def read_forges(factory: SessionFactory, settings: Settings, data: DataFolder) -
                 ForgeHead.news != HeadNews.ENDED,
                 ForgeHead.withdrawn_at.is_(None),
                 ForgeHead.allowed != "",
-                ForgeHead.reading_id.is_(None),
+                ~ForgeHead.reading.has(),
             )
             .order_by(ForgeHead.id)
         ).all()
@@ -60,7 +60,7 @@ def read_forges(factory: SessionFactory, settings: Settings, data: DataFolder) -
         with isolate_errors(factory, "forge_head", head_id), transaction(factory) as session:
             head = heads.lock(session, head_id)
             forge = _forge(data, session.get_one(ForgeChange, head.change_id))
-            if forge is not None and head.reading_id is None:
+            if forge is not None and head.reading is None:
                 heads.order_reading(session, head, forge, data.trees[forge.tree])
 
 

@@ -13,7 +13,7 @@ from wqlab_contracts.specs import Forge
 
 from ..intake.forges import heads
 from ..intake.proposals import proposer
-from ..models import ForgeChange, ForgeHead, HeadReading, Order, Submission
+from ..models import FORGE_SOURCE, ForgeChange, ForgeHead, HeadReading, Order, Submission
 from ..orders import orders
 from ..orders.source import Context, Proposal, Source, Stop
 from ..outbox import forge_messages
@@ -24,12 +24,12 @@ from ..wait import Wait
 class ForgeSource(Source):
     """Heads that were read. Keys are ids of heads."""
 
-    name = "forge"
+    name = FORGE_SOURCE
 
     def items(self, context: Context) -> Sequence[int]:
         read = (
             select(ForgeHead.id)
-            .join(HeadReading, HeadReading.id == ForgeHead.reading_id)
+            .join(ForgeHead.reading)
             .where(
                 ForgeHead.decision.in_([HeadDecision.OPEN, HeadDecision.WAITS]),
                 ForgeHead.withdrawn_at.is_(None),
@@ -79,7 +79,6 @@ class ForgeSource(Source):
         forge = next(each for each in context.data.forges if each.name == change.forge)
         submission.title = submissions.truncate(_title(forge, change))
         submission.series_key = submissions.truncate(f"{forge.name} {change.key}")
-        head.submission_id = submission.id
         head.decide(HeadDecision.SUBMITTED, "")
 
     def waits(self, context: Context, order: Order, reason: Exception) -> None:

@@ -16,10 +16,10 @@ from wqlab_contracts.forges_file import FILE
 from wqlab_server.intake.forges.sync import sync
 from wqlab_server.models import Apply, ForgeChange, ForgeHead, HeadReading
 from wqlab_server.pipeline.forges import read_forges
-from wqlab_server.pipeline.run_sources import admit_orders, place_orders
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, transaction
 from wqlab_server.storage.live_data import LiveData
+from wqlab_server.pipeline.run_sources import admit_orders, place_orders
 from wqlab_worker.claims import jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
@@ -96,13 +96,13 @@ def test_head_is_read_and_applied(
     )
     read_forges(sessions, settings, LiveData(scene_data_dir).current())
     with transaction(sessions) as session:
-        head_id, reading_id = session.execute(select(ForgeHead.id, ForgeHead.reading_id)).one()
+        head_id, reading_id = session.execute(select(ForgeHead.id, HeadReading.id).join(ForgeHead.reading)).one()
     jobs.process(reading_id, worker)
     place_orders(sessions, settings, LiveData(scene_data_dir).current())
     admit_orders(sessions, settings, LiveData(scene_data_dir).current())
     with transaction(sessions) as session:
         row = session.get_one(ForgeHead, head_id)
-        reading = session.get_one(HeadReading, row.reading_id)
+        reading = session.get_one(HeadReading, reading_id)
         assert (reading.state, reading.outcome, row.reason) == (JobState.FINISHED, Outcome.PASSED, "")
         assert reading.result is not None
         assert reading.result.paths == [".wqlab.yaml", "kernel/workqueue.c"]

@@ -39,23 +39,23 @@ class HeadReadingKind(Kind[HeadReading]):
     model = HeadReading
 
     def ended(self, context: Context, job: HeadReading) -> None:
-        read = update(ForgeHead).where(ForgeHead.reading_id == job.id, ForgeHead.news != HeadNews.ENDED)
+        read = update(ForgeHead).where(ForgeHead.id == int(job.key), ForgeHead.news != HeadNews.ENDED)
         context.session.execute(read.values(news=HeadNews.NEW))
 
 
 def order_reading(session: Session, row: ForgeHead, forge: Forge, tree: Tree) -> None:
     """Queue the reading of a head."""
     reading = HeadReading(
+        key=str(row.id),
         payload=ForgeReadingJob(
             url=forge.git_url,
             head=row.head,
             base_branch=row.base_branch,
             config_from="head" if row.trusted else "base",
             tree=tree,
-        )
+        ),
     )
     claims.queue(session, reading)
-    row.reading_id = reading.id
 
 
 def lock(session: Session, head_id: int) -> ForgeHead:

@@ -48,7 +48,7 @@ def _current(forge: Forge) -> Select[ForgeHead, ForgeChange, str]:
     return (
         select(ForgeHead, ForgeChange, _state())
         .join(ForgeChange, ForgeChange.id == ForgeHead.change_id)
-        .outerjoin(HeadReading, HeadReading.id == ForgeHead.reading_id)
+        .outerjoin(ForgeHead.reading)
         .outerjoin(Submission, Submission.id == ForgeHead.submission_id)
         .where(ForgeChange.forge == forge.name, ForgeHead.withdrawn_at.is_(None))
     )

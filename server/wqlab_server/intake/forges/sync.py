@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 from sqlalchemy import select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, joinedload
 
 from wqlab_contracts.celery_names import FORGE_SYNC, OUTBOX_QUEUE, SERVER_QUEUE, TICK
 from wqlab_contracts.enums import HeadDecision
@@ -138,7 +138,8 @@ def _withdraw_others(session: Session, change: ForgeChange, now: datetime) -> Fo
     rows = session.scalars(
         select(ForgeHead)
         .where(ForgeHead.change_id == change.id, ForgeHead.withdrawn_at.is_(None))
-        .with_for_update()
+        .options(joinedload(ForgeHead.reading))
+        .with_for_update(of=ForgeHead)
         .execution_options(populate_existing=True)
     ).all()
     for row in rows:
@@ -147,8 +148,8 @@ def _withdraw_others(session: Session, change: ForgeChange, now: datetime) -> Fo
             continue
         row.withdrawn_at, row.reason = now, _why_withdrawn(change)
         row.has_news()
-        if row.reading_id is not None:
-            claims.cancel(session, row.reading_id, now)
+        if row.reading is not None:
+            claims.cancel(session, row.reading.id, now)
     session.flush()
     return found
 
