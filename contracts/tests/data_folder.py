@@ -48,6 +48,7 @@ FILES = {
     "kernels/fragments/emulated.config": "CONFIG_PARAVIRT=y\n",
     "kernels/modules/load/Kbuild": "obj-m := load.o\n",
     "kernels/modules/load/load.c": "/* nothing */\n",
+    "kernels/modules/common/words.h": "/* shared */\n",
     "testplans/common/lib.sh": "shared() { :; }\n",
     "testplans/health-check/plan.yaml": """\
         name: health-check

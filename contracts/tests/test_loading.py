@@ -19,6 +19,8 @@ def test_valid_folder_is_loaded(folder: Path) -> None:
     assert set(data.device_types) == {"tiny"}
     assert data.fragment("emulated") == "CONFIG_PARAVIRT=y\n"
     assert data.plan_files("health-check") == {"check.sh": "echo fine\n", "lib.sh": "shared() { :; }\n"}
+    assert data.modules["load"].keys() == {"Kbuild", "load.c", "words.h"}
+    assert data.modules.keys() == {"load"}
     with pytest.raises(KeyError):
         data.fragment("nothing")
 

@@ -9,6 +9,7 @@
     kernels/recipes/<recipe>.yaml
     kernels/fragments/<name>.config
     kernels/modules/<name>/        source of a kernel module, with a Kbuild that makes <name>.ko (optional)
+    kernels/modules/common/        headers that each module gets beside its own files (optional)
     testplans/<plan>/plan.yaml     next to the files sent to the device; `files_of:` adds those of another plan
     testplans/common/              files sent to the device with every plan (optional); no plan's own has such a name
     testplans/validation.yaml      the list `validations:` of plans that cost profiles are validated for (optional)
@@ -295,8 +296,12 @@ class _Reader:
 
     def _modules(self) -> dict[str, dict[str, str]]:
         modules: dict[str, dict[str, str]] = {}
-        for folder in sorted((self.root / "kernels" / "modules").glob("*/")):
-            files = self._files_under(folder)
+        root = self.root / "kernels" / "modules"
+        shared = self._files_under(root / COMMON)
+        for folder in sorted(root.glob("*/")):
+            if folder.name == COMMON:
+                continue
+            files = shared | self._files_under(folder)
             if f"{folder.name}.o" not in files.get("Kbuild", ""):
                 where = f"kernels/modules/{folder.name}/Kbuild"
                 self.problems.append(Problem(where, 0, "", f"the file must exist and contain obj-m := {folder.name}.o"))

@@ -34,131 +34,71 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
-#include <linux/string.h>
 #include <linux/time64.h>
-#include <linux/uaccess.h>
 
+#include "request.h"
 #include "cmwq_load.h"
 
-#define REQUEST_MAX	128
 #define DURATION_MAX_MS	300000
 
-static DEFINE_MUTEX(start_lock);
 static DEFINE_MUTEX(result_lock);
 static struct load_result last;
 static bool have_result;
 static struct dentry *folder;
 
-static bool read_number(const char *text, unsigned int least, unsigned int most,
-			unsigned int *number)
+static const char * const burn_names[NR_BURNS] = {
+	[BURN_L] = "L",
+	[BURN_S] = "S",
+};
+
+static const struct request_key keys[] = {
+	REQUEST_NUMBER(workload, 0, NR_WORKLOADS - 1),
+	REQUEST_NAME(burn, burn_names, NR_BURNS),
+	REQUEST_NUMBER(duration_ms, 1, DURATION_MAX_MS),
+	REQUEST_NUMBER_OR_ALL(cpu, 0, NR_CPUS - 1, CPU_ALL),
+	REQUEST_NUMBER(seed, 0, UINT_MAX),
+	REQUEST_NUMBER(sleeps, 1, 2),
+};
+
+static int check(const struct request *request)
 {
-	unsigned int value;
-
-	if (kstrtouint(text, 10, &value) || value < least || value > most)
-		return false;
-	*number = value;
-	return true;
-}
-
-static const char *read_word(struct request *request, const char *key,
-			     const char *value)
-{
-	if (!strcmp(key, "workload"))
-		return read_number(value, 0, NR_WORKLOADS - 1,
-				   &request->workload) ? NULL : "0 to 5";
-	if (!strcmp(key, "duration_ms"))
-		return read_number(value, 1, DURATION_MAX_MS,
-				   &request->duration_ms) ? NULL : "1 to 300000";
-	if (!strcmp(key, "seed"))
-		return read_number(value, 0, UINT_MAX, &request->seed) ?
-		       NULL : "a 32-bit number";
-	if (!strcmp(key, "sleeps"))
-		return read_number(value, 1, 2, &request->sleeps) ?
-		       NULL : "1 or 2";
-	if (!strcmp(key, "cpu")) {
-		if (!strcmp(value, "all"))
-			request->cpu = CPU_ALL;
-		else if (!read_number(value, 0, nr_cpu_ids - 1, &request->cpu))
-			return "all or a CPU number";
-		return NULL;
-	}
-	if (!strcmp(key, "burn")) {
-		if (!strcmp(value, "L"))
-			request->burn = BURN_L;
-		else if (!strcmp(value, "S"))
-			request->burn = BURN_S;
-		else
-			return "L or S";
-		return NULL;
-	}
-	return "one of workload, burn, duration_ms, cpu, seed, sleeps";
-}
-
-static int read_request(char *text, struct request *request)
-{
-	char *word;
-
-	*request = (struct request) {
-		.workload = UINT_MAX, .burn = UINT_MAX, .cpu = CPU_ALL, .seed = 1,
-		.sleeps = 1,
-	};
-	while ((word = strsep(&text, "\n "))) {
-		char *value = strchr(word, '=');
-		const char *expected;
-
-		if (!*word)
-			continue;
-		if (!value) {
-			pr_warn("'%s' is not KEY=VALUE\n", word);
-			return -EINVAL;
-		}
-		*value++ = '\0';
-		expected = read_word(request, word, value);
-		if (expected) {
-			pr_warn("invalid '%s=%s': must be %s\n", word, value,
-				expected);
-			return -EINVAL;
-		}
-	}
-	if (request->workload == UINT_MAX || request->burn == UINT_MAX ||
+	if (request->workload == NR_WORKLOADS || request->burn == NR_BURNS ||
 	    !request->duration_ms) {
 		pr_warn("the request needs workload, burn and duration_ms\n");
 		return -EINVAL;
 	}
+	if (request->cpu != CPU_ALL && request->cpu >= nr_cpu_ids) {
+		pr_warn("there is no CPU %u\n", request->cpu);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int run(const void *request)
+{
+	struct load_result result;
+	int error = load_run(request, &result);
+
+	if (error)
+		return error;
+	mutex_lock(&result_lock);
+	last = result;
+	have_result = true;
+	mutex_unlock(&result_lock);
 	return 0;
 }
 
 static ssize_t start_write(struct file *file, const char __user *buffer,
 			   size_t count, loff_t *position)
 {
-	char text[REQUEST_MAX];
-	struct load_result result;
-	struct request request;
+	struct request request = {
+		.workload = NR_WORKLOADS, .burn = NR_BURNS, .cpu = CPU_ALL,
+		.seed = 1, .sleeps = 1,
+	};
 	int error;
 
-	if (count >= sizeof(text)) {
-		pr_warn("request of %zu characters is too long: at most %d\n",
-			count, REQUEST_MAX - 1);
-		return -EINVAL;
-	}
-	if (copy_from_user(text, buffer, count))
-		return -EFAULT;
-	text[count] = '\0';
-	error = read_request(text, &request);
-	if (error)
-		return error;
-	if (!mutex_trylock(&start_lock)) {
-		pr_warn("a load is already running\n");
-		return -EBUSY;
-	}
-	error = load_run(&request, &result);
-	if (!error) {
-		mutex_lock(&result_lock);
-		last = result;
-		have_result = true;
-		mutex_unlock(&result_lock);
-	}
-	mutex_unlock(&start_lock);
+	error = request_read(buffer, count, keys, ARRAY_SIZE(keys), &request) ?:
+		check(&request) ?: request_run(run, &request);
 	return error ?: count;
 }
 
@@ -180,8 +120,8 @@ static int result_show(struct seq_file *out, void *unused)
 	mutex_unlock(&result_lock);
 	if (!have)
 		return 0;
-	seq_printf(out, "workload %u\nburn %c\nduration_ms %u\nseed %u\nsleeps %u\n",
-		   r.request.workload, r.request.burn == BURN_L ? 'L' : 'S',
+	seq_printf(out, "workload %u\nburn %s\nduration_ms %u\nseed %u\nsleeps %u\n",
+		   r.request.workload, burn_names[r.request.burn],
 		   r.request.duration_ms, r.request.seed, r.request.sleeps);
 	seq_printf(out, "queues %u\nworks %u\nplanned %u\nqueued %u\nexecuted %u\n",
 		   r.queues, r.works, r.planned, r.queued, r.executed);

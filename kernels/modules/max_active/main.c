@@ -36,15 +36,11 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
-#include <linux/string.h>
 #include <linux/time64.h>
-#include <linux/uaccess.h>
 
+#include "request.h"
 #include "max_active.h"
 
-#define REQUEST_MAX	256
-
-static DEFINE_MUTEX(start_lock);
 static DEFINE_MUTEX(result_lock);	/* protects last */
 static struct active_result *last;
 static struct dentry *folder;
@@ -57,111 +53,34 @@ static const char * const shape_names[NR_SHAPES] = {
 	[SHAPE_SHARES] = "shares",
 };
 
-static const struct number_key {
-	const char *name;
-	size_t offset;
-	unsigned int least;
-	unsigned int most;
-} number_keys[] = {
-	{ "max_active", offsetof(struct request, max_active), 0, WQ_MAX_ACTIVE },
-	{ "works", offsetof(struct request, works), 1, 10000 },
-	{ "cpus", offsetof(struct request, cpus), 1, MAX_ISSUERS },
-	{ "steps", offsetof(struct request, steps), 0, 10000 },
-	{ "rounds", offsetof(struct request, rounds), 1, 100000 },
-	{ "depth", offsetof(struct request, depth), 0, MAX_DEPTH },
-	{ "fillers", offsetof(struct request, fillers), 0, 100 },
-	{ "queues", offsetof(struct request, queues), 2, MAX_QUEUES },
-	{ "polite", offsetof(struct request, polite), 1, 10000 },
-	{ "hold_us", offsetof(struct request, hold_us), 0, 1000000 },
-	{ "burn_us", offsetof(struct request, burn_us), 0, 5000 },
-	{ "limit", offsetof(struct request, limit), 0, WQ_MAX_ACTIVE },
-	{ "spans", offsetof(struct request, spans), 0, 1 },
-	{ "stall_ms", offsetof(struct request, stall_ms), 1, 100000 },
+static const struct request_key keys[] = {
+	REQUEST_NAME(shape, shape_names, NR_SHAPES),
+	REQUEST_NAME(kind, kind_names, NR_KINDS),
+	REQUEST_NUMBER(max_active, 0, WQ_MAX_ACTIVE),
+	REQUEST_NUMBER(works, 1, 10000),
+	REQUEST_NUMBER(cpus, 1, MAX_ISSUERS),
+	REQUEST_NUMBER(steps, 0, 10000),
+	REQUEST_NUMBER(rounds, 1, 100000),
+	REQUEST_NUMBER(depth, 0, MAX_DEPTH),
+	REQUEST_NUMBER(fillers, 0, 100),
+	REQUEST_NUMBER(queues, 2, MAX_QUEUES),
+	REQUEST_NUMBER(polite, 1, 10000),
+	REQUEST_NUMBER(hold_us, 0, 1000000),
+	REQUEST_NUMBER(burn_us, 0, 5000),
+	REQUEST_NUMBER(limit, 0, WQ_MAX_ACTIVE),
+	REQUEST_NUMBER(spans, 0, 1),
+	REQUEST_NUMBER(stall_ms, 1, 100000),
 };
 
-static bool read_name(const char *value, const char * const *names,
-		      unsigned int nr_names, unsigned int *found)
+static int check(const struct request *request)
 {
-	for (*found = 0; *found < nr_names; (*found)++)
-		if (!strcmp(value, names[*found]))
-			return true;
-	return false;
+	if (request->shape < NR_SHAPES && request->kind < NR_KINDS)
+		return 0;
+	pr_warn("the request needs shape and kind\n");
+	return -EINVAL;
 }
 
-static bool read_number(const struct number_key *key, const char *value,
-			struct request *request)
-{
-	unsigned int number;
-
-	if (kstrtouint(value, 10, &number) || number < key->least ||
-	    number > key->most) {
-		pr_warn("invalid '%s=%s': must be a number from %u to %u\n",
-			key->name, value, key->least, key->most);
-		return false;
-	}
-	*(unsigned int *)((char *)request + key->offset) = number;
-	return true;
-}
-
-static bool read_word(const char *name, const char *value, struct request *request)
-{
-	unsigned int i, found;
-
-	if (!strcmp(name, "shape")) {
-		if (read_name(value, shape_names, NR_SHAPES, &found)) {
-			request->shape = found;
-			return true;
-		}
-		pr_warn("invalid 'shape=%s': must be one of fan, nested, crossed, fair, shares\n",
-			value);
-		return false;
-	}
-	if (!strcmp(name, "kind")) {
-		if (read_name(value, kind_names, NR_KINDS, &found)) {
-			request->kind = found;
-			return true;
-		}
-		pr_warn("invalid 'kind=%s': must be one of percpu, unbound\n", value);
-		return false;
-	}
-	for (i = 0; i < ARRAY_SIZE(number_keys); i++)
-		if (!strcmp(name, number_keys[i].name))
-			return read_number(&number_keys[i], value, request);
-	pr_warn("invalid '%s': must be one of shape, kind, max_active, works, cpus, steps, rounds, depth, fillers, queues, polite, hold_us, burn_us, limit, spans, stall_ms\n",
-		name);
-	return false;
-}
-
-static int read_request(char *text, struct request *request)
-{
-	char *word;
-
-	*request = (struct request) {
-		.shape = NR_SHAPES, .kind = NR_KINDS, .works = 64, .cpus = 4,
-		.steps = 16, .rounds = 10, .fillers = 4, .queues = 4,
-		.polite = 20, .hold_us = 1000, .burn_us = 100, .stall_ms = 30000,
-	};
-	while ((word = strsep(&text, "\n "))) {
-		char *value = strchr(word, '=');
-
-		if (!*word)
-			continue;
-		if (!value) {
-			pr_warn("'%s' is not KEY=VALUE\n", word);
-			return -EINVAL;
-		}
-		*value++ = '\0';
-		if (!read_word(word, value, request))
-			return -EINVAL;
-	}
-	if (request->shape == NR_SHAPES || request->kind == NR_KINDS) {
-		pr_warn("the request needs shape and kind\n");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int run(const struct request *request)
+static int run(const void *request)
 {
 	struct active_result *result, *before;
 	int error;
@@ -185,27 +104,15 @@ static int run(const struct request *request)
 static ssize_t start_write(struct file *file, const char __user *buffer,
 			   size_t count, loff_t *position)
 {
-	char text[REQUEST_MAX];
-	struct request request;
+	struct request request = {
+		.shape = NR_SHAPES, .kind = NR_KINDS, .works = 64, .cpus = 4,
+		.steps = 16, .rounds = 10, .fillers = 4, .queues = 4,
+		.polite = 20, .hold_us = 1000, .burn_us = 100, .stall_ms = 30000,
+	};
 	int error;
 
-	if (count >= sizeof(text)) {
-		pr_warn("request of %zu characters is too long: at most %d\n",
-			count, REQUEST_MAX - 1);
-		return -EINVAL;
-	}
-	if (copy_from_user(text, buffer, count))
-		return -EFAULT;
-	text[count] = '\0';
-	error = read_request(text, &request);
-	if (error)
-		return error;
-	if (!mutex_trylock(&start_lock)) {
-		pr_warn("a request is already running\n");
-		return -EBUSY;
-	}
-	error = run(&request);
-	mutex_unlock(&start_lock);
+	error = request_read(buffer, count, keys, ARRAY_SIZE(keys), &request) ?:
+		check(&request) ?: request_run(run, &request);
 	return error ?: count;
 }
 

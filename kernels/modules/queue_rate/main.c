@@ -38,86 +38,36 @@
 #include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/seq_file.h>
-#include <linux/string.h>
-#include <linux/uaccess.h>
 
+#include "request.h"
 #include "queue_rate.h"
 
-#define REQUEST_MAX	128
 #define MOST_US		60000000
 
-static DEFINE_MUTEX(start_lock);
 static DEFINE_MUTEX(result_lock);	/* protects last */
 static struct rate_result *last;
 static struct workqueue_struct *queue_rate_wq;
 static struct dentry *folder;
 
-static const struct number_key {
-	const char *name;
-	size_t offset;
-	unsigned int least;
-	unsigned int most;
-} number_keys[] = {
-	{ "producers", offsetof(struct request, producers), 1, 65535 },
-	{ "first", offsetof(struct request, first), 0, 1 },
-	{ "intervals", offsetof(struct request, intervals), 1, MOST_INTERVALS },
-	{ "interval_us", offsetof(struct request, interval_us), 10, MOST_US },
-	{ "mark", offsetof(struct request, mark), 0, 1 },
+static const struct request_key keys[] = {
+	REQUEST_NUMBER_OR_ALL(producers, 1, 65535, 0),
+	REQUEST_NUMBER(first, 0, 1),
+	REQUEST_NUMBER(intervals, 1, MOST_INTERVALS),
+	REQUEST_NUMBER(interval_us, 10, MOST_US),
+	REQUEST_NUMBER(mark, 0, 1),
 };
 
-static bool read_word(const char *name, const char *value, struct request *request)
+static int check(const struct request *request)
 {
-	const struct number_key *key;
-	unsigned int number;
-
-	if (!strcmp(name, "producers") && !strcmp(value, "all")) {
-		request->producers = 0;
-		return true;
-	}
-	for (key = number_keys; key < number_keys + ARRAY_SIZE(number_keys); key++) {
-		if (strcmp(name, key->name))
-			continue;
-		if (!kstrtouint(value, 10, &number) && number >= key->least &&
-		    number <= key->most) {
-			*(unsigned int *)((char *)request + key->offset) = number;
-			return true;
-		}
-		pr_warn("invalid '%s=%s': must be a number from %u to %u\n",
-			name, value, key->least, key->most);
-		return false;
-	}
-	pr_warn("invalid '%s': must be one of producers, first, intervals, interval_us, mark\n",
-		name);
-	return false;
+	if (request->intervals && request->interval_us)
+		return 0;
+	pr_warn("the request needs intervals and interval_us\n");
+	return -EINVAL;
 }
 
-static int read_request(char *text, struct request *request)
+static int run(const void *requested)
 {
-	char *word;
-
-	*request = (struct request) {};
-	while ((word = strsep(&text, "\n "))) {
-		char *value = strchr(word, '=');
-
-		if (!*word)
-			continue;
-		if (!value) {
-			pr_warn("'%s' is not KEY=VALUE\n", word);
-			return -EINVAL;
-		}
-		*value++ = '\0';
-		if (!read_word(word, value, request))
-			return -EINVAL;
-	}
-	if (!request->intervals || !request->interval_us) {
-		pr_warn("the request needs intervals and interval_us\n");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int run(const struct request *request)
-{
+	const struct request *request = requested;
 	struct rate_result *result, *before;
 	int error;
 
@@ -142,27 +92,11 @@ static int run(const struct request *request)
 static ssize_t start_write(struct file *file, const char __user *buffer,
 			   size_t count, loff_t *position)
 {
-	char text[REQUEST_MAX];
-	struct request request;
+	struct request request = {};
 	int error;
 
-	if (count >= sizeof(text)) {
-		pr_warn("request of %zu characters is too long: at most %d\n",
-			count, REQUEST_MAX - 1);
-		return -EINVAL;
-	}
-	if (copy_from_user(text, buffer, count))
-		return -EFAULT;
-	text[count] = '\0';
-	error = read_request(text, &request);
-	if (error)
-		return error;
-	if (!mutex_trylock(&start_lock)) {
-		pr_warn("a request is already running\n");
-		return -EBUSY;
-	}
-	error = run(&request);
-	mutex_unlock(&start_lock);
+	error = request_read(buffer, count, keys, ARRAY_SIZE(keys), &request) ?:
+		check(&request) ?: request_run(run, &request);
 	return error ?: count;
 }
 

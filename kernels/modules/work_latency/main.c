@@ -44,107 +44,32 @@
 #include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/seq_file.h>
-#include <linux/string.h>
 #include <linux/time64.h>
-#include <linux/uaccess.h>
 
+#include "request.h"
 #include "work_latency.h"
 
-#define REQUEST_MAX	192
 #define MOST_BATCH	1000
 
-static DEFINE_MUTEX(start_lock);
 static DEFINE_MUTEX(result_lock);	/* protects last */
 static struct latency_result *last;
 static struct dentry *folder;
 
-static const struct number_key {
-	const char *name;
-	size_t offset;
-	unsigned int least;
-	unsigned int most;
-} number_keys[] = {
-	{ "works", offsetof(struct request, works), 1, 10000000 },
-	{ "cpu", offsetof(struct request, cpu), 0, CPU_ALL - 1 },
-	{ "target", offsetof(struct request, target), 0, TARGET_LOCAL - 1 },
-	{ "gap_us", offsetof(struct request, gap_us), 0, 1000000 },
-	{ "bytes", offsetof(struct request, bytes), 0, 1 << 20 },
-	{ "delay_ms", offsetof(struct request, delay_ms), 0, 10000 },
-	{ "late_ms", offsetof(struct request, late_ms), 1, 10000 },
-	{ "batch", offsetof(struct request, batch), 1, MOST_BATCH },
-	{ "burn_us", offsetof(struct request, burn_us), 0, 10000000 },
+static const struct request_key keys[] = {
+	REQUEST_NAME(kind, kind_names, NR_KINDS),
+	REQUEST_NUMBER(works, 1, 10000000),
+	REQUEST_NUMBER_OR_ALL(cpu, 0, CPU_ALL - 1, CPU_ALL),
+	REQUEST_NUMBER(target, 0, TARGET_LOCAL - 1),
+	REQUEST_NUMBER(gap_us, 0, 1000000),
+	REQUEST_NUMBER(bytes, 0, 1 << 20),
+	REQUEST_NUMBER(delay_ms, 0, 10000),
+	REQUEST_NUMBER(late_ms, 1, 10000),
+	REQUEST_NUMBER(batch, 1, MOST_BATCH),
+	REQUEST_NUMBER(burn_us, 0, 10000000),
 };
 
-static bool read_kind(const char *value, struct request *request)
+static int check(const struct request *request)
 {
-	enum kind kind;
-
-	for (kind = 0; kind < NR_KINDS; kind++) {
-		if (!strcmp(value, kind_names[kind])) {
-			request->kind = kind;
-			return true;
-		}
-	}
-	pr_warn("invalid 'kind=%s': must be one of percpu, highpri, cpu_intensive, bh, unbound, ordered, delayed, rescuer\n",
-		value);
-	return false;
-}
-
-static bool read_number(const struct number_key *key, const char *value,
-			struct request *request)
-{
-	unsigned int number;
-
-	if (kstrtouint(value, 10, &number) || number < key->least ||
-	    number > key->most) {
-		pr_warn("invalid '%s=%s': must be a number from %u to %u\n",
-			key->name, value, key->least, key->most);
-		return false;
-	}
-	*(unsigned int *)((char *)request + key->offset) = number;
-	return true;
-}
-
-static bool read_word(const char *name, const char *value, struct request *request)
-{
-	unsigned int i;
-
-	if (!strcmp(name, "kind"))
-		return read_kind(value, request);
-	if (!strcmp(name, "cpu") && !strcmp(value, "all")) {
-		request->cpu = CPU_ALL;
-		return true;
-	}
-	for (i = 0; i < ARRAY_SIZE(number_keys); i++)
-		if (!strcmp(name, number_keys[i].name))
-			return read_number(&number_keys[i], value, request);
-	pr_warn("invalid '%s': must be one of kind, works, cpu, target, gap_us, bytes, delay_ms, late_ms, batch, burn_us\n",
-		name);
-	return false;
-}
-
-static int read_request(char *text, struct request *request)
-{
-	char *word;
-
-	*request = (struct request) {
-		.kind = NR_KINDS, .cpu = CPU_ALL, .target = TARGET_LOCAL,
-		.gap_us = 1000, .bytes = 4096, .delay_ms = 20, .late_ms = 40,
-		.batch = 1,
-	};
-	while ((word = strsep(&text, "\n "))) {
-		char *value = strchr(word, '=');
-
-		if (!*word)
-			continue;
-		if (!value) {
-			pr_warn("'%s' is not KEY=VALUE\n", word);
-			return -EINVAL;
-		}
-		*value++ = '\0';
-		if (!read_word(word, value, request))
-			return -EINVAL;
-	}
 	if (request->kind == NR_KINDS || !request->works) {
 		pr_warn("the request needs kind and works\n");
 		return -EINVAL;
@@ -173,7 +98,7 @@ static int read_request(char *text, struct request *request)
 	return 0;
 }
 
-static int run(const struct request *request)
+static int run(const void *request)
 {
 	size_t pairs = array_size(nr_cpu_ids, nr_cpu_ids);
 	struct latency_result *result, *before;
@@ -199,27 +124,15 @@ static int run(const struct request *request)
 static ssize_t start_write(struct file *file, const char __user *buffer,
 			   size_t count, loff_t *position)
 {
-	char text[REQUEST_MAX];
-	struct request request;
+	struct request request = {
+		.kind = NR_KINDS, .cpu = CPU_ALL, .target = TARGET_LOCAL,
+		.gap_us = 1000, .bytes = 4096, .delay_ms = 20, .late_ms = 40,
+		.batch = 1,
+	};
 	int error;
 
-	if (count >= sizeof(text)) {
-		pr_warn("request of %zu characters is too long: at most %d\n",
-			count, REQUEST_MAX - 1);
-		return -EINVAL;
-	}
-	if (copy_from_user(text, buffer, count))
-		return -EFAULT;
-	text[count] = '\0';
-	error = read_request(text, &request);
-	if (error)
-		return error;
-	if (!mutex_trylock(&start_lock)) {
-		pr_warn("a request is already running\n");
-		return -EBUSY;
-	}
-	error = run(&request);
-	mutex_unlock(&start_lock);
+	error = request_read(buffer, count, keys, ARRAY_SIZE(keys), &request) ?:
+		check(&request) ?: request_run(run, &request);
 	return error ?: count;
 }
 
