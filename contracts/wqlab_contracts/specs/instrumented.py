@@ -5,14 +5,10 @@ Modelled devices have the plan's own metrics before them, in virtual time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
 from ..enums import Direction, MetricClass, Role, Scale, TraceMode
 from .metrics import Metric
-
-if TYPE_CHECKING:
-    from .plans import Repetitions
 
 RELEVANT_INSTRUCTIONS_PERCENT = 0.2
 RELEVANT_TRANSFERS_PERCENT = 5.0
@@ -96,17 +92,16 @@ INSTRUMENTED_METRICS = (
 """Each is the count of a window, divided by its operations. None is a time."""
 
 
-def modelled_metrics(metrics: Sequence[Metric], repetitions: Repetitions) -> list[Metric]:
+def modelled_metrics(metrics: Sequence[Metric], modes: Collection[TraceMode]) -> list[Metric]:
     """Return a plan's metrics as modelled devices judge them: with their roles on hardware, in virtual time.
 
-    Those of repetitions that are not run there, such as traced ones, are left out.
+    Those of repetitions that are not run there, such as traced ones, are left out: `modes` are those that are.
     """
-    numbers = {TraceMode.UNTRACED: repetitions.untraced, TraceMode.TRACED: repetitions.traced}
     of_model = {"metric_class": MetricClass.MODELLED, "emulator_delta": None}
     return [
         metric.model_copy(update={**of_model, "role_emulated": metric.role_hardware})
         for metric in metrics
-        if numbers[metric.taken_from]
+        if metric.taken_from in modes
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ..enums import MetricClass, Role
+from ..enums import MetricClass, Role, TraceMode
 from .base import Name, Strict
 from .devices import DeviceType
 from .instrumented import INSTRUMENTED_METRICS, counts_beside, modelled_metrics
@@ -50,6 +50,12 @@ class Repetitions(Strict):
     None: exactly `warmup`."""
     untraced: int = Field(default=5, ge=0, le=100)
     traced: int = Field(default=1, ge=0, le=100)
+
+    @property
+    def modes(self) -> set[TraceMode]:
+        """Modes of which there are repetitions."""
+        numbers = {TraceMode.UNTRACED: self.untraced, TraceMode.TRACED: self.traced}
+        return {mode for mode, number in numbers.items() if number}
 
     @property
     def most_warmups(self) -> int:
@@ -236,7 +242,7 @@ class TestPlan(Strict):
         measured is left out. The result is an ordinary plan for emulated devices.
         """
         profile = self.instrumented_profile
-        own = modelled_metrics(self.metrics, profile.repetitions) if modelled else []
+        own = modelled_metrics(self.metrics, profile.repetitions.modes) if modelled else []
         names = {metric.name for metric in own}
         tradeoff, curve = self.tradeoff, self.curve
         return self.model_copy(
