@@ -157,12 +157,9 @@ FLOORS: list[set[str]] = [
     {"estimates", "http", "migrations", "orders"},
     {"jobs", "views"},
     DOMAINS,
-    {"public_api", "sources"},
-    {"pipeline"},
-    {"tasks", "worker_api"},
-    {"app"},
-    {"serve"},
-    {"cli"},
+    {"public_api", "sources", "pipeline", "worker_api"},
+    {"app", "tick"},
+    {"cli", "tasks"},
 ]
 """Folders and modules of the server, the ground floor first. Each imports only what is below it, so that no domain
 reaches another one, directly or through a shared folder."""

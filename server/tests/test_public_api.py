@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from wqlab_server.app import create_app
-from wqlab_server.cli import app as command
+from wqlab_server.cli.commands import app as command
 from wqlab_server.settings import Settings
 
 COMMITTED = Path(__file__).parents[1] / "openapi.json"

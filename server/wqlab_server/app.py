@@ -1,4 +1,4 @@
-"""Create the HTTP application. `app.state` holds settings, sessions, data (live data folder) and store."""
+"""Create the HTTP application. `app.state` holds settings, sessions, data (live data folder), store, kinds of jobs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 
 from . import public_api, worker_api
 from .http import problems, static_pages
+from .pipeline.job_kinds import KINDS
 from .settings import Settings
 from .settings import settings as process_settings
 from .storage.artifacts import ArtifactStore
@@ -38,6 +39,7 @@ def create_app(settings: Settings | None = None, sessions: SessionFactory | None
     )
     app.state.data = LiveData(settings.data_dir)
     app.state.store = ArtifactStore.of(settings)
+    app.state.kinds = KINDS
     problems.install(app)
     public_api.install(app)
     static_pages.install(app)

@@ -20,12 +20,12 @@ from .intake.forges import sync as forge_sync
 from .outbox import send as outbox
 from .pipeline import advance as pipeline
 from .pipeline import assign_devices, list_replies
-from .pipeline import tick as pipeline_tick
-from .pipeline.tick_schedule import TickSchedule
 from .settings import Settings, settings
 from .storage.celery_client import Sender, celery_app
 from .storage.db import SessionFactory, make_engine, make_factory
 from .storage.live_data import LiveData
+from .tick import tick as whole_lab
+from .tick.schedule import TickSchedule
 
 _settings = settings()
 app = celery_app(_settings.broker_url)
@@ -64,7 +64,7 @@ def configure_logging(**_: Any) -> None:
 @beat_init.connect  # type: ignore[untyped-decorator]
 def reset_nudges(**_: Any) -> None:
     """Send the messages for all waiting jobs again when the server starts."""
-    pipeline_tick.reset_nudges(process.sessions)
+    whole_lab.reset_nudges(process.sessions)
 
 
 @app.task(name=ADVANCE)  # type: ignore[untyped-decorator]
@@ -75,7 +75,7 @@ def advance(submission_id: int) -> None:
 
 @app.task(name=TICK)  # type: ignore[untyped-decorator]
 def tick(*_: Any) -> None:
-    pipeline_tick.tick(process.sessions, process.settings, process.data)
+    whole_lab.tick(process.sessions, process.settings, process.data)
 
 
 @app.task(name=DELIVER)  # type: ignore[untyped-decorator]

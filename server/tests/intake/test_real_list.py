@@ -17,9 +17,9 @@ from wqlab_server.intake.mailbox.check_signature import check_signature
 from wqlab_server.models import Delivery, Job, ListReply, WatchedList
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.pipeline.list_replies import handle
-from wqlab_server.pipeline.run_sources import admit_orders, place_orders
 from wqlab_server.pipeline.watch_lists import watch_lists
 from wqlab_server.storage.db import SessionFactory, transaction
+from wqlab_server.tick.run_sources import admit_orders, place_orders
 from wqlab_worker.claims import jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 

@@ -16,9 +16,9 @@ from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_server.intake.decide import decide
 from wqlab_server.models import AuditEntry, SeenMail, Watch, WatchDecisionRow, WatchedList
 from wqlab_server.orders.orders import minutes_used
-from wqlab_server.pipeline.run_sources import admit_orders, place_orders
 from wqlab_server.sources.lists import ListSource
 from wqlab_server.storage.db import clock
+from wqlab_server.tick.run_sources import admit_orders, place_orders
 
 from ..support.datafolder import ARCHIVES, write_data_folder
 from ..support.lab import LabUnderTest, failed

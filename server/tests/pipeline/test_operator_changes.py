@@ -9,10 +9,10 @@ from sqlalchemy import select
 
 from wqlab_contracts.enums import AuditAction
 from wqlab_server.models import AuditEntry
-from wqlab_server.pipeline.tick import tick
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory
 from wqlab_server.storage.live_data import LiveData
+from wqlab_server.tick.tick import tick
 
 pytestmark = pytest.mark.integration
 

@@ -21,10 +21,10 @@ from wqlab_contracts.messages.jobs import Claim, FinishJob
 from wqlab_server.jobs.inspected_branches import PROPOSAL_TIME
 from wqlab_server.jobs.lookups import CACHE_TIME, MAX_UNFINISHED
 from wqlab_server.models import BranchReading
-from wqlab_server.pipeline.tick import tick
 from wqlab_server.series.branch_readings import BranchReadingKind
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
+from wqlab_server.tick.tick import tick
 
 from ..support.live_server import Live
 from ..support.scene import MBOX

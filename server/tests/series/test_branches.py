@@ -18,10 +18,10 @@ from wqlab_contracts.messages.jobs import Claim, FinishJob
 from wqlab_contracts.messages.lookups import GitBranch, LookupJob, LookupResult
 from wqlab_server.jobs.lookups import CACHE_TIME, MAX_UNFINISHED, RETENTION
 from wqlab_server.models import BranchList
-from wqlab_server.pipeline.tick import tick
 from wqlab_server.series import branches
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
+from wqlab_server.tick.tick import tick
 
 from ..support.live_server import Live
 

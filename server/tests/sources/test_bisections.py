@@ -11,7 +11,7 @@ from wqlab_contracts.enums import BisectionStepKind as Kind
 from wqlab_contracts.enums import BisectionStepState as StepState
 from wqlab_contracts.enums import OutboxEvent
 from wqlab_server.models import PendingEvent, Submission
-from wqlab_server.pipeline.tick import tick
+from wqlab_server.tick.tick import tick
 
 from ..support.bisecting import Planted, begin, bisection, grow, steps, to_end
 from ..support.watching import Upstream, WatchingLab

@@ -22,10 +22,10 @@ from wqlab_server.lab.service import change_pool, pool_changes
 from wqlab_server.models import Device, Event, Job, Run, Submission, TickError
 from wqlab_server.pipeline.advance import advance
 from wqlab_server.pipeline.assign_devices import assign_devices
-from wqlab_server.pipeline.tick import tick
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import Message, make_factory, transaction
 from wqlab_server.submissions import service as submissions
+from wqlab_server.tick.tick import tick
 
 from .people import add_user
 from .scripted_worker import ScriptedWorker, build_id_of, locks, oid, passing_apply, passing_build

@@ -19,10 +19,10 @@ from wqlab_contracts.api.webhooks import (
 )
 from wqlab_contracts.enums import OutboxEvent, Verdict
 
+from ..bisections.culprits import culprit_notice
 from ..models import Device, Lab, LabHost, LastTick, PendingEvent, Submission
 from ..outbox import deliveries, webhooks
 from ..settings import Settings
-from ..sources.culprits import culprit_notice
 from ..storage.announcements import announce
 from ..storage.db import SessionFactory, clock, transaction
 from ..views.load import target_summaries

@@ -20,6 +20,7 @@ from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import CommitPair, Series, Target
 
 from ..bisections import lists, plan, service, suspects
+from ..bisections.culprits import announce_culprit
 from ..jobs import claims
 from ..models import (
     Bisection,
@@ -38,7 +39,6 @@ from ..storage.db import clock
 from ..submissions import service as submissions
 from ..wait import Wait
 from .commit_pairs import lock_tree
-from .culprits import announce_culprit
 from .read_bisection_step import read_step
 
 log = structlog.get_logger(__name__)

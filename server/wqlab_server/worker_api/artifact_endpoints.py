@@ -22,9 +22,9 @@ from ..http.deps import Db, Store
 from ..http.downloads import StoredBytes
 from ..http.problems import ApiProblem, not_found
 from ..jobs import claims
+from ..jobs.protocol import Kinds
 from ..models import Artifact as ArtifactRow
 from ..models import ArtifactLink, Device, Job, Run
-from ..pipeline.job_kinds import KINDS
 from ..runs import limits as run_limits
 from ..storage.artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge, StoreUnavailable
 from ..storage.db import SessionFactory, clock, transaction
@@ -50,10 +50,11 @@ class _Claim:
     principal: Principal
     job_id: int
     fence: int
+    kinds: Kinds
 
 
-def _claim(principal: Worker, headers: Annotated[_FenceHeaders, Header()]) -> _Claim:
-    return _Claim(principal, headers.x_job, headers.x_fence)
+def _claim(request: Request, principal: Worker, headers: Annotated[_FenceHeaders, Header()]) -> _Claim:
+    return _Claim(principal, headers.x_job, headers.x_fence, request.app.state.kinds)
 
 
 class _Label(BaseModel):
@@ -157,7 +158,7 @@ def _check_claim(session: Session, claim: _Claim) -> Job:
         check_lab_of_run(session, claim.principal, claim.job_id)
     else:
         only_build_workers(claim.principal)
-    job: Job = KINDS[kind].lock(session, claim.job_id)
+    job: Job = claim.kinds[kind].lock(session, claim.job_id)
     claims.check_fence(session, job, claim.fence)
     return job
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 from sqlalchemy import select
 
 from wqlab_contracts.enums import JobKind
@@ -22,8 +22,8 @@ from ..http.auth import Worker, only_build_workers
 from ..http.deps import AppSettings, Data, Db
 from ..jobs import protocol
 from ..jobs.kinds import Context
+from ..jobs.protocol import Kinds
 from ..models import Job
-from ..pipeline.job_kinds import KINDS
 from ..runs import service as runs
 from .lab_scope import check_lab, check_lab_of_run
 from .protocol import check_protocol
@@ -33,6 +33,11 @@ router = APIRouter(prefix="/jobs/{job_id}")
 
 def _context(db: Db, settings: AppSettings, data: Data) -> Context:
     return Context(db, settings, data)
+
+
+def _kinds(request: Request) -> Kinds:
+    found: Kinds = request.app.state.kinds
+    return found
 
 
 def _check_kind(job_id: int, db: Db, principal: Worker) -> JobKind | None:
@@ -52,26 +57,27 @@ def _check_holder(
 
 
 JobContext = Annotated[Context, Depends(_context)]
+JobKinds = Annotated[Kinds, Depends(_kinds)]
 Allowed = Depends(_check_holder)
 
 
 @router.post("/claim", dependencies=[Depends(check_protocol), Depends(_check_kind)])
-def claim_job(job_id: int, body: ClaimRequest, context: JobContext, principal: Worker) -> Claim:
+def claim_job(job_id: int, body: ClaimRequest, context: JobContext, kinds: JobKinds, principal: Worker) -> Claim:
     """Claim a job. A run whose device is in another lab meanwhile cannot be claimed (409)."""
     if body.lab is not None:
         check_lab(principal, body.lab)
     request = body.model_copy(update={"lab": body.lab or principal.lab})
-    return protocol.claim(context, KINDS, job_id, request)
+    return protocol.claim(context, kinds, job_id, request)
 
 
 @router.post("/heartbeat", dependencies=[Allowed])
-def heartbeat(job_id: int, body: Heartbeat, context: JobContext) -> HeartbeatAnswer:
-    return protocol.heartbeat(context, KINDS, job_id, body)
+def heartbeat(job_id: int, body: Heartbeat, context: JobContext, kinds: JobKinds) -> HeartbeatAnswer:
+    return protocol.heartbeat(context, kinds, job_id, body)
 
 
 @router.post("/events", status_code=204, dependencies=[Allowed])
-def add_events(job_id: int, body: JobEvents, context: JobContext) -> None:
-    protocol.record(context, KINDS, job_id, body)
+def add_events(job_id: int, body: JobEvents, context: JobContext, kinds: JobKinds) -> None:
+    protocol.record(context, kinds, job_id, body)
 
 
 @router.post("/console", dependencies=[Allowed])
@@ -80,5 +86,5 @@ def add_console(job_id: int, body: ConsoleChunk, context: JobContext) -> Console
 
 
 @router.post("/finish", status_code=204, dependencies=[Allowed])
-def finish_job(job_id: int, body: FinishJob, context: JobContext) -> None:
-    protocol.finish(context, KINDS, job_id, body)
+def finish_job(job_id: int, body: FinishJob, context: JobContext, kinds: JobKinds) -> None:
+    protocol.finish(context, kinds, job_id, body)

@@ -28,10 +28,10 @@ from wqlab_contracts.specs import ListWatch
 from wqlab_server.intake import watches
 from wqlab_server.models import Job, Watch, WatchedHead, WatchedList
 from wqlab_server.orders import orders
-from wqlab_server.pipeline.run_sources import admit_orders, place_orders
 from wqlab_server.pipeline.watch_lists import watch_lists
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
+from wqlab_server.tick.run_sources import admit_orders, place_orders
 from wqlab_worker.intake.read_list import read_for_preview, read_list
 from wqlab_worker.workspace import Workspace
 

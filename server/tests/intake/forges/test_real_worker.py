@@ -19,7 +19,7 @@ from wqlab_server.pipeline.forges import read_forges
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, transaction
 from wqlab_server.storage.live_data import LiveData
-from wqlab_server.pipeline.run_sources import admit_orders, place_orders
+from wqlab_server.tick.run_sources import admit_orders, place_orders
 from wqlab_worker.claims import jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 

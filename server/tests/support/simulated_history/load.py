@@ -19,12 +19,12 @@ from wqlab_server.lab.service import change_pool, pool_changes
 from wqlab_server.models import Device, HistoryShift, Run, Submission, WatchedHead
 from wqlab_server.orders.source import Context
 from wqlab_server.pipeline.history import record_heads
-from wqlab_server.pipeline.run_sources import admit_orders, place_orders, take_results
 from wqlab_server.settings import Settings
 from wqlab_server.sources.commit_pairs import propose_pair
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 from wqlab_server.storage.live_data import LiveData
 from wqlab_server.submissions import service as submissions
+from wqlab_server.tick.run_sources import admit_orders, place_orders, take_results
 
 from ..watches import add_watch
 from . import story

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from wqlab_contracts.enums import Scope, UserRole
 from wqlab_server.accounts import passwords
-from wqlab_server.cli import app
+from wqlab_server.cli.commands import app
 from wqlab_server.http.auth import by_token
 from wqlab_server.models import User
 from wqlab_server.settings import settings as process_settings

@@ -22,14 +22,15 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.api.accounts import UserName
 from wqlab_contracts.enums import AuditAction, Scope, UserRole
 
-from . import migrations, serve
-from .http.auth import create_token, keep_worker_token
-from .http.problems import ApiProblem
-from .models import AuditEntry
-from .models.audit import RETENTION_DAYS
-from .settings import Settings, UnusableFile, settings
-from .storage.audit import OPERATOR, record
-from .storage.db import make_engine, make_factory, transaction
+from .. import migrations
+from ..http.auth import create_token, keep_worker_token
+from ..http.problems import ApiProblem
+from ..models import AuditEntry
+from ..models.audit import RETENTION_DAYS
+from ..settings import Settings, UnusableFile, settings
+from ..storage.audit import OPERATOR, record
+from ..storage.db import make_engine, make_factory, transaction
+from . import serve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run and administer the lab's server.")
 tokens = typer.Typer(no_args_is_help=True, help="Manage API tokens.")
@@ -88,8 +89,8 @@ def revisions() -> None:
 @app.command()
 def retention() -> None:
     """Delete now what retention would delete at its next pass, and print what uses the server's storage."""
-    from .retention import service
-    from .storage.artifacts import ArtifactStore, StoreUnavailable
+    from ..retention import service
+    from ..storage.artifacts import ArtifactStore, StoreUnavailable
 
     engine = make_engine(settings().database_url)
     try:
@@ -105,7 +106,7 @@ def retention() -> None:
 @app.command()
 def openapi() -> None:
     """Print the OpenAPI document of the public API. Needs no database."""
-    from .app import create_app
+    from ..app import create_app
 
     offline = Settings(
         database_url="postgresql+psycopg:///", broker_url="memory://", data_dir=Path(), artifact_dir=Path()
@@ -142,7 +143,7 @@ def token_create(
     ] = None,
 ) -> None:
     """Create a token and print its secret, which is shown only once."""
-    from .accounts import service
+    from ..accounts import service
 
     if secret_file is not None:
         _keep_worker_token(name, scope, lab, secret_file)
@@ -179,7 +180,7 @@ def user_create(
     unless_there: Annotated[bool, typer.Option(help="do and print nothing if the user exists already")] = False,
 ) -> None:
     """Create a user and print the generated password, which is shown only once."""
-    from .accounts import service
+    from ..accounts import service
 
     try:
         TypeAdapter(UserName).validate_python(name)
@@ -197,7 +198,7 @@ def user_create(
 @users.command("password")
 def user_password(name: Annotated[str, typer.Option(help="name of the user")]) -> None:
     """Set a new generated password and print it; it is shown only once. Signs the user's browsers out."""
-    from .accounts import service
+    from ..accounts import service
 
     with _database() as session:
         _, password = service.reset_password(session, name)
@@ -214,7 +215,7 @@ def user_link(
 
     Submissions and tokens stay the user's. Signs the user's browsers out.
     """
-    from .accounts.oidc import service
+    from ..accounts.oidc import service
 
     with _database() as session:
         issuer = service.link_user(session, settings(), name, subject)
@@ -243,10 +244,10 @@ def mail_receive(
     """
     from sqlalchemy.exc import OperationalError
 
-    from .intake.mailbox.check_signature import CannotCheck, check_signature
-    from .intake.mailbox.read_mail import SIZE_LIMIT
-    from .pipeline.received_mail import receive
-    from .storage.celery_client import Sender, celery_app
+    from ..intake.mailbox.check_signature import CannotCheck, check_signature
+    from ..intake.mailbox.read_mail import SIZE_LIMIT
+    from ..pipeline.received_mail import receive
+    from ..storage.celery_client import Sender, celery_app
 
     with file.open("rb") if file is not None else nullcontext(sys.stdin.buffer) as stream:
         mail = stream.read(SIZE_LIMIT + 1)
@@ -284,7 +285,3 @@ def _wrong_settings(error: ValidationError) -> str:
         text = "set this variable" if each["type"] == "missing" else each["msg"].removeprefix("Value error, ")
         lines.append(f"wqlab-server: {variable}{text}")
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    main()

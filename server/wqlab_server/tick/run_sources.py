@@ -9,12 +9,12 @@ from wqlab_contracts.loading import DataFolder
 
 from ..models import Order, Submission
 from ..orders.source import Context, Source, Stop, is_correctable
+from ..pipeline import admission
+from ..pipeline.tick_errors import isolate_errors
 from ..settings import Settings
 from ..sources import SOURCES
 from ..storage.db import SessionFactory, clock, transaction
 from ..wait import Wait
-from . import admission
-from .tick_errors import isolate_errors
 
 
 def take_results(factory: SessionFactory, settings: Settings, data: DataFolder) -> None:

@@ -24,7 +24,7 @@ def serve(listen: dict[str, Any]) -> None:
 
     from wqlab_contracts import logs
 
-    from .app import create_app
+    from ..app import create_app
 
     logs.configure()
     uvicorn.run(
@@ -73,7 +73,7 @@ def _serve_changed_code(listen: dict[str, Any]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for name in [name for name in sys.modules if name.startswith("wqlab_")]:
         del sys.modules[name]
-    importlib.import_module("wqlab_server.serve").serve(listen)
+    importlib.import_module("wqlab_server.cli.serve").serve(listen)
 
 
 def _stop(server: multiprocessing.process.BaseProcess) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wqlab_server.serve import is_behind_proxy
+from wqlab_server.cli.serve import is_behind_proxy
 
 
 @pytest.mark.parametrize(

@@ -31,22 +31,23 @@ from ..jobs.protocol import end_late, late_jobs
 from ..lab import hosts
 from ..lab import service as lab_service
 from ..models import Device, Job, LastTick, Lease, Run
+from ..pipeline import assign_devices, canaries, device_check, device_rules, health_checks
+from ..pipeline.advance import advance
+from ..pipeline.announcements import send_announcements
+from ..pipeline.clock_steps import shorten_claims
+from ..pipeline.due import due_submissions
+from ..pipeline.forges import read_forges, tell_forges
+from ..pipeline.history import record_heads
+from ..pipeline.job_kinds import KINDS
+from ..pipeline.operator_changes import record_changes
+from ..pipeline.tick_errors import isolate_errors
+from ..pipeline.watch_lists import watch_lists
 from ..retention import service as retention
 from ..settings import Settings
 from ..storage import broker
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
-from . import assign_devices, canaries, device_check, device_rules, health_checks, run_sources
-from .advance import advance
-from .announcements import send_announcements
-from .clock_steps import shorten_claims
-from .due import due_submissions
-from .forges import read_forges, tell_forges
-from .history import record_heads
-from .job_kinds import KINDS
-from .operator_changes import record_changes
-from .tick_errors import isolate_errors
-from .watch_lists import watch_lists
+from . import run_sources
 
 log = structlog.get_logger(__name__)
 

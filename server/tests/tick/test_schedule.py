@@ -9,7 +9,7 @@ import pytest
 from celery import Celery
 from celery.beat import Scheduler
 
-from wqlab_server.pipeline.tick_schedule import TickSchedule
+from wqlab_server.tick.schedule import TickSchedule
 
 
 @pytest.fixture

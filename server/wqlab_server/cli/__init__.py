@@ -1,0 +1,5 @@
+"""The `wqlab-server` command."""
+
+from .commands import main
+
+__all__ = ["main"]
