@@ -1,4 +1,4 @@
-"""docker-compose.yml is valid, not exposed by default, and runs the same programs as `make demo`."""
+"""docker-compose.yml is not exposed by default, and runs the same programs as `make demo`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import jsonschema_rs
 import pytest
 import yaml
 
@@ -76,14 +75,6 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Service]:
         )
         for service in [*stores(paths), *services(paths, DEVICES)]
     }
-
-
-def test_file_follows_the_compose_specification(compose: dict[str, Any]) -> None:
-    schema = json.loads((Path(__file__).parent / "compose-spec.json").read_text())
-    validator = jsonschema_rs.Draft7Validator(schema)
-    assert [f"{list(error.instance_path)}: {error.message}" for error in validator.iter_errors(compose)] == []
-    broken = {**compose, "services": {"api": {"imagine": "wqlab-server"}}}
-    assert not validator.is_valid(broken), "the schema refuses nothing"
 
 
 def test_each_demo_program_has_a_service(compose: dict[str, Any], demo: dict[str, Service]) -> None:
