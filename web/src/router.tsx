@@ -12,7 +12,7 @@ import { forgesRoute } from "./pages/forges/route";
 import { historyRoute, lineRoute, shiftRoute } from "./pages/history/route";
 import { homeRoute } from "./pages/home/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
-import { deliveriesRoute, deliveryRoute, reviewRoute, webhooksRoute } from "./pages/outbox/route";
+import { deliveriesRoute, deliveryRoute, webhooksRoute } from "./pages/outbox/route";
 import { permissionsRoute } from "./pages/permissions/route";
 import { planRoute, plansRoute } from "./pages/plans/route";
 import { reportRoute } from "./pages/report/route";
@@ -46,7 +46,6 @@ const routeTree = rootRoute.addChildren([
   accountRoute,
   adminUsersRoute,
   auditRoute,
-  reviewRoute,
   deliveriesRoute,
   deliveryRoute,
   webhooksRoute,

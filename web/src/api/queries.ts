@@ -347,9 +347,12 @@ export const deliveryQuery = (id: number) =>
       dataOf(api.GET("/api/v1/deliveries/{delivery_id}", { params: { path: { delivery_id: id } }, signal })),
   });
 
+/** What maintainers review. */
+export const MAILS_TO_REVIEW = { kind: "mail", state: "waiting_for_review" } as const;
+
 /** The number of mails that wait for review. For maintainers. */
 export const mailsToReviewQuery = queryOptions({
-  ...deliveriesQuery({ kind: "mail", state: "waiting_for_review", limit: 1 }),
+  ...deliveriesQuery({ ...MAILS_TO_REVIEW, limit: 1 }),
   select: page => page.total,
 });
 

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { mailsToReviewQuery } from "@/api/queries";
+import { MAILS_TO_REVIEW, mailsToReviewQuery } from "@/api/queries";
 import { useHasScope, useSession } from "@/api/session";
 import { AccountMenu } from "./AccountMenu";
 import classes from "./Header.module.css";
@@ -85,11 +85,11 @@ export function Header() {
   );
 }
 
-/** The review queue with the number of mails in it, for maintainers. Poll: there are no events for mails. */
+/** Link to the mails that wait for review, with their number, for maintainers. Poll: there are no events for mails. */
 function ReviewItem() {
   const { data: waiting = 0 } = useQuery({ ...mailsToReviewQuery, refetchInterval: 60_000 });
   return (
-    <Link to="/review" className={classes.item}>
+    <Link to="/deliveries" search={MAILS_TO_REVIEW} className={classes.item}>
       Review
       {waiting > 0 && (
         <span className={classes.waiting}>

@@ -11,7 +11,7 @@ import { FilterBar, SelectFilter, TextFilter } from "@/parts/FilterBar";
 import { Page } from "@/parts/Page";
 import { PagedTable } from "@/parts/PagedTable";
 import { submissionColumn } from "@/parts/submissionColumn";
-import { attempts, created, destination, kind, next, reason, state, what } from "./columns";
+import { attempts, created, decidedBy, destination, kind, next, reason, state, what } from "./columns";
 import { KINDS, STATES } from "./labels";
 import { type DeliverySearch, toDeliveryFilters, typedNumber } from "./search";
 
@@ -29,6 +29,7 @@ const COLUMNS: Column<DeliveryView>[] = [
   created,
   reason,
 ];
+const MAIL_COLUMNS = [...COLUMNS, decidedBy];
 const route = getRouteApi("/deliveries");
 
 export function DeliveriesPage() {
@@ -110,7 +111,7 @@ function Deliveries({ scope }: { scope: string }) {
         size={PAGE}
         lines={12}
         caption="Deliveries"
-        columns={COLUMNS}
+        columns={search.kind === "mail" ? MAIL_COLUMNS : COLUMNS}
         rowKey={of => of.id}
         mark={of => of.state}
         none={

@@ -36,8 +36,6 @@ export function DeliveryPage() {
       title={titleOf(delivery)}
       trail={
         <>
-          {mail && <Link to="/review">Review</Link>}
-          {mail && " / "}
           <Link to="/deliveries">Deliveries</Link> / {humanize(delivery.kind)} {delivery.id}
         </>
       }

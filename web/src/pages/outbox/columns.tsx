@@ -48,14 +48,6 @@ export const created: Column<DeliveryView> = {
   cell: of => <RelativeTime at={of.created_at} />,
 };
 
-export const finished: Column<DeliveryView> = {
-  id: "finished",
-  header: "Ended",
-  hint: "When it was delivered, given up or dropped",
-  value: of => of.finished_at,
-  cell: of => <RelativeTime at={of.finished_at} absent="–" />,
-};
-
 export const decidedBy: Column<DeliveryView> = {
   id: "decided",
   header: "Decided by",

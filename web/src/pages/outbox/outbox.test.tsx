@@ -4,7 +4,7 @@ import type { OutgoingMail } from "@/api/types";
 import { renderPart } from "@/testing/render";
 import { canDrop, canReplay, eventText, STATES } from "./labels";
 import { Counters, MailForm } from "./MailForm";
-import { DELIVERY_PARAMS, REVIEW_PARAMS, toDeliveryFilters, toMailFilters, typedNumber } from "./search";
+import { DELIVERY_PARAMS, toDeliveryFilters, typedNumber } from "./search";
 import { EVENTS, eventsText, filterText } from "./webhook";
 
 const MAIL: OutgoingMail = {
@@ -18,17 +18,6 @@ const MAIL: OutgoingMail = {
   date: "2026-01-01T00:00:00Z",
   body: "improvement\n",
 };
-
-test("the queue is the default state of the review page, and any state sends no filter", () => {
-  const cursor = "";
-  expect(REVIEW_PARAMS.state.read(undefined)).toBe("waiting_for_review");
-  expect(toMailFilters({ state: "waiting_for_review", cursor }, 5)).toEqual({
-    kind: "mail",
-    limit: 5,
-    state: "waiting_for_review",
-  });
-  expect(toMailFilters({ state: "any", cursor: "c" }, 5)).toEqual({ kind: "mail", limit: 5, cursor: "c" });
-});
 
 test("only filters that are set are sent, and a number may be typed with #", () => {
   const none = { kind: "", state: "", webhook: null, submission: null, cursor: "" } as const;

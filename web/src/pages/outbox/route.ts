@@ -4,14 +4,7 @@ import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { idParam } from "@/lib/params";
 import { searchParams, text } from "@/lib/search";
-import { DELIVERY_PARAMS, REVIEW_PARAMS } from "./search";
-
-export const reviewRoute = createRoute({
-  getParentRoute: () => rootRoute,
-  path: "/review",
-  ...searchParams(REVIEW_PARAMS),
-  component: lazyPage(() => import("./ReviewPage"), "ReviewPage"),
-});
+import { DELIVERY_PARAMS } from "./search";
 
 export const deliveriesRoute = createRoute({
   getParentRoute: () => rootRoute,

@@ -3,14 +3,6 @@ import type { DeliveryFilters } from "@/api/queries";
 import { oneOf, text, type Values, whole } from "@/lib/search";
 import { KINDS, STATES } from "./labels";
 
-/** Mails in any state, in the review queue: the queue itself is the default. */
-export const ANY = "any";
-
-export const REVIEW_PARAMS = {
-  state: oneOf([...STATES, ANY], "waiting_for_review"),
-  cursor: text(100),
-};
-
 export const DELIVERY_PARAMS = {
   kind: oneOf(KINDS),
   state: oneOf(STATES),
@@ -19,13 +11,7 @@ export const DELIVERY_PARAMS = {
   cursor: text(100),
 };
 
-export type ReviewSearch = Values<typeof REVIEW_PARAMS>;
 export type DeliverySearch = Values<typeof DELIVERY_PARAMS>;
-
-/** Return the API's filters for the mails of the review queue. */
-export function toMailFilters({ state, cursor }: ReviewSearch, limit: number): DeliveryFilters {
-  return { kind: "mail", limit, ...(state !== ANY && { state }), ...(cursor && { cursor }) };
-}
 
 /** Return the API's filters; those that are not set are left out. */
 export function toDeliveryFilters(search: DeliverySearch, limit: number): DeliveryFilters {
