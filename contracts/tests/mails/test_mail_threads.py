@@ -43,6 +43,13 @@ THREADS = {
         FIRST + mail("[PATCH fixed 2/2] part 2", "d2", "b2", day=9) + mail("[PATCH 2/2] part 2", "b2", "a2", day=8),
         1, "a1 d2", "topic",
     ),
+    "version at the end of the cover letter's title": (
+        mail("topic v3", "c", body="x") + two("PATCH ", "c", "a"), 3, "a1 a2", "topic",
+    ),
+    "the same in parentheses": (mail("topic (V3)", "c", body="x") + two("PATCH ", "c", "a"), 3, "a1 a2", "topic"),
+    "no version at the end of the title": (
+        mail("support NFS v4", "c", body="x") + two("PATCH v2 ", "c", "a"), 2, "a1 a2", "support NFS v4",
+    ),
     "version of the first patch": (
         mail("[PATCH v3 1/2] part 1", "a1") + mail("[PATCH 2/2] part 2", "a2", "a1"), 3, "a1 a2", "part 1",
     ),

@@ -2,7 +2,7 @@
 
 A cover letter without `0/N` is the mail that the patches of a series answer, by the same author or named `[PATCHSET]`.
 Patches without a version have that of their cover letter, or of the patch that they answer; a cover letter without a
-version has that of its patches.
+version has that of its patches. A version may be the last word of its title: `convert to folios v3`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from ..messages import normalised_subject
 from .mbox import Mail, Role
+from .subjects import split_version
 
 
 def parent_of(mail: Mail, mails: Mapping[str, Mail]) -> Mail | None:
@@ -102,7 +103,7 @@ def with_roles(mails: Sequence[Mail]) -> list[Mail]:
             if not ancestor.has_patch or ancestor.is_cover or ancestor.parsed.names_set:
                 if _is_cover_of(ancestor, mail):
                     covers.setdefault(ancestor.effective_message_id, []).append(mail)
-                    version = version or ancestor.parsed.version
+                    version = version or _version_of_cover(ancestor)[0]
                 break
             if ancestor.counter is None or ancestor.counter[1] != mail.counter[1]:
                 break
@@ -141,9 +142,20 @@ def _is_cover_of(mail: Mail, patch: Mail) -> bool:
     return subject.counter is None and address_of(mail) == address_of(patch)
 
 
+def _version_of_cover(cover: Mail) -> tuple[int | None, str | None]:
+    """Return the version that a cover letter names, and the title without it if the title ends with it."""
+    if cover.parsed.version is not None or cover.parsed.counter is not None:
+        return cover.parsed.version, None
+    title, version = split_version(cover.title)
+    return version, title if version is not None else None
+
+
 def _role_of_cover(cover: Mail, patches: Sequence[Role]) -> Role:
     versions = {patch.version for patch in patches}
-    version = cover.parsed.version or (versions.pop() if len(versions) == 1 else 1)
+    named, title = _version_of_cover(cover)
+    if title is not None and named not in versions:
+        named, title = None, None  # the patches have another, so the title's is a word of it
+    version = named or (versions.pop() if len(versions) == 1 else 1)
     totals = [patch.counter[1] for patch in patches if patch.counter and patch.version == version]
     total = (totals or [patch.counter[1] for patch in patches if patch.counter])[0]
-    return Role(version, cover.counter if cover.is_cover else (0, total))
+    return Role(version, cover.counter if cover.is_cover else (0, total), title)

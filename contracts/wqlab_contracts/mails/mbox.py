@@ -62,6 +62,8 @@ class Role:
 
     version: int
     counter: tuple[int, int] | None
+    title: str | None = None
+    """Title of a cover letter that ended with the version."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,8 @@ class Mail:
     @property
     def title(self) -> str:
         """Return the subject without `[PATCH v2 2/3]`; that in the text of a patch counts."""
+        if self.role and self.role.title is not None:
+            return self.role.title
         return strip_prefix(self.in_body.subject) if self.in_body.subject else self.parsed.title
 
     @property

@@ -24,6 +24,7 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 _PATCH_WORD = re.compile(r"patch|rfc|resend", re.IGNORECASE)
+_LAST_WORD = re.compile(r"(\S.*?)[\s,]+\(?v(\d{1,3})\)?", re.IGNORECASE)
 _SET_WORD = re.compile(r"patch-?(?:set|series|bomb|deluge)|series", re.IGNORECASE)
 
 
@@ -75,6 +76,12 @@ def without_reply(subject: str) -> str:
     """Return the subject of the mail that a reply answers."""
     found = _REPLIES.match(subject)
     return subject[found.end() :] if found else subject
+
+
+def split_version(title: str) -> tuple[str, int | None]:
+    """Return a title without the version that is its last word, and the version: `my series v2` is `my series`, 2."""
+    found = _LAST_WORD.fullmatch(title)
+    return (found[1], int(found[2])) if found and int(found[2]) > 1 else (title, None)
 
 
 def _without_leading(title: str) -> str:
