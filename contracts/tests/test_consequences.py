@@ -21,6 +21,8 @@ class Seen:
 WARN = Seen(FindingKind.WARNING, "WARNING: a.c:1")
 OOPS = Seen(FindingKind.OOPS, "BUG: kernel NULL pointer dereference", fatal=True)
 STALL = Seen(FindingKind.WORKQUEUE_STALL, "BUG: workqueue lockup - pool")
+KMSAN = Seen(FindingKind.BUG, "BUG: KMSAN: uninit-value in f+0x1/0x2")
+KASAN = Seen(FindingKind.KASAN, "BUG: KASAN: slab-out-of-bounds in f+0x1/0x2")
 TAINTED = Seen(FindingKind.BUG, "BUG: scheduling while atomic", "CPU: 0 PID: 9 Comm: a Tainted: G      D W   6.12")
 
 
@@ -35,6 +37,9 @@ def panic(title: str, excerpt: str = "") -> Seen:
         ([OOPS, TAINTED], [OOPS]),
         ([TAINTED], [TAINTED]),
         ([WARN, panic("kernel: panic_on_warn set ...")], [WARN]),
+        ([KMSAN, panic("kmsan.panic set ...")], [KMSAN]),
+        ([KASAN, panic("kasan.fault=panic set ...")], [KASAN]),
+        ([STALL, WARN, panic("panic_on_taint set ...")], [STALL, WARN]),
         ([panic("kernel: panic_on_warn set ...")], [panic("kernel: panic_on_warn set ...")]),
         ([WARN, panic("VFS: x")], [WARN, panic("VFS: x")]),
         ([panic("x"), Seen(FindingKind.WARNING, "w", "Call Trace:\n panic+0x1/0x2")], [panic("x")]),

@@ -118,6 +118,57 @@ def test_warning_of_a_checking_function_is_the_defect_of_its_caller() -> None:
     assert first != described(FindingKind.WARNING, SATURATED.replace(":28", ":25"))
 
 
+def test_what_handles_the_trap_is_no_caller() -> None:
+    handling = [frame(name, 9) for name in ("panic", "__warn.cold", "some_handler", "refcount_warn_saturate")]
+    of_both = [describe_defect(FindingKind.WARNING, SATURATED, [*handling, frame(name, 10)]) for name in ("a", "b")]
+    assert [text.rpartition(" ")[2] for text in of_both] == ["a", "b"]
+
+
+HELPERS = [
+    (FindingKind.HUNG_TASK, "INFO: task a:1 blocked for more than 9 seconds.", "__schedule schedule __flush_work"),
+    (FindingKind.HUNG_TASK, "INFO: task a:1 blocked for more than 9 seconds.", "__schedule io_schedule folio_wait_bit"),
+    (
+        FindingKind.HUNG_TASK,
+        "INFO: task a:1 blocked for more than 9 seconds.",
+        "schedule __rt_mutex_slowlock.constprop.0",
+    ),
+    (
+        FindingKind.KASAN,
+        "BUG: KASAN: slab-use-after-free in f+0x1/0x2",
+        "print_address_description.constprop.0 kasan_report",
+    ),
+    (FindingKind.KASAN, "BUG: KASAN: slab-use-after-free in memcmp+0x1/0x2", "print_report kasan_report memcmp"),
+    (
+        FindingKind.LOCKDEP,
+        "INFO: trying to register non-static key.",
+        "register_lock_class __lock_acquire lock_acquire",
+    ),
+    (FindingKind.BUG, "BUG: KMSAN: uninit-value in memcpy+0x1/0x2", "__msan_memcpy"),
+    (
+        FindingKind.WARNING,
+        "WARNING: mm/page_alloc.c:9 at __alloc_pages_noprof+0x1/0x2",
+        "__alloc_pages_noprof __kmalloc_noprof",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "title", "helpers"), HELPERS)
+def test_first_function_beside_the_helpers_decides(kind: FindingKind, title: str, helpers: str) -> None:
+    above = [frame(name, 9) for name in helpers.split()]
+    first, other = (describe_defect(kind, title, [*above, frame(name, 10)]) for name in ("caller_a", "caller_b"))
+    assert first != other and "caller_a" in first
+
+
+def test_rcu_reports_of_a_checking_line_are_the_callers() -> None:
+    title = "WARNING: suspicious RCU usage"
+    excerpt = "-----\n./include/linux/rcupdate.h:409 Illegal context switch in RCU read-side critical section!\n"
+    first, other = (
+        describe_defect(FindingKind.LOCKDEP, title, [frame("__might_resched", 1), frame(name, 2)], excerpt)
+        for name in ("caller_a", "caller_b")
+    )
+    assert first != other and "include/linux/rcupdate.h@409" in first
+
+
 @pytest.mark.parametrize(
     ("kind", "first", "second", "same"),
     [

@@ -31,7 +31,8 @@ R = TypeVar("R", bound=KernelReport)
 _CRASHES = frozenset({FindingKind.OOPS, FindingKind.BUG})
 _WARNED = frozenset({FindingKind.WARNING, FindingKind.LOCKDEP, FindingKind.KASAN, FindingKind.BUG})
 _PANICS_AFTER: tuple[tuple[re.Pattern[str], frozenset[FindingKind]], ...] = (
-    (re.compile(r"panic_on_warn set"), _WARNED),
+    (re.compile(r"panic_on_warn set|kasan\.fault=panic set|(?:panic_on_kmsan|kmsan\.panic) set"), _WARNED),
+    (re.compile(r"panic_on_taint set"), frozenset(FindingKind)),
     (re.compile(r"not syncing: scheduling while atomic"), frozenset({FindingKind.BUG})),
     (re.compile(r"not syncing: (?:softlockup: hung tasks|Hard LOCKUP)"), frozenset({FindingKind.LOCKUP})),
     (re.compile(r"not syncing: hung_task: blocked tasks"), frozenset({FindingKind.HUNG_TASK})),

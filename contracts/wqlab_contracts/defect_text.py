@@ -29,18 +29,21 @@ _WARNING = re.compile(
     r"WARNING: (?:CPU: \d+ PID: \d+ at )?(?:\[(?P<condition>.*)\] )?(?:at )?(?:(?P<place>\S+:\d+) )?(?:at )?"
     r"(?:(?P<function>[A-Za-z_][\w.$]*)\+0x|0x)"
 )
+_COMPILER_SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold)\b(?:\.\d+)?")
 _SEARCHED_LINES = 60
 _SEARCHED_LINE = 400
 """Lines of an excerpt and characters of a line that are searched. What is searched for is near the beginning."""
 _INSTANCE = re.compile(r"#\d+")
 _WORK_FUNCTION = re.compile(r"\bworkfn=(\w+)|last function: (\w+)")
-_RCU_PLACE = re.compile(r"([\w./-]+\.[chS]:\d+) suspicious ")
+_RCU_PLACE = re.compile(r"(?:^|\] ?)(?P<place>[\w./-]+\.[chS]:\d+) [^\n]*!$")
 _OBJECT = re.compile(r"ODEBUG: (\w+ \w+) .*object type: (\w+)(?: hint: ([\w.]+))?")
 
 _PRINTING = re.compile(
     r"show_stack|dump_backtrace\b.*|__?dump_stack|dump_stack_lvl|dump_stack|v?panic|nmi_panic|add_taint|print_report"
     r"|check_panic_on_warn|__warn(?:_printk)?|warn_slowpath_\w+|report_bug|handle_bug|\w*exc_invalid_op"
     r"|arm64_serror_panic|do_serror|el1h_64_error\w*|bug_handler|call_el1_break_hook|brk_handler|el1_dbg"
+    r"|el1h_64_sync\w*|el1_abort|do_debug_exception|do_mem_abort|do_\w+_fault|__do_kernel_fault|walk_stackframe|do_trap_break"
+    r"|fixup_bug|do_error_trap|do_trap|do_invalid_op|invalid_op|print_address_description|_{0,2}kasan_report\w*"
 )
 """Functions that print a report. Their first caller that is none of them is where it was requested."""
 _CHECKING = re.compile(
@@ -48,16 +51,29 @@ _CHECKING = re.compile(
     r"|check_preemption_disabled|debug_smp_processor_id|__this_cpu_preempt_check"
     r"|refcount_\w+|__refcount_\w+|__list_(?:add|del)\w*|_{0,2}debug_(?:print_|check_|object_)\w+|kasan_\w+|__(?:asan|kasan)_\w+"
     r"|usercopy_abort|__?check_(?:heap_)?object(?:_size)?|check_heap_object|_{0,2}fortify_\w+|__ubsan_\w+|ubsan_epilogue"
-    r"|check_bytes_and_report|check_(?:object|slab)|free_to_partial_list|object_err|slab_err|print_trailer"
+    r"|check_bytes_and_report|check_(?:object|slab)|slab_free\w*|free_to_partial_list|object_err|slab_err|print_trailer"
     r"|(?:alloc|free)_(?:debug|consistency)_\w+|__slab_free|kfree|kmem_cache_free|bad_page|print_bad_pte|spin_bug|spin_dump"
     r"|do_raw_\w+|_raw_\w+|print_\w+bug\w*|check_noncircular|check_prev_add|validate_chain|__lock_acquire|lock_acquire"
-    r"|lock_release|mark_(?:lock|usage)\w*|lockdep_\w+|__might_\w+|rcu_\w*lockdep\w*|skb_panic|mem(?:cpy|move|set)|str\w?cpy|strlen"
+    r"|lock_release|mark_(?:lock|usage|held)\w*|lockdep_\w+|__might_\w+|rcu_\w*lockdep\w*|register_lock_class"
+    r"|debug_check_no_\w+|trace_hardirqs_o\w+|skb_panic|_{0,2}mem(?:cpy|move|set|cmp|chr)\w*|str\w?cpy|str\w?cmp|strlen|strstr"
+    r"|check_memory_region|__kcsan_\w+|__tsan_\w+|kcsan_\w+|kmsan_\w+|__msan_\w+|handle_overflow|usercopy_warn"
+    r"|_copy_(?:to|from)_(?:user|iter)|copy_page_to_iter|work_is_static_object|lock_timer_base|__local_bh_\w+|__seqprop_\w+"
+    r"|_{0,3}k[mvz]{1,2}alloc\w*|kmem_cache_\w+|___slab_alloc|_{0,2}alloc_(?:frozen_)?pages\w*|_{0,2}v[mz]alloc\w*"
 )
 """Functions that check what their callers do; the defect is the caller's."""
 _WAITING = re.compile(
-    r"__switch_to|context_switch|_{0,2}mutex_lock\w*|rwsem_\w+|down_\w+|__down_\w+|wait_for_\w+|__wait_\w+|rt_mutex_\w+"
+    r"__switch_to|context_switch|_{0,2}mutex_lock\w*|rwsem_\w+|down_\w+|__down_\w+|wait_for_\w+|__wait_\w+"
+    r"|_{0,2}rt_mutex_\w+|rtlock_\w+|rwbase_\w+|call_rwsem_\w+|ldsem_\w+|_{0,2}percpu_(?:down|rwsem)_\w+|bit_wait\w*"
+    r"|out_of_line_wait_\w+|wait_on_\w+|_{0,2}folio_(?:lock|wait)\w*|__lock_page\w*|kthread_(?:stop|park)|do_wait_\w+"
+    r"|_{0,2}flush_(?:work|workqueue|delayed_work|rcu_work)|drain_workqueue|_{0,2}cancel_(?:delayed_)?work\w*|destroy_workqueue"
+    r"|_{0,2}synchronize_(?:s?rcu|irq|net|hardirq)\w*|exp_funnel_lock|s?rcu_barrier\w*|__wait_rcu_gp|_{0,2}wait_rcu_\w+"
 )
 """Functions in which a task waits."""
+
+
+def without_suffix(function: str) -> str:
+    """Return the name of a function without what a compiler adds to it."""
+    return _COMPILER_SUFFIX.sub("", function)
 
 
 def without_varying(title: str) -> str:
@@ -77,7 +93,7 @@ def without_reporting(
     """
 
     def reports(frame: StackFrame) -> bool:
-        name = frame.function
+        name = without_suffix(frame.function)
         return bool(
             _PRINTING.fullmatch(name)
             or ((checking or waiting) and _CHECKING.fullmatch(name))
@@ -98,19 +114,27 @@ def describe_warning(title: str, stack: Sequence[StackFrame], excerpt: str) -> s
     text = f"WARNING{condition} in {function or 'unknown'} {place}".rstrip()
     if checked := _OBJECT.search("\n".join(_beginning(excerpt)[:4])):
         text += f" ({' '.join(part for part in checked.groups() if part)})"
-    if function and _CHECKING.fullmatch(function) and (callers := without_reporting(stack, checking=True)):
-        text += f" of {callers[0].function}"
+    if function and _CHECKING.fullmatch(without_suffix(function)):
+        # What is above the function only handles the trap.
+        below = list(dropwhile(lambda frame: frame.function != function, stack)) or stack
+        if callers := without_reporting(below, checking=True):
+            text += f" of {callers[0].function}"
     return text
 
 
-def distinguishing_mark(kind: FindingKind, excerpt: str) -> str:
-    """Return what tells apart two reports of equal titles: lock classes or the work function; empty if nothing does."""
+def distinguishing_mark(kind: FindingKind, excerpt: str, stack: Sequence[StackFrame] = ()) -> str:
+    """Return what tells apart two reports of equal titles; empty if nothing does.
+
+    It is the lock classes or the work function; of lockdep's reports about RCU the source line and the function that
+    does not only check; of a key without a class the latter.
+    """
     lines = _beginning(excerpt)
     if kind is FindingKind.LOCKDEP:
-        if place := _RCU_PLACE.search("\n".join(lines)):
-            return without_varying(place[1])
+        caller = next((f"in {frame.function}" for frame in without_reporting(stack, checking=True)), "")
+        if place := next((found["place"] for line in lines if (found := _RCU_PLACE.search(line))), ""):
+            return f"{without_varying(place)} {caller}".rstrip()
         classes = [found for found in map(_lock_class, lines) if found][:2]
-        return ", ".join(sorted(set(classes)))
+        return ", ".join(sorted(set(classes))) or caller
     if kind is FindingKind.BUG and (work := _WORK_FUNCTION.search("\n".join(lines))):
         return work[1] or work[2]
     return ""

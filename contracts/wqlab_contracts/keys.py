@@ -6,14 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from .defect_text import describe_warning, distinguishing_mark, without_reporting, without_varying
+from .defect_text import describe_warning, distinguishing_mark, without_reporting, without_suffix, without_varying
 from .enums import FindingKind
 from .messages.base import StackFrame
 from .specs import CpuArch, KernelRecipe
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+")
 _PLACE = re.compile(r"@[^ @]+")
-_COMPILER_SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold)\b(?:\.\d+)?")
 _FAULTS = {FindingKind.OOPS, FindingKind.PANIC}
 _BY_FIRST_FRAME = {FindingKind.BUG, FindingKind.KASAN, FindingKind.HUNG_TASK}
 
@@ -82,7 +81,7 @@ def describe_defect(kind: FindingKind, title: str, stack: Sequence[StackFrame] =
     if kind is FindingKind.WARNING:
         return f"{kind.value}: {describe_warning(title, stack, excerpt)}"
     text = f"{kind.value}: {without_varying(title)}"
-    if mark := distinguishing_mark(kind, excerpt):
+    if mark := distinguishing_mark(kind, excerpt, stack):
         return f"{text} ({mark})"
     crashed = kind is FindingKind.BUG and title.startswith("kernel BUG at")
     if kind in _BY_FIRST_FRAME and not crashed:
@@ -103,7 +102,7 @@ def defect_key(text: str) -> str:
     Masked are addresses, CPUs, PIDs, times, places in the source, which a series moves, and suffixes that a compiler
     adds to the names of functions. Worker, server and comparison use this one definition of the same defect.
     """
-    return _masked(_COMPILER_SUFFIX.sub("", _PLACE.sub("", text)))
+    return _masked(without_suffix(_PLACE.sub("", text)))
 
 
 def _masked(text: str) -> str:

@@ -61,6 +61,34 @@ def test_arm64_trace_names_each_function_once() -> None:
     assert names(ARM) == ["process_one_work", "worker_thread"]
 
 
+HEADLESS = """\
+[   60.100000][  T904] BUG: KMSAN: uninit-value in crc_bytes+0x1c9/0x270
+[   60.100100][  T904]  crc_bytes+0x1c9/0x270
+[   60.100200][  T904]  crypt_convert+0x57b/0xb10 [dm_crypt]
+[   60.100300][  T904]
+[   60.100400][  T904] Uninit was created at:
+[   60.100500][  T904]  alloc_bytes+0x57b/0xb10"""
+RISCV = """\
+[    9.100000][    C0] WARNING: kernel/a.c:3026 at wait_work+0x44c/0xbc0, CPU#0: kworker/u8:0/10
+[    9.100100][    C0] epc : wait_work+0x44c/0xbc0
+[    9.100200][    C0]  ra : wait_work+0x44c/0xbc0
+[    9.100300][    C0] status: 0000000200000120 badaddr: ffffffff89b2c1c8 cause: 0000000000000003
+[    9.100400][    C0] [<ffffffff80014264>] wait_work+0x44c/0xbc0
+[    9.100500][    C0] [<ffffffff801c2668>] process_one_work+0x930/0x1e14"""
+ARM32 = """\
+[    9.200000] PC is at receive_buf+0xa4/0x1ec
+[    9.200100] LR is at receive_buf+0x98/0x1ec
+[    9.200200] Backtrace:
+[    9.200300]  receive_buf from flush_buf+0x60/0xdc
+[    9.200400] [<80c1e5e8>] (flush_buf) from [<80c1eb20>] (process_one_work+0x60/0xdc)"""
+
+
+def test_traces_without_a_heading_and_of_other_architectures() -> None:
+    assert names(HEADLESS) == ["crc_bytes", "crypt_convert"]
+    assert names(RISCV) == ["wait_work", "process_one_work"]
+    assert names(ARM32) == ["receive_buf", "flush_buf", "process_one_work"]
+
+
 def test_places_are_written_behind_addresses() -> None:
     first, second, *_ = call_trace(OOPS)
     inlined = StackFrame(function="list_del", file="include/linux/list.h", line=220, source="__x();", inlined=True)

@@ -21,9 +21,13 @@ _ADDRESS = re.compile(
     r"(?: \[(?P<module>\w{1,64})(?: [0-9a-f]{1,64})?\])?",
     re.ASCII,
 )
-_EXACT = re.compile(r"(?:\bRIP: [0-9a-f]{4}:|(?:^|\] ?)pc : )")
+_EXACT = re.compile(r"(?:\bRIP: [0-9a-f]{4}:|(?:^|\] ?)e?pc : |\bPC is at )")
 """Begins a line with the address of the instruction itself; others are return addresses, one instruction further."""
-_TRACE_BEGINS = re.compile(r"Call [Tt]race:\s*$")
+_TRACE_BEGINS = re.compile(r"(?:Call [Tt]race|Backtrace):\s*$")
+_ALONE = re.compile(
+    r"(?:^|\] ?)\s{0,40}(?:\[<[0-9a-f]{4,16}>\] )?[A-Za-z_][\w.$]{0,199}\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[\w+\])?\s*$"
+)
+"""Line of a trace without a heading, as KMSAN, KCSAN, KFENCE and riscv print it."""
 _TRACE_ENDS = re.compile(r"</IRQ>|</TASK>|</NMI>|---\[ end |\bCode: |\bRIP: 0033:")
 _UNRELIABLE = re.compile(r"(?:^|\] *|\s)\? [A-Za-z_]")
 
@@ -62,7 +66,10 @@ def call_trace(report: str) -> list[Reference]:
     """
     trace: list[Reference] = []
     tracing = ended = False
-    for line in report.splitlines():
+    lines = report.splitlines()
+    if not any(_TRACE_BEGINS.search(line[:_LINE_LIMIT]) for line in lines):
+        return _first_addresses(lines)
+    for line in lines:
         if _TRACE_BEGINS.search(line[:_LINE_LIMIT]):
             if tracing:
                 break
@@ -75,6 +82,23 @@ def call_trace(report: str) -> list[Reference]:
             break
     if len(trace) > 1 and replace(trace[1], exact=True) == trace[0]:
         del trace[1]  # arm64 begins its trace with the failed instruction
+    return trace[:STACK_LIMIT]
+
+
+def _first_addresses(lines: Sequence[str]) -> list[Reference]:
+    """Return the addresses of a report without `Call Trace:`, those of the first lines that are nothing else."""
+    trace: list[Reference] = []
+    begun = False
+    for line in lines:
+        if _ALONE.search(line[:_LINE_LIMIT]):
+            begun = True
+            trace += _in_line(line)
+        elif begun:
+            break
+        elif not trace:
+            trace += [found for found in _in_line(line) if found.exact]
+    if len(trace) > 1 and replace(trace[1], exact=True) == trace[0]:
+        del trace[1]
     return trace[:STACK_LIMIT]
 
 
