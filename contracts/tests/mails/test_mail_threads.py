@@ -21,6 +21,9 @@ def two(prefix: str, parent: str, ids: str, day: int = 5) -> str:
     return "".join(mail(f"[{prefix}{number}/2] part {number}", f"{ids}{number}", parent, day=day) for number in (1, 2))
 
 
+DIFF = "---\ndiff --git a/q b/q\n--- a/q\n+++ b/q\n@@ -1 +1 @@\n-a\n+b\n"
+QUOTING = f"On 5 Jan 2026, Bo wrote:\n> Can you show it?\n\nWith this, yes:\n{DIFF}"
+QUOTED_BELOW = f"Bo reports a hang.\nHe says:\n\nMore about it, and then:\n> it hangs\n\nSo count.\n{DIFF}"
 FIRST = mail("[PATCH 0/2] topic", "c", body=f"Why.\n\nbase-commit: {BASE}\n") + two("PATCH ", "c", "a")
 THREADS = {
     "cover letter without number": (mail("topic", "c", body="Why.") + two("PATCH ", "c", "a"), 1, "a1 a2", "topic"),
@@ -36,6 +39,15 @@ THREADS = {
         2, "b1 b2", "later",
     ),
     "a patch sent again": (FIRST + mail("[PATCH v1.1 2/2] part 2", "b2", "a2", day=8), 1, "a1 b2", "topic"),
+    "a patch sent again with a version of its own and another title": (
+        FIRST + mail("[PATCH v1.1 2/2] other part 2", "b2", "a2", day=8), 1, "a1 b2", "topic",
+    ),
+    "a reply without Re: with a diff of its own": (
+        FIRST + mail("[PATCH 2/2] part 2", "b2", "a2", day=8, body=QUOTING), 1, "a1 a2", "topic",
+    ),
+    "a patch that quotes a mail": (
+        mail("[PATCH] topic", "a1", "c", body=QUOTED_BELOW), 1, "a1", "topic",
+    ),
     "a patch sent again with its number": (
         FIRST + mail("[PATCH update 2/2] part 2", "b2", "a2", day=8), 1, "a1 b2", "topic",
     ),

@@ -28,6 +28,19 @@ from wqlab_contracts.mails.subjects import format_subject, parse_subject
         ("[RFCv2 1/3] x", 2, (1, 3), "x"),
         ("[PATCH v4-resend 1/3] x", 4, (1, 3), "x"),
         ("[PATCH v2.1 2/3] x", 2, (2, 3), "x"),
+        ("[PATCH -v2 1/3] x", 2, (1, 3), "x"),
+        ("[PATCH -next -V3] x", 3, None, "x"),
+        ("[PATCH0/8 v3] x", 3, (0, 8), "x"),
+        ("[PATCH v4a 17/38] x", 4, (17, 38), "x"),
+        ("[PATCH v5-fix 1/5] x", 5, (1, 5), "x"),
+        ("[PATCHSET v10r1d2 00/17] x", 10, (0, 17), "x"),
+        ("[RFC PATCH v2/resend 0/8] x", 2, (0, 8), "x"),
+        ("[PATCH v6.15 v2 2/4] x", 2, (2, 4), "x"),
+        ("[PATCH v5.15 4/9] x", None, (4, 9), "x"),
+        ("[PATCH v6.6.y 4/9] x", None, (4, 9), "x"),
+        ("[PATCH for v5.4] x", None, None, "x"),
+        ("[stable v6.1 1/2] x", None, (1, 2), "x"),
+        ("[PATCHSET v30.10 2/6] x", 30, (2, 6), "x"),
         ("[PATCH V2 1/3] x", 2, (1, 3), "x"),
         ("sched: [not a prefix] v2 1/3", None, None, "sched: [not a prefix] v2 1/3"),
         ("[PATCH dev4 1/2] x", None, (1, 2), "x"),
@@ -48,6 +61,9 @@ def test_replies_have_neither_number_nor_version(subject: str) -> None:
 
 def test_rerolls_and_sets_are_told() -> None:
     assert parse_subject("[PATCH v2.1 2/3] x").reroll == 1
+    assert parse_subject("[PATCH v2b 2/3] x").reroll == 2
+    assert parse_subject("[PATCH v2-fixed 2/3] x").reroll == 1
+    assert parse_subject("[PATCH v2-resend 2/3] x").reroll == 0
     assert parse_subject("[PATCHSET v29.4 08/13] x").names_set
     assert not parse_subject("[PATCH 1/3] x").names_set
 

@@ -168,8 +168,8 @@ def _without_sent_again(chosen: Sequence[Mail], mails: Sequence[Mail], findings:
     if found.replaced:
         names = _list_names([_quoted(mail.title) for mail in found.replaced])
         findings.warning(SeriesDefect.OLDER_VERSION, f"sent again, so that the last is used: {names}")
-    replaced = {id(mail) for mail in found.replaced}
-    return [mail for mail in chosen if id(mail) not in replaced]
+    left = {id(mail) for mail in (*found.replaced, *found.replies)}
+    return [mail for mail in chosen if id(mail) not in left]
 
 
 def _cover_letter(mails: Sequence[Mail], chosen: Sequence[Mail], version: int) -> Mail | None:

@@ -46,9 +46,11 @@ class SentAgain:
 
     kept: list[Mail]
     replaced: list[Mail] = field(default_factory=list)
-    """Patches that were sent again with their title, as `[PATCH v5 update 2/3]`."""
+    """Patches that were sent again with their title, as `[PATCH v5 update 2/3]`, or as `[PATCH v5.1 2/3]`."""
     on_top: list[Mail] = field(default_factory=list)
     """Patches with another title, as `[PATCH v5 2/3 fix]`: they change a patch, and are none of the series."""
+    replies: list[Mail] = field(default_factory=list)
+    """Replies of programs that leave out `Re:`, with a diff that is not the patch."""
 
 
 def find_sent_again(patches: Sequence[Mail], mails: Mapping[str, Mail]) -> SentAgain:
@@ -62,6 +64,7 @@ def find_sent_again(patches: Sequence[Mail], mails: Mapping[str, Mail]) -> SentA
             by_counter[mail.counter].append(mail)
     replaced: list[Mail] = []
     on_top: list[Mail] = []
+    replies: list[Mail] = []
     for same in by_counter.values():
         ids = {mail.effective_message_id for mail in same}
         answering = [
@@ -75,11 +78,13 @@ def find_sent_again(patches: Sequence[Mail], mails: Mapping[str, Mail]) -> SentA
         first = [mail for mail in same if mail not in answering]
         if not answering or len(first) != 1:
             continue
-        again = [mail for mail in answering if normalised_subject(mail.title) == normalised_subject(first[0].title)]
+        title = normalised_subject(first[0].title)
+        again = [mail for mail in answering if mail.parsed.reroll or normalised_subject(mail.title) == title]
         on_top += [mail for mail in answering if mail not in again]
-        replaced += [*first, *again][:-1]
-    left = {id(mail) for mail in (*replaced, *on_top)}
-    return SentAgain([mail for mail in patches if id(mail) not in left], replaced, on_top)
+        replies += [mail for mail in again if mail.begins_with_quotation]
+        replaced += [*first, *(mail for mail in again if mail not in replies)][:-1]
+    left = {id(mail) for mail in (*replaced, *on_top, *replies)}
+    return SentAgain([mail for mail in patches if id(mail) not in left], replaced, on_top, replies)
 
 
 def with_roles(mails: Sequence[Mail]) -> list[Mail]:

@@ -2,7 +2,8 @@
 
 A counter or a version is a word of its own in any of the brackets before the title, between spaces or commas, as in
 `[PATCH v3,net-next,2/4]`, so `[PATCH 5.10/5.15]` has no counter. The first of each counts, because a commit's own
-subject may begin with brackets. A bracket of a list may be before `Re:`.
+subject may begin with brackets; of versions the first without a dot, because `v6.1` may be a kernel. A bracket of a
+list may be before `Re:`.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ _REPLIES = re.compile(r"(?:\s*(?:\[[^\]]{0,80}\]\s*){0,3}(?:re|aw|fwd?):\s*){1,2
 _LEADING = re.compile(r"(?:re:|[\s:]){1,50}", re.IGNORECASE)
 """What git removes at the beginning of a title."""
 _SEPARATORS = re.compile(r"[\s,;:\[()]+")
-_COUNTER = re.compile(r"(\d{1,4})/(\d{1,4})")
+_COUNTER = re.compile(r"(?:patch)?(\d{1,4})/(\d{1,4})", re.IGNORECASE)
 _VERSION = re.compile(
-    r"(?:(?:patch|patches|patchset|series|rfc|resend)[-_.]?)?v(\d{1,4})(?:\.(\d{1,4}))?(?:-(?:resend|rfc))?",
+    r"-?(?:(?:patch|patches|patchset|series|rfc|resend)[-_.]?)?v(\d{1,4})"
+    r"(?:((?:\.\d{1,4}){1,2})|([a-z])|r(\d{1,2})\w{0,9}|-(?:resend|rfc)|-([\w-]{1,30})|/[a-z]\w{0,20})?",
     re.IGNORECASE,
 )
+_NEWEST_KERNEL = 9
+_BEFORE_KERNEL = re.compile(r"for|on|stable|linux|lts", re.IGNORECASE)
 _PATCH_WORD = re.compile(r"patch|rfc|resend", re.IGNORECASE)
 _LAST_WORD = re.compile(r"(\S.*?)[\s,]+\(?v(\d{1,3})\)?", re.IGNORECASE)
 _SET_WORD = re.compile(r"patch-?(?:set|series|bomb|deluge)|series", re.IGNORECASE)
@@ -40,7 +44,7 @@ class Subject:
     version: int | None = None
     """Version of the series, such as 2 for `[PATCH v2]`; None if the subject names none."""
     reroll: int = 0
-    """1 for `[PATCH v2.1 2/3]`, a patch of version 2 that was sent again."""
+    """1 for `[PATCH v2.1 2/3]`, `[PATCH v2a 2/3]` and `[PATCH v2-fix 2/3]`: the patch was sent again."""
     names_patch: bool = False
     """True if a bracket has one of the words PATCH, RFC and RESEND."""
     names_set: bool = False
@@ -60,8 +64,7 @@ def parse_subject(subject: str) -> Subject:
         if not _is_patch(words) and _REPLY_BEHIND_LIST.match(subject, end):
             return Subject(subject, is_reply=True)
     counters = [(int(found[1]), int(found[2])) for word in words if (found := _COUNTER.fullmatch(word))]
-    versions = [(int(found[1]), int(found[2] or 0)) for word in words if (found := _VERSION.fullmatch(word))]
-    version, reroll = versions[0] if versions else (None, 0)
+    version, reroll = _version(words)
     return Subject(
         title=_without_leading(subject[end:]) if end else subject,
         counter=counters[0] if counters else None,
@@ -70,6 +73,22 @@ def parse_subject(subject: str) -> Subject:
         names_patch=any(_PATCH_WORD.match(word) for word in words),
         names_set=any(_SET_WORD.match(word) for word in words),
     )
+
+
+def _version(words: list[str]) -> tuple[int | None, int]:
+    """Return version and reroll. A kernel, as in `[PATCH v5.15]` and `[PATCH for v6.1]`, is no version."""
+    dotted: tuple[int | None, int] = (None, 0)
+    for before, word in zip(["", *words], words, strict=False):
+        if (found := _VERSION.fullmatch(word)) is None:
+            continue
+        version, dots, letter, number, suffix = int(found[1]), *found.groups()[1:]
+        if dots is None:
+            return version, ord(letter.lower()) - ord("a") + 1 if letter else int(number or bool(suffix))
+        minor, *more = (int(each) for each in dots[1:].split("."))
+        is_kernel = version <= _NEWEST_KERNEL and (minor >= 10 or more or _BEFORE_KERNEL.fullmatch(before))
+        if dotted[0] is None and not is_kernel:
+            dotted = version, minor
+    return dotted
 
 
 def without_reply(subject: str) -> str:

@@ -124,6 +124,22 @@ def test_patch_that_was_sent_again_alone_replaces_its_predecessor() -> None:
     assert "re-sends only some patches" in chosen.notes[0]
 
 
+@pytest.mark.parametrize("prefix", ["v1.1", "v1a", "v1-fix"])
+def test_patch_with_a_version_of_its_own_replaces_the_first(prefix: str) -> None:
+    again = mail(f"[PATCH {prefix} 2/2] workqueue: other words", "again@x", to="less-v1-2@x", day=6)
+    assert [each.message_id for each in select(thread([*V1, again]), "less-v1-0@x", None).patches] == [
+        "less-v1-1@x",
+        "again@x",
+    ]
+
+
+def test_reply_without_re_replaces_no_patch() -> None:
+    body = f"On 5 Jan 2026, Bo wrote:\n> Can you show it?\n\nWith this:\n{V1[2].partition(chr(10) * 2)[2]}"
+    reply_of = mail("[PATCH 2/2] workqueue: lock less: part 2", "again@x", to="less-v1-2@x", day=6, body=body)
+    chosen = select(thread([*V1, reply_of]), "less-v1-0@x", None)
+    assert [each.message_id for each in chosen.patches] == ["less-v1-1@x", "less-v1-2@x"]
+
+
 def test_patch_that_was_sent_again_with_its_number_replaces_the_first() -> None:
     again = mail("[PATCH update 2/2] workqueue: lock less: part 2", "again@x", to="less-v1-2@x", day=6)
     on_top = mail("[PATCH 1/2 fix] workqueue: another line", "fix@x", to="less-v1-1@x", day=6)
