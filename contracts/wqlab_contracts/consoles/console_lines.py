@@ -9,15 +9,34 @@ from ..linear_patterns import LinearPattern
 
 _ANSI = LinearPattern(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
 _CONTROL = LinearPattern(r"[\x00-\x08\x0b-\x1f\x7f\x{fffd}]")
-_STAMP = r"\[ *(\d+\.\d{1,9})\] ?(?:\[ *([TC]\d+)\] ?)?"
-"""printk's time and caller id (CONFIG_PRINTK_CALLER)."""
+_CALLER = r"(?:\[ *([TC]\d+|\d{1,3}: *[^\]\s][^\]]{0,15}: *\d{1,7})\] ?)?"
+"""Caller id (CONFIG_PRINTK_CALLER); Android kernels print `[CPU: command: thread]`."""
+_STAMP = rf"\[ *(\d+\.\d{{1,9}})\] ?{_CALLER}"
+_LEVEL = r"(?:<\d{1,2}>|[a-z0-9]{3,8} *:[a-z]{3,6} *: )?"
+"""printk's level; facility and level of `dmesg --decode`."""
 _PREFIX = LinearPattern(
-    r"(?:<\d{1,2}>|[a-z0-9]{3,8} *:[a-z]{3,6} *: )?"  # printk's level; facility and level of `dmesg --decode`
-    rf"(?:{_STAMP}|\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}} \d{{4}}\] ?(?:\[ *([TC]\d+)\] ?)?"  # `dmesg -T`
-    rf"|(?:[A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}}|\d{{4}}-\d\d-\d\dT\S{{8,32}}) \S+ kernel: (?:{_STAMP})?)?"  # journalctl
+    rf"{_LEVEL}(?:{_STAMP}"
+    # `dmesg -T`, conserver
+    rf"|\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}} \d{{4}}\] ?(?:\[ *(\d+\.\d{{1,9}})\] ?)?{_CALLER}"
+    r"|(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8}(?:\.\d{1,6})?|[A-Z][a-z]{2} \d{4}-\d\d-\d\d [\d:]{8}(?:\.\d{1,6})? \S{1,6}"
+    rf"|\d{{4}}-\d\d-\d\dT\S{{8,32}}) \S+ kernel: (?:{_STAMP})?)?"  # journalctl
 )
-_USUAL_PREFIX = re.compile(r"\[ {0,12}(\d{1,12}\.\d{1,9})\] ?(?:\[ {0,12}([TC]\d{1,10})\] ?)?", re.ASCII)
+_OTHER_PREFIX = LinearPattern(
+    rf"{_LEVEL}(?:\d{{4}}-\d\d-\d\dT[\d:]{{8}},\d{{6}}[+-]\d\d:\d\d "  # `dmesg --time-format=iso`
+    r"|\[(?:[A-Z][a-z]{2}[ \d]\d \d\d:\d\d| *\+\d{1,6}\.\d{6})\] "  # `dmesg --human`
+    r"|\[ *(\d+\.\d{1,9}) <[ \d.+]{1,20}>\] \S{1,64} kernel: "  # `journalctl -o short-delta`
+    r"|(?:[\w.+~-]{1,64},)?\d{1,4},\d{1,20},(\d{1,20}),[^;,]{1,2}(?:,caller=([TC]\d+)|,[^;,]{1,60}){0,4};)"  # /dev/kmsg
+)
+_USUAL_PREFIX = re.compile(
+    r"\[ {0,12}(\d{1,12}\.\d{1,9})\] ?(?:\[ {0,12}([TC]\d{1,10}|\d{1,3}: {0,12}[^\]\s][^\]]{0,15}: {0,6}\d{1,7})\] ?)?",
+    re.ASCII,
+)
 """The prefix that nearly all lines have; Python's pattern takes a tenth of the time of RE2's."""
+_HOST = re.compile(r"\S{1,64} kernel: ")
+"""What `journalctl -o short-monotonic` prints behind the time."""
+_HOST_LENGTH = 80
+_LAVA = re.compile(r"""- \{"?dt"?: .{10,40}, "?lvl"?: "?target"?, "?msg"?: (["'])(.*)\1\}""")
+"""A line of a LAVA job's log."""
 _STAMP_INSIDE = LinearPattern(_STAMP)
 _QUOTES = "\"'`(\u201c"
 
@@ -31,7 +50,7 @@ class ConsoleLine:
     message: str
     """The text behind printk's prefix."""
     caller: str = ""
-    """printk's caller id: `T` and the thread, or `C` and the CPU; empty without CONFIG_PRINTK_CALLER."""
+    """printk's caller id: `T` and the thread, or `C` and the CPU, or the thread; empty if the line has none."""
     time_s: float | None = None
     """printk's time; None if the line has none."""
 
@@ -41,16 +60,28 @@ def read_line(text: str) -> ConsoleLine:
     if not text:
         return ConsoleLine(text, text)
     if (usual := _USUAL_PREFIX.match(text)) is not None:
-        return ConsoleLine(text, text[usual.end() :], usual[2] or "", float(usual[1]))
-    prefix = _PREFIX.match(text)
-    if prefix and prefix.end():
+        begin = usual.end()
+        if text.find(" kernel: ", begin, begin + _HOST_LENGTH) > 0 and (host := _HOST.match(text, begin)) is not None:
+            begin = host.end()
+        return ConsoleLine(text, text[begin:], _thread(usual[2]), float(usual[1]))
+    prefix, other = _PREFIX.match(text), _OTHER_PREFIX.match(text)
+    if prefix and prefix.end() and not other:
         groups = prefix.groups()
-        stamp, caller = groups[0] or groups[3], groups[1] or groups[2] or groups[4]
-        return ConsoleLine(text, text[prefix.end() :], caller or "", float(stamp) if stamp else None)
+        stamp, caller = groups[0] or groups[2] or groups[4], groups[1] or groups[3] or groups[5]
+        return ConsoleLine(text, text[prefix.end() :], _thread(caller), float(stamp) if stamp else None)
+    if other:
+        stamp, microseconds, caller = other.groups()
+        time_s = float(microseconds) / 1e6 if microseconds else float(stamp) if stamp else None
+        return ConsoleLine(text, text[other.end() :], caller or "", time_s)
     if "] " in text and (inside := _STAMP_INSIDE.search(text)) and not text[: inside.start()].endswith(tuple(_QUOTES)):
         groups = inside.groups()
-        return ConsoleLine(text, text[inside.end() :], groups[1] or "", float(groups[0]))
+        return ConsoleLine(text, text[inside.end() :], _thread(groups[1]), float(groups[0]))
     return ConsoleLine(text, text)
+
+
+def _thread(caller: str | None) -> str:
+    """Return what is the same in all lines of a caller: not the CPU, from which Android's kernels may migrate."""
+    return (caller or "").rpartition(":")[2].strip()
 
 
 def without_prefix(text: str) -> str:
@@ -63,6 +94,8 @@ def clean(line: bytes) -> str:
     """Remove terminal sequences and control bytes. Text before a carriage return is kept, since it may be part of a
     report."""
     text = line.decode("utf-8", "replace").rstrip("\r\n")
+    if text.startswith("- {") and (logged := _LAVA.fullmatch(text)) is not None:
+        text = logged[2]
     if text.isascii() and text.isprintable():
         return text
     return _CONTROL.sub("", _ANSI.sub("", text))

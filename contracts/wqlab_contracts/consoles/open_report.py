@@ -87,7 +87,7 @@ class OpenReport:
         """Return the message as the rest of a title that was cut off; the message itself if none was."""
         if self.kind is not None or not self._pieces:
             return message
-        self._pieces += message
+        self._pieces = f"{self._pieces.rstrip()} {message.lstrip()}" if self._is_wrapped else self._pieces + message
         return self._pieces
 
     def add(self, text: str, message: str = "", time_s: float | None = None) -> None:
@@ -114,6 +114,10 @@ class OpenReport:
         self.last_size += len(text) + 1
         while self.last_size > half:
             self.last_size -= len(self.last.popleft()) + 1
+
+    @property
+    def _is_wrapped(self) -> bool:
+        return not self._pieces.startswith("INFO: task")
 
     @property
     def excerpt(self) -> str:

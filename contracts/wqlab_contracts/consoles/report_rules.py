@@ -67,6 +67,7 @@ _RULES = (
     _rule(FindingKind.LOCKUP, r"BUG: soft lockup - CPU#\d+ stuck for \d+s! \[.*$"),
     _rule(FindingKind.WORKQUEUE_STALL, r"BUG: workqueue lockup - pool.*$"),
     _rule(FindingKind.OOPS, r"BUG: kernel NULL pointer dereference, address: [0-9a-f]+\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"BUG: Kernel NULL pointer dereference(?: on \w+)? at 0x[0-9a-f]+\s*$", fatal=True),
     _rule(
         FindingKind.OOPS,
         r"BUG: [Uu]nable to handle (?:page fault|kernel .*) (?:for|at) .*(?:[0-9a-f]|\(null\))\s*$",
@@ -117,8 +118,11 @@ def classify(message: str) -> tuple[Rule | None, str]:
     return None, ""
 
 
-_CUT_OFF = LinearPattern(r"^INFO: task .{0,16}$", ["INFO: task"])
-"""The beginning of a title with a task's name, which may contain a line end."""
+_CUT_OFF = LinearPattern(
+    r"^INFO: task .{0,16}$|^WARNING: (?:.* )?at ?$|^Unable to handle kernel .* at(?: virtual address)? ?$",
+    ["INFO: task", "WARNING: ", "Unable to handle"],
+)
+"""The beginning of a title with a task's name, which may contain a line end, or one that a mail program has wrapped."""
 
 
 def is_cut_off(message: str) -> bool:
