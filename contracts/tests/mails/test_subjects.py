@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wqlab_contracts.mails.subjects import format_subject, parse_subject
+from wqlab_contracts.mails.subjects import format_subject, parse_subject, split_version
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,21 @@ def test_numbers_and_versions(subject: str, version: int | None, counter: tuple[
 def test_replies_have_neither_number_nor_version(subject: str) -> None:
     said = parse_subject(subject)
     assert said.is_reply and said.counter is None and said.version is None and said.title == subject
+
+
+@pytest.mark.parametrize(
+    ("title", "left", "version"),
+    [
+        ("zone reports v4", "zone reports", 4),
+        ("zone reports, (V2)", "zone reports", 2),
+        ("zone reports v1", "zone reports v1", None),
+        ("v2", "v2", None),
+        ("," * 200_000 + "v2x", "," * 200_000 + "v2x", None),
+    ],
+    ids=["word", "parentheses", "first", "alone", "hostile"],
+)
+def test_version_at_the_end_of_a_title(title: str, left: str, version: int | None) -> None:
+    assert split_version(title) == (left, version)
 
 
 def test_rerolls_and_sets_are_told() -> None:

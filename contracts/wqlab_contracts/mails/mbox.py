@@ -51,7 +51,7 @@ _PREREQUISITE = re.compile(r"^prerequisite-patch-id: ([0-9a-f]{40})\s*$", re.MUL
 _CHANGE_ID = re.compile(r"^[Cc]hange-[Ii]d: ([A-Za-z0-9][A-Za-z0-9._-]{3,120})\s*$", re.MULTILINE)
 _TRACKED_CHANGE_ID = re.compile(r'"change-id": "([A-Za-z0-9][A-Za-z0-9._-]{3,120})"')
 _ESCAPED = re.compile(r"^>(>*From )", re.MULTILINE)
-_QUOTATION = re.compile(r"\s{0,20}(?:[^\s>+-][^\n]{0,300}\n){0,3}[^\n]{0,300}:[ \t]*\n\s{0,20}>|\s{0,20}>")
+_QUOTATION = re.compile(r"\s{0,20}(?:[^\s>+-][^\n]{0,300}\n){0,3}[^\n]{0,300}:[ \t]{0,20}\n\s{0,20}>|\s{0,20}>")
 """A quotation at the beginning of a text, with the line above it that says who wrote it."""
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
 _NOT_BLANK = re.compile(r"\S")

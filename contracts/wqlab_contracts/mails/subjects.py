@@ -28,7 +28,7 @@ _VERSION = re.compile(
 _NEWEST_KERNEL = 9
 _BEFORE_KERNEL = re.compile(r"for|on|stable|linux|lts", re.IGNORECASE)
 _PATCH_WORD = re.compile(r"patch|rfc|resend", re.IGNORECASE)
-_LAST_WORD = re.compile(r"(\S.*?)[\s,]+\(?v(\d{1,3})\)?", re.IGNORECASE)
+_LAST_WORD = re.compile(r"[\s,]\(?v(\d{1,3})\)?$", re.IGNORECASE)
 _SET_WORD = re.compile(r"patch-?(?:set|series|bomb|deluge)|series", re.IGNORECASE)
 
 
@@ -99,8 +99,9 @@ def without_reply(subject: str) -> str:
 
 def split_version(title: str) -> tuple[str, int | None]:
     """Return a title without the version that is its last word, and the version: `my series v2` is `my series`, 2."""
-    found = _LAST_WORD.fullmatch(title)
-    return (found[1], int(found[2])) if found and int(found[2]) > 1 else (title, None)
+    found = _LAST_WORD.search(title)
+    left = title[: found.start()].rstrip(" ,") if found else ""
+    return (left, int(found[1])) if found and left and int(found[1]) > 1 else (title, None)
 
 
 def _without_leading(title: str) -> str:
