@@ -84,6 +84,7 @@ def reply(
     covered: tuple[bytes, ...] = COVERED,
     signer: str = "example.org",
     whole: bool = True,
+    algorithm: bytes = b"rsa-sha256",
 ) -> bytes:
     message = EmailMessage()
     message["From"] = sender
@@ -93,7 +94,12 @@ def reply(
     message["In-Reply-To"] = f"<{parent}>"
     message.set_content(text)
     data = message.as_bytes()
-    signature = dkim.sign(data, b"s", signer.encode(), key()[0], include_headers=list(covered), length=not whole)
+    signature = dkim.sign(
+        *(data, b"s", signer.encode(), key()[0]),
+        include_headers=list(covered),
+        length=not whole,
+        signature_algorithm=algorithm,
+    )
     return bytes(signature) + data
 
 
@@ -138,6 +144,7 @@ def test_stop_cancels_and_ends_the_mails_of_the_revision_once(lab: LabUnderTest,
     [
         ({"sender": "eve@evil.example", "signer": "evil.example"}, "eve@evil.example is neither the author"),
         ({"signer": "evil.example"}, "the DKIM signature is of evil.example, not of the sender's example.org"),
+        ({"algorithm": b"rsa-sha1"}, "the DKIM signature of example.org is by SHA-1"),
         ({"covered": (b"from", b"date")}, "the DKIM signature of example.org does not cover in-reply-to"),
         ({"whole": False}, "the DKIM signature of example.org covers only a part of the text"),
         ({"age": timedelta(days=8)}, "the mail is dated"),
