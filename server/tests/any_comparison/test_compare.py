@@ -70,7 +70,7 @@ def test_two_submissions_on_one_device_have_a_wider_interval(lab: LabUnderTest) 
     assert figure.ci95[1] - figure.ci95[0] > paired[1] - paired[0]
     assert found.paired_run is not None
     assert found.paired_run.request is None
-    assert "made from patches" in found.paired_run.why
+    assert "made from patches" in found.paired_run.why and "`--walk`" in found.paired_run.why
 
 
 def test_commits_of_one_tree_are_offered_as_a_pair(lab: LabUnderTest) -> None:

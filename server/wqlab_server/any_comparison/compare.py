@@ -272,8 +272,9 @@ def _paired_run(
         missing = next(each for each in compared if not each.commit)
         return PairedRun(
             request=None,
-            why=f"the kernel of {missing.selector} is made from patches: no commit of {missing.tree} has it. Submit "
-            "the newer series as a branch with `--base` at the older one to measure both",
+            why=f"the kernel of {missing.selector} is made from patches: no commit of {missing.tree} has it. To "
+            "measure both, submit a branch of two commits with `--walk`: the older series, and its difference to the "
+            "newer one",
         )
     if left.commit == right.commit:
         return PairedRun(request=None, why="both sides have the same kernel")

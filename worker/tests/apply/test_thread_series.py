@@ -17,7 +17,7 @@ from wqlab_contracts.specs import Archive, Tree
 from wqlab_worker.apply.apply_series import apply
 from wqlab_worker.workspace import Workspace
 
-from .submissions import mbox, passed, refused, submit
+from .submissions import branch, mbox, passed, refused, submit
 
 if TYPE_CHECKING:
     from conftest import Repository
@@ -181,6 +181,20 @@ def test_prerequisite_patches_that_the_tree_lacks_are_named(
     assert f"prerequisite-patch-id {named[0]}, {named[1]}" in found
     repository.git("cherry-pick", "below~")  # one of them
     assert refused(submit(tree, workspace, mbox(needing))).endswith(f"prerequisite-patch-id {named[1]}")
+
+
+@pytest.mark.usefixtures("needing")
+def test_branch_with_prerequisites_that_the_tree_lacks_has_them_in_the_series(
+    tree: Tree, workspace: Workspace, repository: Repository
+) -> None:
+    """What the advice says. The base cannot be the commit above them: a baseline is built of the tree's own files."""
+    result = passed(submit(tree, workspace, branch(repository, "above")))
+    assert result.baseline and result.baseline.commit == repository.git("rev-parse", "master")
+    assert [patch.subject for patch in result.patches][-1] == "workqueue: 2048" and len(result.patches) == 3
+    below = repository.git("rev-parse", "below")
+    assert "is not in tree toy, and its files are not those of" in refused(
+        submit(tree, workspace, branch(repository, "above", base=below))
+    )
 
 
 def test_series_is_applied_to_the_first_commit_with_its_prerequisites(
