@@ -38,8 +38,8 @@ def commit_with_prerequisites(
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise UserError(
             f"the series needs patches that are not in {where}: prerequisite-patch-id {', '.join(missing[:3])}{more}",
-            advice="Choose a tree that has them; or submit a branch that has them below the series: they are then measured"
-            " with it, or each by itself with --walk.",
+            advice="Choose a tree that has them; or submit a branch that has them below the series: they are then"
+            " measured with it, or each by itself with --walk.",
         )
     found = sorted({commits[patch_id] for patch_id in needed})
     last = git.run("merge-base", "--independent", *found).split()  # those from which no other is reachable
