@@ -185,6 +185,24 @@ def test_rcu_reports_of_a_checking_line_are_the_callers() -> None:
             "BUG: Bad page map in process fio  pte:1",
             False,
         ),
+        (
+            FindingKind.RCU_STALL,
+            "INFO: rcu_preempt detected expedited stalls on CPUs/tasks: { 3-...D } 26 jiffies s: 589 root: 0x8/.",
+            "INFO: rcu_preempt detected expedited stalls on CPUs/tasks: { 3-...D 5-.... P81 } 3 jiffies s: 1 root: 0/T",
+            True,
+        ),
+        (
+            FindingKind.WORKQUEUE_STALL,
+            "BUG: workqueue lockup - pool cpus=0-3 node=0 flags=0x4 nice=0 stuck for 31s!",
+            "BUG: workqueue lockup - pool cpus=0,2,4-5 node=0 flags=0x4 nice=0 stuck for 60s!",
+            True,
+        ),
+        (
+            FindingKind.WORKQUEUE_STALL,
+            "BUG: workqueue lockup - pool cpus=0-3 node=0 flags=0x4 nice=0 stuck for 31s!",
+            "BUG: workqueue lockup - pool cpus=3 node=0 flags=0x0 nice=0 stuck for 31s!",
+            False,
+        ),
         (FindingKind.BUG, "kernel BUG at mm/slub.c:10!", "kernel BUG at mm/slub.c:20!", False),
         (FindingKind.BUG, "UBSAN: shift-out-of-bounds in a/b.c:3:11", "UBSAN: shift-out-of-bounds in a/b.c:3:11", True),
         (

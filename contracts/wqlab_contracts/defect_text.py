@@ -19,6 +19,8 @@ _TASKS = (
     (re.compile(r"(using \S+ in preemptible) .*"), r"\1"),
     (re.compile(r"(Bad page \w+ in process) .*"), r"\1"),
     (re.compile(r"(spinlock|rwlock|rt_mutex)( [\w ]+?) on CPU#.*"), r"\1\2"),
+    (re.compile(r"(stalls? on CPUs?(?:/tasks)?):? .*"), r"\1"),
+    (re.compile(r"(workqueue lockup - pool cpus=)\d+[,-][\d,-]*"), r"\1several"),
     (re.compile(r"(soft lockup|LOCKUP) (?:- CPU#|on cpu ).*"), r"\1"),
     (re.compile(r" (?:Comm|Pid|val|mm):\S+"), ""),
     (re.compile(r"WARNING: .+/\d+ (still has locks held!)"), r"WARNING: \1"),

@@ -90,6 +90,15 @@ virtual address 0000000000000008
     ]
 
 
+def test_message_of_a_cfi_failure_begins_its_report() -> None:
+    log = b"""[    1.0] CFI failure at process_one_work+0x1/0x2 (target: foo+0x0/0x10; expected type: 0x12345678)
+[    1.1] Oops: invalid opcode: 0000 [#1] SMP NOPTI
+[    1.2] ---[ end trace 0000000000000000 ]---
+"""
+    (report,) = read_console(log).reports
+    assert (report.first_line, report.kind, report.fatal) == (1, "oops", True)
+
+
 def test_null_pointer_of_powerpc_is_an_oops() -> None:
     log = b"[   30.0] BUG: Kernel NULL pointer dereference on read at 0x00000010\n"
     (report,) = read_console(log).reports

@@ -141,6 +141,7 @@ _LEADS = (
     (r"^Unhandled \S+ \S+ \S+ exception on CPU\d+|^Bad mode in .* handler detected on CPU\d+", 60),
     (r"^Unexpected kernel \w+ exception at EL1|^kernel tried to execute NX-protected page", 6),
     (r"^(?:page: ?\S* ?refcount:|vma [0-9a-f]{8,} |mm [0-9a-f]{8,} )", 40),
+    (r"^CFI failure at \S+ \(target: ", 6),
     (r"^usercopy: Kernel memory (?:exposure|overwrite) attempt detected", 4),
     (r"^(?:slab: )?list_(?:add|del)(?: double add| corruption)[.:,]", 4),
     (r"^skbuff: skb_(?:over|under)_panic: |^detected buffer overflow in |^virt_to_phys used for ", 4),
@@ -150,7 +151,7 @@ _LEADS = (
 """Messages that the kernel prints before the line that names a report's kind, and the most lines between the two."""
 _LEAD = LinearPattern("|".join(f"({pattern})" for pattern, _ in _LEADS))
 _FIRST_WORDS = (
-    "BUG Bad Booting BdsDxe Corrupted Decompressing GNU INFO Insufficient KASAN Kernel Linux NMI NOTICE Oops PANIC "
+    "BUG Bad Booting BdsDxe CFI Corrupted Decompressing GNU INFO Insufficient KASAN Kernel Linux NMI NOTICE Oops PANIC "
     "SError SeaBIOS U-Boot UBSAN UEFI Unable Unexpected Unhandled VFS: WARNING Watchdog ===== ----- corrupted detected "
     "iPXE kasan kernel list_ mm page reboot rcu rust_kernel skbuff slab traps usercopy virt_to vma watchdog workqueue"
 )
