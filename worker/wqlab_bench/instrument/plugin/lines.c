@@ -39,9 +39,23 @@ void lines_add_l1(struct lines *lines, uint64_t kib)
 	lines->l1.mask = (kib << 10 >> LINE_SHIFT) - 1;
 	if (!kib || lines->l1.mask & (lines->l1.mask + 1))
 		die("an L1 cache of %llu KiB: expected a power of two", (unsigned long long)kib);
-	for (unsigned int cpu = 0; cpu < topology->cpus; cpu++)
+	for (unsigned int cpu = 0; cpu < topology->cpus; cpu++) {
+		size_t slots = lines->l1.mask + 1;
+
 		if (!lines->l1.numbers[topology->core[cpu]])
-			lines->l1.numbers[topology->core[cpu]] = allocate(lines->l1.mask + 1, sizeof(uint64_t));
+			lines->l1.numbers[topology->core[cpu]] = allocate(slots, sizeof(uint64_t));
+		lines->l1.near[cpu] = allocate(1, sizeof(struct near) + slots * sizeof(uint16_t));
+		near_flush(lines->l1.near[cpu]);
+	}
+}
+
+/* Another line, or none, is in a slot of a core's L1. */
+static void set_l1_slot(struct lines *lines, unsigned int cpu, uint64_t slot, uint64_t content)
+{
+	lines->l1.numbers[lines->topology->core[cpu]][slot] = content;
+	near_drop(lines->l1.near[cpu], slot);
+	for (uint64_t rest = lines->topology->within[cpu][LEVEL_SMT]; rest; rest &= rest - 1)
+		near_drop(lines->l1.near[__builtin_ctzll(rest)], slot);
 }
 
 /* Remove a line from the L1 caches of CPUs. */
@@ -49,18 +63,15 @@ static void drop_from_l1(struct lines *lines, uint64_t number, uint64_t cpus)
 {
 	if (!lines->l1.mask)
 		return;
-	for (; cpus; cpus &= cpus - 1) {
-		uint64_t *slot = lines->l1.numbers[lines->topology->core[__builtin_ctzll(cpus)]] +
-				 (number & lines->l1.mask);
-
-		*slot = *slot == number + 1 ? 0 : *slot;
-	}
+	for (; cpus; cpus &= cpus - 1)
+		if (lines_is_in_l1(lines, __builtin_ctzll(cpus), number))
+			set_l1_slot(lines, __builtin_ctzll(cpus), number & lines->l1.mask, 0);
 }
 
 static void add_to_l1(struct lines *lines, unsigned int cpu, uint64_t number)
 {
-	if (lines->l1.mask)
-		lines->l1.numbers[lines->topology->core[cpu]][number & lines->l1.mask] = number + 1;
+	if (lines->l1.mask && !lines_is_in_l1(lines, cpu, number))
+		set_l1_slot(lines, cpu, number & lines->l1.mask, number + 1);
 }
 
 void lines_forget(struct lines *lines)
@@ -72,6 +83,8 @@ void lines_forget(struct lines *lines)
 	for (unsigned int core = 0; core < CPUS_MAX; core++)
 		if (lines->l1.numbers[core])
 			memset(lines->l1.numbers[core], 0, (lines->l1.mask + 1) * sizeof(uint64_t));
+	for (unsigned int cpu = 0; lines->l1.mask && cpu < lines->topology->cpus; cpu++)
+		near_flush(lines->l1.near[cpu]);
 	if (lines->capacity)
 		capacity_forget(lines->capacity);
 }

@@ -26,9 +26,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "near.h"
 #include "topology.h"
 
-enum { LINE_SHIFT = 6, PAGE_SHIFT = 12, LINES_A_PAGE = 1 << (PAGE_SHIFT - LINE_SHIFT) };
+enum { LINE_SHIFT = 6, LINE_BYTES = 1 << LINE_SHIFT, PAGE_SHIFT = 12, LINES_A_PAGE = 1 << (PAGE_SHIFT - LINE_SHIFT) };
 
 struct line {
 	uint64_t holders; /* set of CPUs */
@@ -61,6 +62,7 @@ struct capacity;
  */
 struct l1 {
 	uint64_t *numbers[CPUS_MAX]; /* by core */
+	struct near *near[CPUS_MAX]; /* by CPU */
 	uint64_t mask; /* 0: no L1 */
 };
 
@@ -80,6 +82,12 @@ void lines_add_l1(struct lines *lines, uint64_t kib);
 static inline bool lines_is_in_l1(const struct lines *lines, unsigned int cpu, uint64_t number)
 {
 	return lines->l1.numbers[lines->topology->core[cpu]][number & lines->l1.mask] == number + 1;
+}
+
+/* Remember that a CPU just accessed the line of a virtual address, so that its core's L1 has it. */
+static inline void lines_add_near(struct lines *lines, unsigned int cpu, uint64_t vaddr, struct line *line, uint64_t number)
+{
+	near_add(lines->l1.near[cpu], vaddr, line, number & lines->l1.mask);
 }
 
 /* Forget all holders and writers, and free all pages. */

@@ -46,7 +46,6 @@ static struct {
 	struct access_kind kinds[ACCESS_KINDS];
 	struct window window;
 	struct kernel_data kernel;
-	struct table sites; /* program counter -> struct site */
 	struct timing timing; /* off, unless costs are stated */
 	bool is_tracking;
 	bool is_reset_pending;
@@ -78,6 +77,19 @@ static void after_reset(qemu_plugin_id_t id)
 	plugin.is_begin_pending = false;
 }
 
+static void flush_translation(unsigned int cpu)
+{
+	translation_flush(&plugin.translation, cpu);
+	if (plugin.timing.is_on)
+		near_flush(plugin.lines.l1.near[cpu]);
+}
+
+static void flush_translations(void)
+{
+	for (unsigned int cpu = 0; cpu < plugin.topology.cpus; cpu++)
+		flush_translation(cpu);
+}
+
 static void set_tracking(bool is_tracking)
 {
 	if (plugin.is_tracking == is_tracking)
@@ -86,7 +98,7 @@ static void set_tracking(bool is_tracking)
 	if (plugin.timing.is_on)
 		timing_find_cpus(&plugin.timing);
 	lines_forget(&plugin.lines);
-	translation_flush(&plugin.translation);
+	flush_translations();
 	plugin.is_reset_pending = true;
 	/* QEMU does it before this CPU's next block, and once if it is asked twice. */
 	qemu_plugin_reset(plugin.id, after_reset);
@@ -161,24 +173,21 @@ static void on_data(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr
 
 /* --- instructions ------------------------------------------------------------------------------------------- */
 
-/* An instruction that accesses memory. Exists until QEMU ends. */
-struct site {
-	uint64_t pc;
-	uint64_t *waited; /* virtual time, picoseconds; NULL if the device is not modelled */
-};
+enum { WAITED_COUNTERS = 1 << 12 };
 
-static const struct site *site_of(uint64_t pc)
+/* Return the counter of the time for which the accesses of an instruction waited, in picoseconds. */
+static uint64_t *waited_counter(uint64_t pc)
 {
-	struct row *row = table_row(&plugin.sites, pc, 0, 0);
+	static struct {
+		uint64_t pc, *counter;
+	} known[WAITED_COUNTERS];
+	unsigned int index = (pc ^ pc >> 12) % WAITED_COUNTERS;
 
-	if (!row->value) {
-		struct site *site = allocate(1, sizeof(*site));
-
-		site->pc = pc;
-		site->waited = plugin.timing.is_on ? code_counter(&plugin.window.times, pc) : NULL;
-		row->value = (uintptr_t)site;
+	if (known[index].pc != pc || !known[index].counter) {
+		known[index].pc = pc;
+		known[index].counter = code_counter(&plugin.window.times, pc);
 	}
-	return (const struct site *)(uintptr_t)row->value;
+	return known[index].counter;
 }
 
 static bool access_line(unsigned int cpu, struct page *page, uint64_t vaddr, bool is_store, uint64_t pc,
@@ -192,32 +201,39 @@ static bool access_line(unsigned int cpu, struct page *page, uint64_t vaddr, boo
 	return is_moved;
 }
 
-/* An access in virtual time. Most are served by the L1 cache, and change nothing in the model of lines. */
-static inline void access_line_in_time(unsigned int cpu, struct page *page, uint64_t vaddr, bool is_store,
-				       const struct site *site, bool is_atomic)
+/* A store by the only holder of a line. */
+static inline void note_store(unsigned int cpu, struct line *line, uint64_t pc)
+{
+	lines_stored(line, cpu, pc);
+	timing_stored(&plugin.timing, cpu, line);
+}
+
+static void access_line_in_time(unsigned int cpu, struct page *page, uint64_t vaddr, bool is_store, uint64_t pc,
+				bool is_atomic)
 {
 	struct line *line = &page->lines[vaddr >> LINE_SHIFT & (LINES_A_PAGE - 1)];
 	uint64_t number = page->number * LINES_A_PAGE + (vaddr >> LINE_SHIFT & (LINES_A_PAGE - 1));
 	struct transfer transfer;
-	int64_t waited;
+	int64_t waited = is_atomic ? timing_drain(&plugin.timing, cpu) : 0;
 
-	if (is_atomic)
-		*site->waited += timing_drain(&plugin.timing, cpu);
 	if (__builtin_expect(lines_is_in_l1(&plugin.lines, cpu, number), 1)) {
-		if (!is_store)
+		lines_add_near(&plugin.lines, cpu, vaddr, line, number);
+		if (!is_store || line->holders == UINT64_C(1) << cpu) {
+			if (waited)
+				*waited_counter(pc) += waited;
+			if (is_store)
+				note_store(cpu, line, pc);
 			return;
-		if (line->holders == UINT64_C(1) << cpu) {
-			lines_stored(line, cpu, site->pc);
-			return timing_stored(&plugin.timing, cpu, line);
 		}
 	}
-	if (access_line(cpu, page, vaddr, is_store, site->pc, &transfer))
-		waited = timing_wait_for_transfer(&plugin.timing, cpu, line, number, &transfer, is_store, is_atomic);
+	if (access_line(cpu, page, vaddr, is_store, pc, &transfer))
+		waited += timing_wait_for_transfer(&plugin.timing, cpu, line, number, &transfer, is_store, is_atomic);
 	else
-		waited = timing_wait_for_copy(&plugin.timing, cpu, number, transfer.copy);
+		waited += timing_wait_for_copy(&plugin.timing, cpu, number, transfer.copy);
 	if (is_store)
 		timing_stored(&plugin.timing, cpu, line);
-	*site->waited += waited;
+	*waited_counter(pc) += waited;
+	lines_add_near(&plugin.lines, cpu, vaddr, line, number);
 }
 
 /* Ask QEMU for the page of a virtual address. Return NULL for devices and firmware. */
@@ -247,8 +263,7 @@ static inline const struct access_kind *kind_of(qemu_plugin_meminfo_t info)
 	return kind;
 }
 
-static inline void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, const struct site *site,
-			       bool is_to_write)
+static void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, uint64_t pc, bool is_to_write)
 {
 	const struct access_kind *kind = kind_of(info);
 	bool is_store = kind->is_store || is_to_write;
@@ -256,35 +271,62 @@ static inline void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uin
 	struct transfer transfer;
 	struct page *page;
 
-	plugin.window.loads += !kind->is_store;
-	plugin.window.stores += kind->is_store;
 	page = translation_find(&plugin.translation, cpu, vaddr);
 	if (!page && !(page = find_page(cpu, info, vaddr)))
 		return;
 	if (plugin.timing.is_on)
-		access_line_in_time(cpu, page, vaddr, is_store, site, is_to_write);
+		access_line_in_time(cpu, page, vaddr, is_store, pc, is_to_write);
 	else
-		access_line(cpu, page, vaddr, is_store, site->pc, &transfer);
+		access_line(cpu, page, vaddr, is_store, pc, &transfer);
 	if (__builtin_expect(last >> LINE_SHIFT != vaddr >> LINE_SHIFT, 0) && last >> PAGE_SHIFT == vaddr >> PAGE_SHIFT)
-		access_line(cpu, page, last, is_store, site->pc, &transfer);
+		access_line(cpu, page, last, is_store, pc, &transfer);
 }
 
-static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site)
+static inline const struct access_kind *count_access(qemu_plugin_meminfo_t info)
 {
-	note_access(quirks_cpu(cpu), info, vaddr, site, false);
+	const struct access_kind *kind = kind_of(info);
+
+	plugin.window.loads += !kind->is_store;
+	plugin.window.stores += kind->is_store;
+	return kind;
+}
+
+static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
+{
+	count_access(info);
+	note_access(quirks_cpu(cpu), info, vaddr, (uintptr_t)pc, false);
 }
 
 /* The instruction writes what it loads. With all CPUs on one host thread, QEMU executes it as a load and a store. */
-static void on_access_to_write(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site)
+static void on_access_to_write(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
 {
-	note_access(quirks_cpu(cpu), info, vaddr, site, true);
+	count_access(info);
+	note_access(quirks_cpu(cpu), info, vaddr, (uintptr_t)pc, true);
+}
+
+/* An access in virtual time. Most are served by the L1 cache, and change nothing in the model of lines. */
+static void on_access_in_time(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
+{
+	const struct access_kind *kind = count_access(info);
+	struct line *line = near_find(plugin.lines.l1.near[cpu], vaddr);
+
+	if (__builtin_expect(line && vaddr % LINE_BYTES + kind->size <= LINE_BYTES, 1)) {
+		if (!kind->is_store)
+			return;
+		if (__builtin_expect(line->holders == UINT64_C(1) << cpu, 1))
+			return note_store(cpu, line, (uintptr_t)pc);
+	}
+	note_access(cpu, info, vaddr, (uintptr_t)pc, false);
 }
 
 static void on_translation_change(unsigned int cpu, void *unused)
 {
-	(void)cpu;
 	(void)unused;
-	translation_flush(&plugin.translation);
+	/* On arm64 an instruction may change the translation of all CPUs. */
+	if (plugin.arch == ARCH_ARM64)
+		flush_translations();
+	else
+		flush_translation(quirks_cpu(cpu));
 }
 
 /* An instruction of the block that is being translated. */
@@ -326,10 +368,11 @@ static void watch_access(const struct decoded *one, const uint8_t *previous)
 		quirks_count(one->insn, code_counter(&plugin.window.locked, pc), 1);
 	if (decode_changes_translation(plugin.arch, one->bytes, one->size))
 		qemu_plugin_register_vcpu_insn_exec_cb(one->insn, on_translation_change, QEMU_PLUGIN_CB_NO_REGS, NULL);
-	access = decode_loads_to_write(plugin.arch, one->bytes, one->size, previous) ? on_access_to_write : on_access;
+	access = decode_loads_to_write(plugin.arch, one->bytes, one->size, previous) ? on_access_to_write :
+		 plugin.timing.is_on ? on_access_in_time : on_access;
 	/* Not one function for loads and one for stores: QEMU 7.2 would call both for stores. */
 	qemu_plugin_register_vcpu_mem_cb(one->insn, access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
-					 (void *)site_of(pc));
+					 (void *)(uintptr_t)pc);
 }
 
 /*
@@ -453,7 +496,6 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		die("cpus= names %u CPUs, the machine has %d", plugin.topology.cpus, info->system.max_vcpus);
 	find_arch(info->target_name);
 	plugin.id = id;
-	translation_flush(&plugin.translation);
 	channel_open(&plugin.channel, output);
 	if (layout)
 		kernel_data_load(&plugin.kernel, layout, quirks_read, plugin.topology.cpus);
@@ -465,6 +507,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	lines_init(&plugin.lines, &plugin.topology, capacity_new(&plugin.topology, l2_kib, l3_kib), memory_mib << 20);
 	if (costs)
 		lines_add_l1(&plugin.lines, plugin.timing.costs[COST_L1_KIB]);
+	flush_translations();
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
 	qemu_plugin_register_atexit_cb(id, finish, NULL);
 	return 0;
