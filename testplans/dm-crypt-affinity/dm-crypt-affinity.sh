@@ -13,16 +13,18 @@ set -u
 . "$(dirname "$0")/dm-crypt.sh"
 # shellcheck source=../common/events.sh
 . "$(dirname "$0")/events.sh"
+# shellcheck source=../common/steady-state.sh
+. "$(dirname "$0")/steady-state.sh"
 
 setup() {
 	need fio dmsetup
 	make_crypt_device
 }
 
-workload() { # TOTAL_IOS (0: RUNTIME_S seconds)
+workload() { # TOTAL_IOS (0: RUNTIME_S seconds, or RUNTIME_MS milliseconds with a log of each I/O)
 	bind=$(job_cpus) || exit 1
 	# shellcheck disable=SC2086  # several arguments, or none
-	set -- "$1" --name=iops-test-job --filename="$DEVICE" --direct=1 --rw=randrw --bs=32k --ioengine=libaio --iodepth=64 \
+	set -- "$1" --name=iops-test-job --filename="$DEVICE" --direct=1 --rw=randrw --bs=32k --ioengine=libaio --iodepth="${IODEPTH:-64}" \
 		--numjobs="$jobs" --size="${region_k}k" --offset_increment="${region_k}k" --group_reporting --verify="$VERIFY" \
 		$bind
 	if [ "$1" -gt 0 ]; then
@@ -30,6 +32,9 @@ workload() { # TOTAL_IOS (0: RUNTIME_S seconds)
 		[ "$each" -ge 1 ] || each=1
 		[ "$each" -le $((region_k / 32)) ] || each=$((region_k / 32))
 		set -- "$@" --number_ios="$each"
+	elif [ "${RUNTIME_MS:-0}" -gt 0 ]; then
+		rm -f "$WORK"/ios_bw.*.log
+		set -- "$@" --runtime="${RUNTIME_MS}ms" --time_based --write_bw_log="$WORK/ios" --log_unix_epoch=1
 	else
 		set -- "$@" --runtime="$RUNTIME_S" --time_based
 	fi
@@ -84,6 +89,37 @@ reduce_trace() {
 	}' "$TRACING/trace" >&3
 }
 
+# --- I/Os while their rate is stable, where a run takes milliseconds ---------------------------------------------------
+
+fio_intervals() { # N RUN_MS LOG...: lines `NUMBER NS IOS` of N intervals in which every job issued I/Os, from the jobs' logs
+	intervals=$1 run=$2
+	shift 2
+	# Numbers stay small, because mawk's strings of large ones are rounded. The first millisecond of the last job is not whole.
+	$AWK -F, -v n="$intervals" -v run="$run" '
+		NR == 1 { base = $1 }
+		FNR == 1 && (NR == 1 || $1 - base >= from) { from = $1 - base + 1 }
+		FNR == 1 && (NR == 1 || $1 - base + run < to) { to = $1 - base + run }
+		{ ios[$1 - base]++ }
+		END {
+			ms = int((to - from) / n)
+			for (i = 0; i < n && ms > 0; i++) {
+				done = 0
+				for (j = 0; j < ms; j++) done += ios[from + i * ms + j]
+				printf "%d %.0f %d\n", i, ms * 1e6, done
+			}
+		}' "$@"
+}
+
+steady_records() { # records of the I/Os of the last run, without the fill and the drain of the queues
+	fio_intervals "$INTERVALS" "$RUNTIME_MS" "$WORK"/ios_bw.*.log >"$WORK/intervals"
+	[ -s "$WORK/intervals" ] || fail infrastructure "fio's jobs ran together for less than $INTERVALS ms"
+	steady_rate I/O/s "$WORK/intervals"
+	# shellcheck disable=SC2086,SC2154  # five numbers, of steady_rate
+	set -- $steady
+	record value steady_bytes $(($3 * 32768))
+	record value steady_ns "$4"
+}
+
 measure() {
 	use_settings || return 0
 	regions || return 0
@@ -99,6 +135,7 @@ measure() {
 		before=$(cpu_times)
 		workload "$TOTAL_IOS"
 		cpu_records "$before" "$(cpu_times)"
+		[ "$TOTAL_IOS" -gt 0 ] || [ "${RUNTIME_MS:-0}" = 0 ] || steady_records
 	fi
 	check_settings
 }

@@ -8,6 +8,8 @@ set -u
 . "$(dirname "$0")/device.sh"
 # shellcheck source=../common/knobs.sh
 . "$(dirname "$0")/knobs.sh"
+# shellcheck source=../common/steady-state.sh
+. "$(dirname "$0")/steady-state.sh"
 
 SYS=${SYS:-/sys}
 RATE=${RATE:-/sys/kernel/debug/queue_rate}
@@ -50,26 +52,6 @@ affinity() { # apply SETTING_SCOPE; false, with a record, if the kernel does not
 
 # --- figures of the intervals in which the rate is stable -------------------------------------------------------------
 
-steady_state() { # read lines `NUMBER NS WORKS`; print DROPPED STABLE WORKS NS ALL_WORKS: the first two of the rule in docs/plans/queue-rate.md
-	$AWK '
-		function rate(from, to,  i, ns, works) {
-			for (i = from; i < to; i++) { ns += length_ns[i]; works += done[i] }
-			return works / ns
-		}
-		{ length_ns[$1] = $2; done[$1] = $3; all += $3 }
-		END {
-			n = NR
-			for (dropped = 0; dropped <= n / 2 && dropped + 3 < n && !stable; dropped++) {
-				later = rate(dropped + 3, n)
-				difference = rate(dropped, dropped + 3) - later
-				stable = (difference < 0 ? -difference : difference) <= 0.05 * later
-			}
-			dropped = stable ? dropped - 1 : int(n / 2)
-			for (i = dropped; i < n; i++) { ns += length_ns[i]; works += done[i] }
-			printf "%d %d %.0f %.0f %.0f\n", dropped, stable, works, ns, all
-		}'
-}
-
 percentiles() { # NAME DROPPED WORKS P...: records of percentiles, nearest rank, of lines `INTERVAL NS WORKS` from interval DROPPED on
 	name=$1 dropped=$2 works=$3
 	shift 3
@@ -85,18 +67,12 @@ percentiles() { # NAME DROPPED WORKS P...: records of percentiles, nearest rank,
 	done
 }
 
-rates() { # print the rate in each interval
-	$AWK '{ printf "%s%.0f", (NR > 1 ? " " : ""), 1e9 * $3 / $2 }' "$RATE/intervals"
-}
-
 figures() { # records of the last run
-	# shellcheck disable=SC2046  # five numbers
-	set -- $(steady_state <"$RATE/intervals")
+	steady_rate works/s "$RATE/intervals"
+	# shellcheck disable=SC2086,SC2154  # five numbers, of steady_rate
+	set -- $steady
 	record value works_lost "$($AWK '$1 == "lost" { print $2 }' "$RATE/result")"
 	record value producers "$($AWK '$1 == "producers" { print $2 }' "$RATE/result")"
-	verdict="stable after $1"
-	[ "$2" = 1 ] || verdict="not stable; figures of the last $((INTERVALS - $1))"
-	record fact "rate $(cell)" "$verdict of $INTERVALS intervals, works/s: $(rates)"
 	record value operations "$5"
 	[ "$3" != 0 ] || return 0
 	record value intervals_dropped "$1"

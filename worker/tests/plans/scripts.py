@@ -33,8 +33,8 @@ def call(name: str, command: str, tmp_path: Path, **environment: str) -> Records
     """Run `command` with the functions of a plan's script; the tracer is a folder with recorded text."""
     folder = tmp_path / "plan"
     folder.mkdir(exist_ok=True)
-    for common in ("beside-works.sh", "device.sh", "dm-crypt.sh", "events.sh", "knobs.sh", "wakeups.sh"):
-        shutil.copy(PLANS / "common" / common, folder)
+    for common in ("beside-works", "device", "dm-crypt", "events", "knobs", "steady-state", "wakeups"):
+        shutil.copy(PLANS / "common" / f"{common}.sh", folder)
     body, dispatch = script(name).read_text().split("\ncase ${1:-} in\n")
     assert "setup|measure|teardown" in dispatch
     (folder / "functions.sh").write_text(f"{body}\n{command}\n")

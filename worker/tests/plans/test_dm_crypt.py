@@ -318,3 +318,32 @@ def test_hidden_pointers_are_not_matched(tmp_path: Path) -> None:
     trace(tmp_path, EVENTS.replace("00000000aa", "(____ptrval____)"))
     records = call("dm-crypt-affinity", "reduce_trace", tmp_path)
     assert dict(records.unsupported).keys() == {"traced"}
+
+
+def log(first_ms: int, *ios: int) -> str:
+    """A job's log as fio 3.33 writes it with --log_unix_epoch=1: so many I/Os in each millisecond from the first on."""
+    epoch = 1_764_547_200_000 + first_ms
+    return "".join(f"{epoch + ms}, 31250, 0, 32768, 0, 0\n" * count for ms, count in enumerate(ios))
+
+
+@pytest.mark.parametrize("awk", AWKS)
+@pytest.mark.parametrize(
+    ("logs", "expected"),
+    [
+        # The second job begins 2 ms later, so that both issued from 3 to 10 ms: three intervals of 2 ms.
+        ([log(0, 9, 9, 9, 1, 1, 2, 2, 3, 3, 9, 9, 9), log(2, 9, 1, 1, 2, 2, 3, 3, 9)],
+         ["0 2000000 4", "1 2000000 8", "2 2000000 12"]),
+        ([log(2, 9, 1, 1, 2, 2, 3, 3, 9), log(0, 9, 9, 9, 1, 1, 2, 2, 3, 3, 9, 9, 9)],
+         ["0 2000000 4", "1 2000000 8", "2 2000000 12"]),
+        ([log(0, 5, 0, 0, 0, 7)], ["0 3000000 0", "1 3000000 7", "2 3000000 0"]),
+        ([log(0, 5), log(8, 5)], []),  # hardly together
+    ],
+)  # fmt: skip
+def test_intervals_leave_out_the_start_of_jobs_and_the_drain(
+    tmp_path: Path, awk: str, logs: list[str], expected: list[str]
+) -> None:
+    files = [tmp_path / f"ios_bw.{number}.log" for number in range(len(logs))]
+    for file, text in zip(files, logs, strict=True):
+        file.write_text(text)
+    command = f'AWK="{awk}"\nfio_intervals 3 10 {" ".join(map(str, files))} | frame intervals'
+    assert call("dm-crypt-affinity", command, tmp_path).frames["intervals"] == expected

@@ -86,6 +86,13 @@ def test_untraced_dm_crypt_values_are_read() -> None:
     assert found.facts["fio"] == "fio-3.33"
 
 
+def test_bandwidth_of_a_run_of_milliseconds_is_that_of_its_stable_intervals() -> None:
+    text = (RECORDED / "dm-24cpu-untraced.txt").read_text()
+    text += "value\tsteady_bytes\t8388608\nvalue\tsteady_ns\t4000000\n"
+    found = collect(text, "dm_crypt_affinity", plan("dm-crypt-affinity"), RYZEN, False)
+    assert found.values["bandwidth"] == 2000
+
+
 def counted_locks(file: str) -> dict[str, float]:
     """Values of a record that is older than the counts of mutexes."""
     found = collect((RECORDED / file).read_text(), "xfs_fsync", plan("xfs-fsync"), XEON, True)

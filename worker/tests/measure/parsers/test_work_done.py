@@ -143,6 +143,7 @@ WRITER = "fio --name=writer --filename=/mnt/file --rw=randwrite --bs=4k --size=1
     ("command", "asked"),
     [
         (WRITER, Asked(operations=3072, bytes=12 << 20)),
+        (f"{WRITER} --runtime=48ms --time_based", Asked(seconds=0.048, operations=3072, bytes=12 << 20)),
         (f"{WRITER} --runtime=30 --time_based", Asked(seconds=30, operations=3072, bytes=12 << 20)),
         (HEALTH, Asked(operations=1024, bytes=4 << 20, verified=True)),
         (f"{HEALTH} --do_verify=0", Asked(operations=1024, bytes=4 << 20)),

@@ -71,10 +71,15 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
     check_work(records, fio)
     return {
         "issuers": fio.jobs,
-        "bandwidth": fio.bandwidth_mib_s,
+        "bandwidth": _steady_bandwidth(records) if "steady_ns" in records.values else fio.bandwidth_mib_s,
         **fio.read.percentiles("read_clat", "completion"),
         **fio.write.percentiles("write_clat", "completion"),
         "cpu_utilisation": cpu_utilisation(records),
         "cpu_seconds_per_gib": records.value("cpu_busy_seconds") / (fio.bytes / GIB),
         "context_switches": records.value("context_switches"),
     }
+
+
+def _steady_bandwidth(records: Records) -> float:
+    """Return the MiB/s while the rate of I/Os was stable, which the script looks for in runs of milliseconds."""
+    return records.value("steady_bytes") / MIB / (records.value("steady_ns") / 1e9)

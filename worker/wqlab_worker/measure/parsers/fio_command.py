@@ -43,7 +43,8 @@ def check_work(records: Records, fio: FioResult) -> None:
     done, ran = fio.read.ios + fio.write.ios, max(fio.read.runtime_s, fio.write.runtime_s)
     if asked.seconds:
         if ran < MIN_TIME_SHARE * asked.seconds:
-            raise NotMeasured(f"fio ran for {ran:.1f} of {asked.seconds:.0f} s")
+            scale, unit = (1, "s") if asked.seconds >= 1 else (1000, "ms")
+            raise NotMeasured(f"fio ran for {ran * scale:.1f} of {asked.seconds * scale:.0f} {unit}")
     elif asked.verified:
         _check_verified(asked.operations, fio)
     elif done < asked.operations:
@@ -74,7 +75,7 @@ def read_command(command: str) -> Asked | None:
             return None
         each = [_operations(job) * count(job.get("numjobs", "1")) for job in jobs]
         return Asked(
-            seconds=max(float(job["runtime"]) if "time_based" in job else 0.0 for job in jobs),
+            seconds=max(_seconds(job["runtime"]) if "time_based" in job else 0.0 for job in jobs),
             operations=sum(each),
             bytes=sum(operations * _bytes(job["bs"]) for operations, job in zip(each, jobs, strict=True)),
             verified=any("verify" in job and job.get("do_verify") != "0" for job in jobs),
@@ -110,6 +111,10 @@ def _fsyncs(job: Mapping[str, str]) -> int:
         return 0
     each = _operations(job) // count(job["fsync"])
     return max(0, each - count(job["iodepth"])) * count(job.get("numjobs", "1"))
+
+
+def _seconds(text: str) -> float:
+    return float(text.removesuffix("ms")) / 1e3 if text.endswith("ms") else float(text)
 
 
 def _bytes(text: str) -> int:
