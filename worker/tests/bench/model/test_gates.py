@@ -12,7 +12,7 @@ import subprocess
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 
 import pytest
 
@@ -176,6 +176,18 @@ def test_locks_are_slower_over_l3_domains_and_half_the_quantum_changes_little(tm
     )
     # The others are handed over in one of several orders, which stays for a window, so that even a mean varies.
     assert halved == pytest.approx(figures, rel=0.15)
+
+
+def test_half_the_quantum_changes_how_often_a_queued_lock_has_each_order_but_not_the_time_of_one(
+    tmp_path: Path,
+) -> None:
+    lab, lock = machine("ryzen-3900x", FOUR_L3, tmp_path), "queued:3:0:1"
+    whole, halved = (
+        lab.run(lock, times=150, quantum_percent=percent, name=f"quantum-{percent}")[0][lock] for percent in (100, 50)
+    )
+    assert median(halved) == pytest.approx(median(whole), rel=0.03)
+    # Each window has an order of its own, so a mean of 150 windows has a standard error of 0.7 %.
+    assert mean(halved) == pytest.approx(mean(whole), rel=0.05)
 
 
 @pytest.mark.parametrize(("cores_per_l3", "threads"), [(3, 1), (3, 2), (8, 1)])

@@ -15,10 +15,12 @@ enum { NEAR_LINES = 1024, NEAR_LINE_SHIFT = 6, NEAR_GENERATION_SHIFT = 64 - NEAR
 struct line;
 
 struct near {
-	uint64_t tags[NEAR_LINES]; /* virtual line, and the generation above it; 0: empty */
-	struct line *lines[NEAR_LINES];
+	struct {
+		uint64_t tag; /* virtual line, and the generation above it; 0: empty */
+		struct line *line;
+	} entries[NEAR_LINES];
 	uint64_t generation; /* from 1 to NEAR_GENERATIONS - 1 */
-	uint16_t entries[]; /* by slot of the L1: the entry that has its line, if one has */
+	uint16_t of_slot[]; /* by slot of the L1: the entry that has its line, if one has */
 };
 
 static inline unsigned int near_index(uint64_t address)
@@ -31,7 +33,7 @@ static inline uint64_t near_tag(const struct near *near, uint64_t address)
 	return address >> NEAR_LINE_SHIFT | near->generation << NEAR_GENERATION_SHIFT;
 }
 
-/* Return the line of an address, or NULL if it is not known to be in the L1. Tests compare with a plugin that never knows. */
+/* Return the line of an address, or NULL if it is not known to be in the L1. Tests build a plugin that never knows. */
 static inline struct line *near_find(const struct near *near, uint64_t address)
 {
 	unsigned int index = near_index(address);
@@ -39,13 +41,13 @@ static inline struct line *near_find(const struct near *near, uint64_t address)
 #ifdef WQLAB_WITHOUT_NEAR
 	return NULL;
 #endif
-	return near->tags[index] == near_tag(near, address) ? near->lines[index] : NULL;
+	return near->entries[index].tag == near_tag(near, address) ? near->entries[index].line : NULL;
 }
 
 /* The L1 may have another line in this slot. */
 static inline void near_drop(struct near *near, uint64_t slot)
 {
-	near->tags[near->entries[slot]] = 0;
+	near->entries[near->of_slot[slot]].tag = 0;
 }
 
 /* The L1 has the line of an address in this slot. */
@@ -54,15 +56,15 @@ static inline void near_add(struct near *near, uint64_t address, struct line *li
 	unsigned int index = near_index(address);
 
 	near_drop(near, slot);
-	near->entries[slot] = index;
-	near->tags[index] = near_tag(near, address);
-	near->lines[index] = line;
+	near->of_slot[slot] = index;
+	near->entries[index].tag = near_tag(near, address);
+	near->entries[index].line = line;
 }
 
 static inline void near_flush(struct near *near)
 {
 	if (++near->generation == NEAR_GENERATIONS) {
-		memset(near->tags, 0, sizeof(near->tags));
+		memset(near->entries, 0, sizeof(near->entries));
 		near->generation = 1;
 	}
 }
