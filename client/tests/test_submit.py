@@ -124,14 +124,17 @@ def test_sweep_needs_no_device_type(wqlab: Wqlab, lab: FakeLab) -> None:
         "--sweep", "l3=4,1, 2", "--sweep-base=cpus=8,nodes=1",
     )  # fmt: skip
     assert sent["sweep"] == {
-        "vary": "l3", "values": [4, 1, 2], "base": {"cpus": 8, "l3": None, "nodes": 1, "shard": None},
+        "vary": "l3", "values": [4, 1, 2], "base": {"cpus": 8, "l3": None, "nodes": 1, "shard": None}, "costs": None,
     }  # fmt: skip
     assert [(each["plan"], each["device_type"], each["settings"]) for each in sent["targets"]] == [
         ("xfs-fsync", "", None), ("fan-out", "", ["scope=cache,strict=0"]),
     ]  # fmt: skip
     assert request(wqlab, *GIT, "--target", "xfs-fsync", "--sweep", "nodes=1,2")["sweep"] == {
         "vary": "nodes", "values": [1, 2], "base": {"cpus": None, "l3": None, "nodes": None, "shard": None},
+        "costs": None,
     }  # fmt: skip
+    modelled = request(wqlab, *GIT, "--target", "xfs-fsync", "--sweep", "nodes=1,2", "--sweep-costs", "xeon-2s")
+    assert modelled["sweep"]["costs"] == "xeon-2s"
 
 
 @pytest.mark.parametrize(
@@ -159,6 +162,7 @@ def test_parameters_become_numbers_only_without_loss(text: str, value: object) -
         (("--settings-only", "--target", "a@b@c"), "--target 'a@b@c' is not PLAN@DEVICE_TYPE"),
         (("--settings-only", "--target", "a@", "--sweep", "l3=1,2"), "--target 'a@' is not PLAN@DEVICE_TYPE"),
         (("--settings-only", "--target", "a", "--sweep-base", "cpus=8"), "--sweep-base needs --sweep"),
+        (("--settings-only", "--target", "a", "--sweep-costs", "grace"), "--sweep-costs needs --sweep"),
         (
             ("--settings-only", "--target", "a", "--sweep", "smt=1,2"),
             "--sweep: 'smt=1,2' is not DIMENSION=NUMBER; dimensions are cpus, l3, nodes",

@@ -12,6 +12,7 @@ from wqlab_contracts.loading import load_data
 from wqlab_contracts.specs import GeneratedTopology
 from wqlab_contracts.specs.devices import INSTRUMENTED_CPUS
 
+ROOT = Path(__file__).resolve().parents[2]
 INSTRUMENTED = """\
     name: counted
     summary: counts
@@ -45,10 +46,45 @@ def test_size_of_cache_shards_is_a_kernel_argument() -> None:
     assert "cache_shard" not in own.device_type("local").variant_arguments + own.describe() + own.name
 
 
+def test_costs_make_a_modelled_type() -> None:
+    topology = GeneratedTopology(cpus=16, l3=2, nodes=1, shard=4, costs="ryzen-3900x")
+    assert topology.name == "modelled-ryzen-3900x-16c-2l3-1n-4s"
+    assert GeneratedTopology.parse(topology.name) == topology
+    assert topology.describe(omit="l3") == (
+        "16 CPUs, 1 NUMA node, 4 cores in a cache shard, modelled on ryzen-3900x costs"
+    )
+    device_type = topology.device_type("local")
+    assert device_type.modelled
+    assert device_type.emulation is not None
+    assert device_type.emulation.profile == "ryzen-3900x"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("modelled-grace-16c-1l3-1n", ""),
+        (
+            "modelled-grace-16c-2l3-1n",
+            "the topology needs the cost other_l3, which cost profile grace states as absent",
+        ),
+        ("modelled-grape-16c-1l3-1n", "no cost profile device-types/costs/grape.yaml; did you mean grace?"),
+        ("modelled-xeon-2s-16c-3l3-1n", "cpus=16 do not divide into l3=3"),
+    ],
+)
+def test_costs_must_exist_and_suit_the_topology(name: str, problem: str) -> None:
+    data = load_data(ROOT)
+    topology = GeneratedTopology.parse(name)
+    assert topology is not None
+    assert data.generated_problem(topology).startswith(problem)
+    assert data.has_device_type(name) is (problem == "")
+
+
 @pytest.mark.parametrize(
     "name",
     [
         "tiny",
+        "modelled-3900x",
+        "modelled-16c-4l3-1n",
         "instrumented-4l3",
         "instrumented-016c-4l3-1n",
         "instrumented-0c-1l3-1n",

@@ -11,6 +11,7 @@ from typing import Any
 from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, ListWatch, TestPlan, Tree, TreeWatch
 from .specs.cost_profile import CostProfile
 from .specs.touches import Touch
+from .yamlfile import suggest_name
 
 _WINDOW = re.compile(r"^[^#\n]*\b(?:run_fio|(?:window|wqmark) begin)\b", re.MULTILINE)
 """Beginning of a window in a plan's script; `run_fio` of testplans/common marks one around fio."""
@@ -85,12 +86,21 @@ class DataFolder:
         return name in self.device_types or self.generated_type(name) is not None
 
     def generated_type(self, name: str) -> DeviceType | None:
-        """Return the generated device type of this name; None if the name describes no possible topology, or if the
-        folder has no instrumented x86-64 type, so that no lab is known to run such devices."""
+        """Return the generated device type of this name; None if the name describes no possible topology or costs, or
+        if the folder has no instrumented x86-64 type, so that no lab is known to run such devices."""
         topology = GeneratedTopology.parse(name)
-        if topology is None or topology.problem() or self.generated_lab is None:
+        if topology is None or self.generated_lab is None or self.generated_problem(topology):
             return None
         return topology.device_type(self.generated_lab, self.common_device_type)
+
+    def generated_problem(self, topology: GeneratedTopology) -> str:
+        """Return why no device has a topology at its costs, with the fix; empty if one can."""
+        if (problem := topology.problem()) or not topology.costs:
+            return problem
+        if (profile := self.cost_profiles.get(topology.costs)) is None:
+            hint = suggest_name(topology.costs, set(self.cost_profiles))
+            return f"no cost profile device-types/costs/{topology.costs}.yaml; {hint}"
+        return profile.problem(topology.topology())
 
     def costs_of(self, device_type: DeviceType) -> CostProfile | None:
         """Return the cost profile of a modelled device type; None for other types."""

@@ -227,6 +227,13 @@ def submit(  # noqa: PLR0917 - the options of a command
             help="Dimensions that stay in a sweep; by default cpus=16,l3=4,nodes=1 without the one that varies",
         ),
     ] = None,
+    sweep_costs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROFILE",
+            help="Sweep over modelled devices with these costs instead of instrumented ones: ryzen-3900x",
+        ),
+    ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -296,7 +303,7 @@ def submit(  # noqa: PLR0917 - the options of a command
     if fail_on and not wait:
         raise UsageError("--fail-on needs --wait", "without --wait the command ends before there is a verdict")
     series = parse_series(SeriesOptions(git, ref, base, mbox, message_id, revision, settings_only))
-    swept = parse_sweep(sweep, sweep_base)
+    swept = parse_sweep(sweep, sweep_base, sweep_costs)
     if what_it_touches and swept is not None:
         raise UsageError("--what-it-touches and --sweep exclude each other", "a sweep needs --target PLAN")
     targets = parse_targets(context.meta[_META], sweep=swept is not None, proposed=what_it_touches)

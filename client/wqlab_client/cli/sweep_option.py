@@ -1,4 +1,4 @@
-"""Parse --sweep and --sweep-base of `wqlab submit`."""
+"""Parse --sweep, --sweep-base and --sweep-costs of `wqlab submit`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ _SWEEP = "write for example --sweep l3=1,2,4,8"
 _BASE = "write for example --sweep-base cpus=16,nodes=1"
 
 
-def parse_sweep(sweep: str | None, base: str | None) -> SweepRequest | None:
-    """Parse `l3=1,2,4,8` and `cpus=16,nodes=1`; None without --sweep.
+def parse_sweep(sweep: str | None, base: str | None, costs: str | None = None) -> SweepRequest | None:
+    """Parse `l3=1,2,4,8` and `cpus=16,nodes=1`; None without --sweep. `costs` is the name of a cost profile.
 
     Raises UsageError for malformed options and for topologies that no instrumented device can have.
     """
     if sweep is None:
-        if base is not None:
-            raise UsageError("--sweep-base needs --sweep", _SWEEP)
+        for option, given in (("--sweep-base", base), ("--sweep-costs", costs)):
+            if given is not None:
+                raise UsageError(f"{option} needs --sweep", _SWEEP)
         return None
     vary, values = _assignment("--sweep", sweep, _SWEEP)
     numbers = [_number("--sweep", sweep, value, _SWEEP) for value in values.split(",")]
-    request = SweepRequest(vary=vary, values=numbers, base=_parse_base(base))
+    request = SweepRequest(vary=vary, values=numbers, base=_parse_base(base), costs=costs)
     if mistake := next(request.mistakes(), None):
         raise UsageError(f"--sweep {sweep}: {mistake[1]}", "the dimensions that stay are set with --sweep-base")
     return request

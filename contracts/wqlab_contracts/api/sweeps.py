@@ -9,7 +9,7 @@ from pydantic import Field
 from ..enums import Arm, Direction, Evidence, Question, Role, Verdict
 from ..jsontypes import JsonInt
 from ..messages import Message
-from ..specs import DIMENSIONS, Dimension, GeneratedTopology
+from ..specs import DIMENSIONS, Dimension, GeneratedTopology, Name
 
 LEAST_POINTS = 2
 MOST_POINTS = 8
@@ -33,11 +33,14 @@ class SweepRequest(Message):
     values: list[JsonInt] = Field(max_length=100)
     """Values of that dimension, 2 to 8 of them."""
     base: SweepBase = SweepBase()
+    costs: Name | None = None
+    """Cost profile: the points are modelled devices with these costs; null: instrumented devices."""
 
     def topologies(self) -> list[GeneratedTopology]:
         """Return the topology of each point, by ascending value. They may be impossible: see `mistakes`."""
         stated = {each: value for each in DIMENSIONS if (value := getattr(self.base, each)) is not None}
-        return [GeneratedTopology(**stated).replaced(self.vary, value) for value in sorted(set(self.values))]
+        base = GeneratedTopology(**stated, costs=self.costs or "")
+        return [base.replaced(self.vary, value) for value in sorted(set(self.values))]
 
     def mistakes(self) -> Iterator[tuple[str, str]]:
         """Yield each mistake: JSON pointer into the sweep, and the mistake with its fix."""

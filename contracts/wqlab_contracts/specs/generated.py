@@ -1,18 +1,20 @@
-"""Generated device types: instrumented devices of a topology that is read from the type's name.
+"""Generated device types: instrumented and modelled devices of a topology that is read from the type's name.
 
 `instrumented-16c-4l3-1n` has 16 CPUs, four L3 domains and one NUMA node; `instrumented-32c-1l3-1n-4s` has one L3 domain
-that the affinity scope cache_shard divides into shards of four cores. The name describes the whole type, so the same
-topology is always the same type, and nothing has to be stored to know it again.
+that the affinity scope cache_shard divides into shards of four cores; `modelled-grace-16c-1l3-1n` is a modelled device
+with the costs of the profile `grace`. The name describes the whole type, so the same topology is always the same type,
+and nothing has to be stored to know it again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from .devices import INSTRUMENTED_CPUS, DeviceType
+from .topology import Topology
 
 Dimension = Literal["cpus", "l3", "nodes", "shard"]
 """Dimension of a generated topology: CPUs, last-level cache domains, NUMA nodes, cores of a cache shard."""
@@ -27,8 +29,12 @@ NOUNS: Mapping[Dimension, tuple[str, str]] = {
 }
 """Singular and plural of each dimension, for texts."""
 
-_NAME = re.compile(r"instrumented-([1-9][0-9]{0,2})c-([1-9][0-9]{0,2})l3-([1-9][0-9]{0,2})n(?:-([1-9][0-9]{0,2})s)?")
+_NAME = re.compile(
+    r"(?:instrumented|modelled-([A-Za-z0-9][A-Za-z0-9_.-]*))"
+    r"-([1-9][0-9]{0,2})c-([1-9][0-9]{0,2})l3-([1-9][0-9]{0,2})n(?:-([1-9][0-9]{0,2})s)?"
+)
 _MOST_NODES = 16
+_SUMMARY = {False: "every instruction and cache line counted", True: "in virtual time"}
 _SHARD_ARGUMENT = "workqueue.cache_shard_size"
 _MIB_PER_CPU = 128
 _LEAST_MIB = 2048
@@ -46,6 +52,8 @@ class GeneratedTopology:
     nodes: int = 1
     shard: int = 0
     """Kernel argument workqueue.cache_shard_size of Linux 7.1 and later; 0: the kernel's own choice, 8."""
+    costs: str = ""
+    """Cost profile of a modelled device; empty: an instrumented one."""
 
     @classmethod
     def parse(cls, name: str) -> Self | None:
@@ -56,19 +64,22 @@ class GeneratedTopology:
         match = _NAME.fullmatch(name)
         if match is None:
             return None
-        return cls(*(int(group or 0) for group in match.groups()))
+        cpus, l3, nodes, shard = (int(group or 0) for group in match.groups()[1:])
+        return cls(cpus, l3, nodes, shard, match[1] or "")
 
     @property
     def name(self) -> str:
         """Return the name of the device type."""
-        return f"instrumented-{self.cpus}c-{self.l3}l3-{self.nodes}n" + (f"-{self.shard}s" if self.shard else "")
+        kind = f"modelled-{self.costs}" if self.costs else "instrumented"
+        return f"{kind}-{self.cpus}c-{self.l3}l3-{self.nodes}n" + (f"-{self.shard}s" if self.shard else "")
 
     def value(self, dimension: Dimension) -> int:
         return {"cpus": self.cpus, "l3": self.l3, "nodes": self.nodes, "shard": self.shard}[dimension]
 
     def replaced(self, dimension: Dimension, value: int) -> Self:
         """Return the topology with another value of one dimension."""
-        return replace(self, **{dimension: value})
+        numbers = {each: self.value(each) for each in DIMENSIONS} | {dimension: value}
+        return type(self)(**numbers, costs=self.costs)
 
     def problem(self) -> str:
         """Return why no instrumented device has this topology, with the fix; empty if one can."""
@@ -105,7 +116,18 @@ class GeneratedTopology:
     def describe(self, omit: Dimension | None = None) -> str:
         """Return the topology as text, `16 CPUs, 4 L3 domains, 1 NUMA node`, without one dimension if given."""
         values = {each: self.value(each) for each in DIMENSIONS if each != omit}
-        return ", ".join(counted(each, value) for each, value in values.items() if value)
+        parts = [counted(each, value) for each, value in values.items() if value]
+        return ", ".join([*parts, f"modelled on {self.costs} costs"] if self.costs else parts)
+
+    def topology(self) -> Topology:
+        """Return the topology of the device type; it must have no `problem`."""
+        return Topology(
+            sockets=self.nodes,
+            l3_per_socket=self.l3 // self.nodes,
+            cores_per_l3=self.cpus // self.l3,
+            threads_per_core=1,
+            numa_nodes=self.nodes,
+        )
 
     def device_type(self, lab: str, common: Mapping[str, Any] | None = None) -> DeviceType:
         """Return the device type, with one device in `lab`.
@@ -117,25 +139,20 @@ class GeneratedTopology:
             raise ValueError(problem)
         own: dict[str, Any] = {
             "name": self.name,
-            "summary": f"{self.describe()}, every instruction and cache line counted; generated from its name",
+            "summary": f"{self.describe()}, {_SUMMARY[bool(self.costs)]}; generated from its name",
             "arch": "x86_64",
-            "topology": {
-                "sockets": self.nodes,
-                "l3_per_socket": self.l3 // self.nodes,
-                "cores_per_l3": self.cpus // self.l3,
-                "threads_per_core": 1,
-                "numa_nodes": self.nodes,
-            },
-            "emulation": {
-                "clock": "instruction",
-                "instruction_ns": 8 if self.cpus <= _SLOW_CLOCK_CPUS else 16,
-                "memory_mib": max(_LEAST_MIB, _MIB_PER_CPU * self.cpus),
-            },
+            "topology": self.topology(),
+            "emulation": {**self._clock(), "memory_mib": max(_LEAST_MIB, _MIB_PER_CPU * self.cpus)},
             "units": [{"name": f"{self.name}-1", "lab": lab}],
         }
         if self.shard:
             own["boot"] = {**(common or {}).get("boot", {}), "kernel_arguments": f"{_SHARD_ARGUMENT}={self.shard}"}
         return DeviceType.model_validate({**(common or {}), **own})
+
+    def _clock(self) -> dict[str, Any]:
+        if self.costs:
+            return {"clock": "model", "profile": self.costs}
+        return {"clock": "instruction", "instruction_ns": 8 if self.cpus <= _SLOW_CLOCK_CPUS else 16}
 
 
 def counted(dimension: Dimension, value: int) -> str:

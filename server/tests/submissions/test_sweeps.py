@@ -60,7 +60,9 @@ def test_each_point_is_a_target_with_a_run_of_its_own(counting: LabUnderTest) ->
     assert response.status_code == 201, response.text
     view = response.json()
     assert [each["device_type"] for each in view["request"]["targets"]] == NAMES
-    assert view["request"]["sweep"] == SWEEP | {"base": {"cpus": 8, "l3": None, "nodes": None, "shard": None}}
+    assert view["request"]["sweep"] == SWEEP | {
+        "base": {"cpus": 8, "l3": None, "nodes": None, "shard": None}, "costs": None,
+    }  # fmt: skip
     runs = counting.runs(view["id"])
     assert [(run.target, run.device_type, run.plan.is_instrumented) for run in runs] == [
         (index, name, True) for index, name in enumerate(NAMES)
@@ -171,6 +173,7 @@ def test_generated_type_is_a_target_like_any_other(counting: LabUnderTest) -> No
     [
         (request(sweep=SWEEP | {"values": [1, 3]}), "/sweep/values/1", "cpus=8 do not divide into l3=3"),
         (request(sweep=SWEEP | {"values": [4]}), "/sweep/values", "l3 has 1 value"),
+        (request(sweep=SWEEP | {"costs": "x"}), "/sweep/costs", "no cost profile device-types/costs/x.yaml"),
         (
             request({"plan": "locks", "device_type": "single"}),
             "/targets/0/device_type",

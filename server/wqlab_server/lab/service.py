@@ -157,27 +157,32 @@ def publish_refused(session: Session, lab: str, refused: Mapping[str, str], data
     """Quarantine the lab's devices of refused types; release those that the lab had refused and refuses no longer.
 
     `refused`: device type -> the reason that the lab gives. It knows no generated types; these are refused with the
-    instrumented types of the data folder if it can emulate none of them.
+    instrumented or modelled types of the data folder if it can emulate none of them.
     """
     by = f"lab {lab}"
-    similar = [
-        refused.get(each.name)
-        for each in data.device_types.values()
-        if each.instrumented
-        and not each.modelled
-        and each.arch == "x86_64"
-        and any(unit.lab == lab for unit in each.units)
-    ]
-    of_generated = similar[0] if similar and all(similar) else None
+    of_generated = {modelled: _refused_alike(lab, refused, data, modelled) for modelled in (False, True)}
     devices = session.scalars(select(Device).where(Device.lab == lab, Device.retired_at.is_(None))).all()
     for device in devices:
         quarantined = device.health is DeviceHealth.QUARANTINED
-        generated = GeneratedTopology.parse(device.device_type) is not None
-        reason = of_generated if generated else refused.get(device.device_type)
+        generated = GeneratedTopology.parse(device.device_type)
+        reason = of_generated[bool(generated.costs)] if generated else refused.get(device.device_type)
         if reason is not None and not quarantined:
             quarantine(session, device.name, reason, by)
         elif reason is None and quarantined and _last_changed_by(session, device.name) == by:
             release(session, device.name, by)
+
+
+def _refused_alike(lab: str, refused: Mapping[str, str], data: DataFolder, modelled: bool) -> str | None:
+    """Return why the lab refuses all of its instrumented x86-64 types, or all modelled ones; None if it has one."""
+    reasons = [
+        refused.get(each.name)
+        for each in data.device_types.values()
+        if each.instrumented
+        and each.modelled == modelled
+        and each.arch == "x86_64"
+        and any(unit.lab == lab for unit in each.units)
+    ]
+    return reasons[0] if reasons and all(reasons) else None
 
 
 def _last_changed_by(session: Session, device: str) -> str | None:

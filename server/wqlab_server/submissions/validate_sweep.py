@@ -20,6 +20,9 @@ def sweep_mistakes(request: SubmissionRequest, data: DataFolder) -> Iterator[tup
     if sweep is None:
         return
     invalid = [(f"/sweep{pointer}", detail) for pointer, detail in sweep.mistakes()]
+    if not invalid and sweep.costs is not None:
+        problems = dict.fromkeys(map(data.generated_problem, sweep.topologies()))
+        invalid = [("/sweep/costs", problem) for problem in problems if problem]
     yield from invalid
     if data.generated_lab is None:
         yield (
@@ -68,6 +71,6 @@ def type_of_target(
     if data.has_device_type(target.device_type):
         return data.device_type(target.device_type), None
     generated = GeneratedTopology.parse(target.device_type)
-    problem = generated.problem() if generated else ""
+    problem = data.generated_problem(generated) if generated else ""
     hint = problem or suggest_name(target.device_type, set(data.device_types))
     return None, f"no device type {target.device_type!r}; {hint}"

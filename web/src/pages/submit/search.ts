@@ -25,6 +25,8 @@ export const submitSearch = searchParams({
   nodes: text(10),
   shard: text(10),
   cpus: text(10),
+  /** Cost profile of a sweep over modelled devices; empty: instrumented ones. */
+  costs: text(64),
   /** Excluded combinations of plan and device type: `plan@type`. */
   without: texts(),
   /** `HOLDER:NAME`. The holder is a plan, or `plan@type` for choices of one device type. */

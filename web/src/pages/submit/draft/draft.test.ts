@@ -104,6 +104,8 @@ test("a sweep replaces the device types; what is not entered has the lab's defau
   expect(requestOf(swept, null, "linux").sweep?.base).toEqual({ cpus: 32 });
   expect([countTargets(swept), countTargets(both)]).toEqual([8, 4]);
   expect(requestOf({ ...swept, values: "1,x" }, null, "linux").sweep?.values).toEqual([1, "x"]);
+  expect(requestOf(swept, null, "linux").sweep).not.toHaveProperty("costs");
+  expect(requestOf({ ...swept, costs: " xeon-2s " }, null, "linux").sweep?.costs).toBe("xeon-2s");
   expect(requestOf(both, null, "linux")).not.toHaveProperty("sweep");
 });
 

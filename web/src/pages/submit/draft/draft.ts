@@ -146,6 +146,7 @@ function sweepOf(draft: Draft, vary: Dimension): SweepRequest {
     vary,
     values: numbersOf(draft.values),
     base: Object.fromEntries(stay.map(each => [each, asTyped(draft[each])])),
+    ...(draft.costs.trim() === "" ? {} : { costs: draft.costs.trim() }),
   };
 }
 

@@ -27,6 +27,7 @@ test.each([
   ["/sweep/values", "values"],
   ["/sweep/values/2", "values"],
   ["/sweep/base/cpus", "cpus"],
+  ["/sweep/costs", "costs"],
   ["/targets/1/plan", "plan:fsync"],
   ["/targets/0/device_type", "vary"],
   ["/targets/0/settings/0", "setting:crypt"],

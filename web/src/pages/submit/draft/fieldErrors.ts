@@ -35,6 +35,7 @@ const FIELD_OF_POINTER: Record<string, string> = {
   "/walk": "walk",
   "/sweep": "vary",
   "/sweep/vary": "vary",
+  "/sweep/costs": "costs",
 };
 
 /** Group errors by form field. */

@@ -114,6 +114,9 @@ test("a sweep is one line, and its targets are plans alone", () => {
   expect(command("wqlab", { ...swept, sweep: { vary: "cpus", values: [8, 16] } })).toContain(
     "--sweep cpus=8,16 \\\n",
   );
+  expect(command("wqlab", { ...swept, sweep: { vary: "l3", values: [1, 2], costs: "grace" } })).toContain(
+    "--sweep l3=1,2 --sweep-costs grace \\\n",
+  );
   expect(JSON.parse(run(command("curl", swept), "curl() { cat; }"))).toEqual(swept);
 });
 

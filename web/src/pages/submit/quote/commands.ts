@@ -70,7 +70,10 @@ function sweepOptions({ sweep }: SubmissionRequest): string[][] {
   if (!sweep) return [];
   const base = Object.entries(sweep.base ?? {}).filter(([, value]) => value != null);
   const stay = base.map(([name, value]) => `${name}=${value}`).join(",");
-  return [["--sweep", `${sweep.vary}=${sweep.values.join(",")}`, ...(stay ? ["--sweep-base", stay] : [])]];
+  const costs = sweep.costs ? ["--sweep-costs", sweep.costs] : [];
+  return [
+    ["--sweep", `${sweep.vary}=${sweep.values.join(",")}`, ...(stay ? ["--sweep-base", stay] : []), ...costs],
+  ];
 }
 
 /** Options of one target, one line each. */

@@ -23,18 +23,19 @@ const EXAMPLES: Record<Dimension, string> = {
   shard: "2, 4, 8",
 };
 
-/** A sweep: one dimension of an instrumented topology varies, the others stay. */
+/** A sweep: one dimension of an instrumented or modelled topology varies, the others stay. */
 export function SweepFields({ draft, change }: SweepFieldsProps) {
   const { vary } = draft;
   const varyError = useFieldError("vary");
   const valuesError = useFieldError("values");
+  const costsError = useFieldError("costs");
   return (
     <fieldset className={classes.sweep}>
       <legend className="hidden-visually">Sweep</legend>
       <NativeSelect
         id={fieldId("vary")}
         label="Sweep"
-        description="Measure on a family of instrumented topologies instead of device types, for each metric over the topology."
+        description="Measure on a family of emulated topologies instead of device types, for each metric over the topology."
         value={vary}
         onChange={event => change({ vary: event.currentTarget.value as Draft["vary"] })}
         data={[
@@ -58,6 +59,15 @@ export function SweepFields({ draft, change }: SweepFieldsProps) {
           {DIMENSIONS.filter(each => each !== vary).map(each => (
             <BaseField key={each} dimension={each} draft={draft} change={change} />
           ))}
+          <TextInput
+            id={fieldId("costs")}
+            label="Cost profile"
+            description="to model speed, ryzen-3900x"
+            placeholder="counts only"
+            value={draft.costs}
+            onChange={event => change({ costs: event.currentTarget.value })}
+            error={costsError}
+          />
         </div>
       )}
     </fieldset>
