@@ -101,6 +101,7 @@ test-nightly: ## run the nightly suite: series that change what a plan counts, o
 	@lab/setup.sh tests
 	@lab/setup.sh rehearsal
 	@lab/setup.sh arm64
+	@lab/setup.sh no-pages model
 	@$(AS_USER) lab/test-nightly.sh
 	@lab/test-containers.sh
 

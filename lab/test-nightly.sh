@@ -14,4 +14,6 @@ echo "test: LAVA is installed"
 status=0
 python -u -m pytest -p no:cacheprovider tests/scenarios/pages -m "not nightly" || status=$?
 python -u -m pytest -p no:cacheprovider -m "nightly and not images" "$@" || status=$?
+# Figures of modelled devices against published ones: it fails if testplans/validation.yaml no longer says what is found.
+python -m wqlab_bench.model.build_qemu && python benchmarks/validate_model.py "$WQLAB_CACHE/model-validation" || status=$?
 exit "$status"
