@@ -49,6 +49,8 @@ test("the figure says where the verdict changes and why a point is missing; its 
     hidden: true,
   });
   expect(rows).toHaveLength(5);
+  expect(rows[0]?.textContent).toContain("candidate, instructions");
+  expect(rows[3]?.textContent).toContain("1978");
   expect(rows[3]?.textContent).toContain("0.031 %");
   expect(rows[1]?.textContent).toContain("not measured");
 });

@@ -2,7 +2,7 @@
 import type * as Plot from "@observablehq/plot";
 import { useCallback, useMemo } from "react";
 import type { SweepCurve, SweepPoint } from "@/api/types";
-import { interval, signed, withUnit } from "@/lib/numbers";
+import { interval, number, signed, withUnit } from "@/lib/numbers";
 import { VERDICTS } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Figure } from "@/parts/Figure";
@@ -85,6 +85,13 @@ function intervalOf({ ci95, exact }: SweepPoint): string {
 function columnsOf(curve: SweepCurve, axis: string): Column<SweepPoint>[] {
   return [
     { id: "value", header: axis, value: point => point.value, rowHeader: true },
+    ...(["baseline", "candidate"] as const).map(arm => ({
+      id: arm,
+      header: `${armName(curve, arm)}, ${curve.unit}`,
+      numeric: true,
+      value: (point: SweepPoint) => point[arm],
+      text: (point: SweepPoint) => (point[arm] == null ? "" : number(point[arm])),
+    })),
     {
       id: "effect",
       header: "change",
@@ -121,6 +128,11 @@ function columnsOf(curve: SweepCurve, axis: string): Column<SweepPoint>[] {
       text: point => floorOf(point, curve),
     },
   ];
+}
+
+function armName({ question, reference, setting }: SweepCurve, arm: "baseline" | "candidate"): string {
+  if (question === "kernel") return arm;
+  return (arm === "baseline" ? reference : setting) || "default";
 }
 
 function floorOf({ noise_floor, effect }: SweepPoint, { question, effect_unit }: SweepCurve): string {
