@@ -1,11 +1,12 @@
 """Compare figures of modelled devices with published ones (published.yaml): sign, size, interval, right or wrong.
 
-    python benchmarks/validate_model.py FOLDER [--seeds N] [--report] [DEVICE_TYPE...]      # as the lab's user
+    python benchmarks/validate_model.py FOLDER [--seeds N] [--layouts N] [--report] [DEVICE_TYPE...]
 
-Needs no lab, but the emulator of `make model`. Builds Linux 7.3, and the same with wakeups of workers inside the pool's
-lock, in four layouts each, and boots both with each seed on the modelled device of each table. Samples of finished
-blocks are kept in FOLDER, by a hash of all that they depend on, so that a run which was stopped goes on. `--report`
-boots nothing. Prints Markdown, as in docs/model.md. Ends with 1 if testplans/validation.yaml says anything else.
+Run it as the lab's user. It needs no lab, but the emulator of `make model`. Builds Linux 7.3, and the same with wakeups
+of workers inside the pool's lock, each in several layouts, and boots both with each seed on the modelled device of each
+table. Samples of finished blocks are kept in FOLDER, by a hash of all that they depend on, so that a run which was
+stopped goes on. `--report` boots nothing. Prints Markdown. Ends with 1 if testplans/validation.yaml
+says anything else.
 """
 
 from __future__ import annotations
@@ -178,7 +179,7 @@ class Kept:
 # --- boots --------------------------------------------------------------------------------------------------------
 
 
-def build_kernels(data: DataFolder, workspace: Workspace) -> dict[Arm, list[Kernel]]:
+def build_kernels(data: DataFolder, workspace: Workspace, layouts: int) -> dict[Arm, list[Kernel]]:
     """Build both kernels, each in all layouts. Raises JobError, and SystemExit if the series is refused."""
     progress = ProgressLine(sys.stderr)
     series = Series(mbox=MboxSeries(text=SERIES.read_text()))
@@ -188,9 +189,9 @@ def build_kernels(data: DataFolder, workspace: Workspace) -> dict[Arm, list[Kern
     sources = {Arm.CANDIDATE: applied.baseline, Arm.BASELINE: applied.candidate}
     kernels = {}
     for arm, source in sources.items():
-        for layouts in (1, LAYOUTS) if arm is Arm.CANDIDATE else (LAYOUTS,):
-            # The first one keeps the objects, of which the others are linked.
-            built = prepare_kernel(kernel_job(data, source, RECIPE, "x86_64", True, layouts), workspace, progress)
+        # A build of one layout keeps its objects, of which the others are linked.
+        for number in dict.fromkeys((1, layouts)) if arm is Arm.CANDIDATE else (layouts,):
+            built = prepare_kernel(kernel_job(data, source, RECIPE, "x86_64", True, number), workspace, progress)
         kernels[arm] = list(_layouts(built, data.plans[PLAN].modules))
     progress.close()
     return kernels
@@ -324,9 +325,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument(
+        "--layouts", type=int, default=LAYOUTS, help="links of each kernel, of which the seeds take turns"
+    )
     parser.add_argument("--report", action="store_true", help="boot nothing; print what is there")
     parser.add_argument("device_types", nargs="*", metavar="DEVICE_TYPE", help="default: those of all tables")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("WQLAB_CACHE", str(Path.home() / ".cache/wqlab"))
     data = load_data(ROOT)
@@ -340,7 +344,7 @@ def main() -> int:
         if name in (arguments.device_types or names)
     ]
     with Workspace.from_environment().session() as workspace:
-        kernels = build_kernels(data, workspace)
+        kernels = build_kernels(data, workspace, arguments.layouts)
         files = [
             boot_missing(
                 each, each.job(data, kernels, arguments.seeds), arguments.folder, workspace, report=arguments.report
