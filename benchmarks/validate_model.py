@@ -285,7 +285,7 @@ def rows_of(table: Table, found: Sequence[Comparison]) -> list[Row]:
 
 
 def print_report(machines: Sequence[Machine], found: Sequence[Comparison], data: DataFolder) -> int:
-    """Print all cells and the scores; return 1 if testplans/validation.yaml differs in what is validated."""
+    """Print all cells and the scores; return 1 if testplans/validation.yaml states more, or other cells."""
     outcomes: dict[tuple[str, str, str], list[Outcome]] = defaultdict(list)
     print("| table | metric | scope | published, % | modelled, % (95 % interval) | |\n|---|---|---|---|---|---|")
     for machine in machines:
@@ -308,10 +308,12 @@ def print_report(machines: Sequence[Machine], found: Sequence[Comparison], data:
             f" {'holds' if found_here.holds else 'missed'} |"
         )
         stated = _stated(sha256, metric)
-        if stated is None or (stated.validated, stated.cells.right, stated.cells.of) != (
-            found_here.holds, found_here.signs, found_here.of,
-        ):  # fmt: skip
-            print(f"testplans/validation.yaml has {stated} for {profile} {sha256} {metric}", file=sys.stderr)
+        cells = (found_here.signs, found_here.of)
+        # More can be withheld than the aim asks for, and what has no row is withheld.
+        if stated is not None and (
+            (stated.cells.right, stated.cells.of) != cells or (stated.validated and not found_here.holds)
+        ):
+            print(f"testplans/validation.yaml has {stated} for {profile} {metric}", file=sys.stderr)
             status = 1
     return status
 
