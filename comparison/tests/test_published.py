@@ -14,7 +14,7 @@ from wqlab_comparison.published import Outcome, Score, counts, judge, score
         (10.0, 2.6, 20.0, (15.0, 25.0), Outcome.RIGHT),
         (10.0, 2.6, 20.1, (15.0, 25.0), Outcome.SIZE_WRONG),
         (10.0, 2.6, 4.9, (4.0, 6.0), Outcome.SIZE_WRONG),
-        (-40.0, 2.6, -30.0, None, Outcome.RIGHT),
+        (-40.0, 2.6, -30.0, None, Outcome.UNDECIDED),
         (10.0, 2.6, 5.0, (-1.0, 11.0), Outcome.UNDECIDED),
         (10.0, 2.6, -5.0, (-8.0, -2.0), Outcome.SIGN_WRONG),
         (10.0, 2.6, None, None, Outcome.MISSING),

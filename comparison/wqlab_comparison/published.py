@@ -46,13 +46,15 @@ class Score:
 def judge(published: float, control: float, effect: float | None, ci95: tuple[float, float] | None) -> Outcome:
     """Judge one effect; all figures are changes in percent.
 
-    `control`: largest published change where nothing should change. `effect` None: not measured. `ci95` None: the
-    effect is the same under each seed.
+    `control`: largest published change where nothing should change. `effect` None: not measured. `ci95` None:
+    too few seeds for an interval, or no difference under any seed.
     """
     if effect is None:
         return Outcome.MISSING
     if LEAST_PERCENT < abs(published) <= control:
         return Outcome.UNTOLD
+    if ci95 is None and effect != 0:
+        return Outcome.UNDECIDED
     low, high = ci95 or (effect, effect)
     if abs(published) <= LEAST_PERCENT:
         return Outcome.STILL if abs(effect) <= LEAST_PERCENT or low <= 0 <= high else Outcome.MOVED
