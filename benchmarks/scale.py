@@ -28,12 +28,13 @@ from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages import ApplyResult, Source, Target
 from wqlab_server.estimates import lab_snapshot
 from wqlab_server.models import Apply, Job, Run, Submission
-from wqlab_server.pipeline import assign_devices, tick
+from wqlab_server.pipeline import assign_devices
 from wqlab_server.pipeline.due import due_submissions
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
 from wqlab_server.storage.live_data import LiveData
 from wqlab_server.submissions import service as submissions
+from wqlab_server.tick import tick
 
 ROOT = Path(__file__).resolve().parents[1]
 TYPES = 5
