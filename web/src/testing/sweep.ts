@@ -37,7 +37,15 @@ export function makeSweepCurve(change: Partial<SweepCurve> = {}): SweepCurve {
     points: [
       point(1, { verdict: "equivalent", effect: 0, exact: true, seeds: 6 }),
       point(2, { verdict: "equivalent", effect: 0.01, ci95: [-0.05, 0.08], seeds: 6 }),
-      point(4, { verdict: "improvement", effect: -1.1, ci95: [-1.2, -1.05], seeds: 6, noise_floor: 0.031, baseline: 2000, candidate: 1978 }),
+      point(4, {
+        verdict: "improvement",
+        effect: -1.1,
+        ci95: [-1.2, -1.05],
+        seeds: 6,
+        noise_floor: 0.031,
+        baseline: 2000,
+        candidate: 1978,
+      }),
       point(8, { verdict: "failed", reason: "the candidate showed a panic" }),
     ],
     sentence: "no clear crossover: better at 4 L3 domains, the same at 1 and 2, failed at 8",
