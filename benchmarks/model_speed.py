@@ -1,4 +1,4 @@
-"""Measure how fast modelled devices execute, against QEMU without the model.
+"""Measure how many instructions modelled devices execute per CPU second, compared with QEMU without the model.
 
     python benchmarks/model_speed.py        # after `make up` and `make model`, as the lab's user
 
@@ -61,7 +61,7 @@ class Speed:
     window_s: float
     """CPU seconds of the window."""
     instructions: int
-    """Executed in the window; 0 without plugin."""
+    """Number executed in the window; 0 if QEMU has no plugin."""
     virtual_ms: float
     """Length of the window in virtual time; 0 without model."""
 
@@ -113,7 +113,7 @@ def main() -> int:
 
 
 class Measured:
-    """A boot that runs."""
+    """A running boot whose CPU times are recorded."""
 
     def __init__(self, command: list[str], boot: Boot) -> None:
         self._boot = boot
@@ -121,7 +121,7 @@ class Measured:
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def speed(self, *others: Measured) -> Speed:
-        """Wait for the end of this boot, and look at `others` meanwhile."""
+        """Wait for the end of this boot, record the CPU times of `others` meanwhile, and return this boot's speed."""
         while self._look():
             for other in others:
                 other._look()
@@ -137,7 +137,7 @@ class Measured:
         return Speed(boot_s, end_s - boot_s, window.instructions if window else 0, virtual_ms)
 
     def _look(self) -> bool:
-        """Note the CPU time at each new line of a phase; False when the boot has ended."""
+        """Record the CPU time when the console has a new line of a phase. Return False if the boot has ended."""
         if self._process.poll() is not None:
             return False
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()

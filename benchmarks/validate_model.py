@@ -1,4 +1,4 @@
-"""Compare figures of modelled devices with published ones (published.yaml): sign, size, interval, right or wrong.
+"""Compare effects on modelled devices with the published ones of published.yaml: their signs, sizes and intervals.
 
     python benchmarks/validate_model.py FOLDER [--seeds N] [--layouts N] [--report] [DEVICE_TYPE...]
 
@@ -262,7 +262,7 @@ def find(found: Sequence[Comparison], table: Table, metric: str, scope: str) -> 
 
 
 class Row(NamedTuple):
-    """A judged cell, with its row of the printed table."""
+    """The result of a cell, and the row that the printed table has for it."""
 
     metric: str
     outcome: Outcome
@@ -286,7 +286,7 @@ def rows_of(table: Table, found: Sequence[Comparison]) -> list[Row]:
 
 
 def print_report(machines: Sequence[Machine], found: Sequence[Comparison], data: DataFolder) -> int:
-    """Print all cells and the scores; return 1 if testplans/validation.yaml states more, or other cells."""
+    """Print all cells and the scores. Return 1 if testplans/validation.yaml claims more than was found, or other cells."""
     outcomes: dict[tuple[str, str, str], list[Outcome]] = defaultdict(list)
     print("| table | metric | scope | published, % | modelled, % (95 % interval) | |\n|---|---|---|---|---|---|")
     for machine in machines:

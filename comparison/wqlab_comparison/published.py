@@ -1,4 +1,4 @@
-"""Judge modelled effects by published ones: sign and size. The rules were fixed before any effect was known."""
+"""Compare the sign and size of modelled effects with published ones. The rules were set before any result was known."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 LEAST_PERCENT = 3.0
-"""Published changes up to this count as no change."""
+"""A published change of at most so many percent counts as no change."""
 SIZE_FACTOR = 2.0
 SIGNS_SHARE = 0.9
 SIZES_SHARE = 2 / 3
 
 
 class Outcome(StrEnum):
-    """What a modelled effect says about a published one. The value is the word of the table."""
+    """Result of comparing a modelled effect with a published one. The value is printed in the table."""
 
     RIGHT = "right"
     SIZE_WRONG = "sign only"

@@ -10,7 +10,7 @@ from ..linear_patterns import LinearPattern
 _ANSI = LinearPattern(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
 _CONTROL = LinearPattern(r"[\x00-\x08\x0b-\x1f\x7f\x{fffd}]")
 _CALLER = r"(?:\[ *([TC]\d+|\d{1,3}: *[^\]\s][^\]]{0,15}: *\d{1,7})\] ?)?"
-"""Caller id (CONFIG_PRINTK_CALLER); Android kernels print `[CPU: command: thread]`."""
+"""The caller that CONFIG_PRINTK_CALLER adds to a line. Android kernels print `[CPU: command: thread]` instead."""
 _STAMP = rf"\[ *(\d+\.\d{{1,9}})\] ?{_CALLER}"
 _LEVEL = r"(?:<\d{1,2}>|[a-z0-9]{3,8} *:[a-z]{3,6} *: )?"
 """printk's level; facility and level of `dmesg --decode`."""

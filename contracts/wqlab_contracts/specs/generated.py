@@ -53,7 +53,7 @@ class GeneratedTopology:
     shard: int = 0
     """Kernel argument workqueue.cache_shard_size of Linux 7.1 and later; 0: the kernel's own choice, 8."""
     costs: str = ""
-    """Cost profile of a modelled device; empty: an instrumented one."""
+    """Cost profile if the type is modelled; empty if it is instrumented."""
 
     @classmethod
     def parse(cls, name: str) -> Self | None:

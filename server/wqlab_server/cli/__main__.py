@@ -1,4 +1,4 @@
-"""Run the command by `python -m wqlab_server.cli`."""
+"""Entry point of `python -m wqlab_server.cli`."""
 
 from . import main
 
