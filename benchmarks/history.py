@@ -63,8 +63,8 @@ FILL = [
     """INSERT INTO jobs (id, kind, submission_id, owner, state, outcome, attempts)
     SELECT n, 'run', n, 'bot', 'finished', 'passed', 1 FROM generate_series(1, :runs) AS n""",
     """INSERT INTO runs (id, purpose, target, priority, device_type, device_spec, plan_name, plan, profile, files,
-    recipe, fragments, modules, seed, blocks, boots_done, verdict, headline, compared_at, device_name)
-    SELECT n, 'measure', 0, 30, 't' || n % 5, '{}', 'locks', '{}', '{}', '{}', '{}', '{}', '{}', 1, '[]', 2,
+    recipe, fragments, modules, seed, blocks, verdict, headline, compared_at, device_name)
+    SELECT n, 'measure', 0, 30, 't' || n % 5, '{}', 'locks', '{}', '{}', '{}', '{}', '{}', '{}', 1, '[]',
     'equivalent', '', now(), 'd' || n % 20
     FROM generate_series(1, :runs) AS n""",
     """INSERT INTO boots (id, run_id, block, position, arm, attempt, device_name, fence, state, outcome, valid,

@@ -286,7 +286,7 @@ def rows_of(table: Table, found: Sequence[Comparison]) -> list[Row]:
 
 
 def print_report(machines: Sequence[Machine], found: Sequence[Comparison], data: DataFolder) -> int:
-    """Print all cells and the scores. Return 1 if testplans/validation.yaml claims more than was found, or other cells."""
+    """Print all cells and scores. Return 1 if testplans/validation.yaml claims more than was found, or other cells."""
     outcomes: dict[tuple[str, str, str], list[Outcome]] = defaultdict(list)
     print("| table | metric | scope | published, % | modelled, % (95 % interval) | |\n|---|---|---|---|---|---|")
     for machine in machines:

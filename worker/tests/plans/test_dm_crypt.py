@@ -321,7 +321,7 @@ def test_hidden_pointers_are_not_matched(tmp_path: Path) -> None:
 
 
 def log(first_ms: int, *ios: int) -> str:
-    """Return a job's log in the format of fio 3.33 with --log_unix_epoch=1. `ios`: completed I/Os of each millisecond."""
+    """Return a job's log as fio 3.33 writes it with --log_unix_epoch=1. `ios`: completed I/Os of each millisecond."""
     epoch = 1_764_547_200_000 + first_ms
     return "".join(f"{epoch + ms}, 31250, 0, 32768, 0, 0\n" * count for ms, count in enumerate(ios))
 
