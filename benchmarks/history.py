@@ -52,8 +52,8 @@ PAGES = {
 """What is asked for, and the path of the request."""
 
 FILL = [
-    """INSERT INTO devices (name, device_type, lab, health, health_reason, facts, dirty)
-    SELECT 'd' || n, 't' || n % 5, 'local', 'good', '', '{}', false
+    """INSERT INTO devices (name, device_type, lab, health, health_reason, facts)
+    SELECT 'd' || n, 't' || n % 5, 'local', 'good', '', '{}'
     FROM generate_series(0, 19) AS n""",
     """INSERT INTO submissions (id, request, owner, title, series_key, author, tree, priority, facets, state, outcome,
     exit_code, event_seq, finished_at)
