@@ -18,7 +18,16 @@ from server.tests.support.scene import Scene
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, HeadDecision, JobState
 from wqlab_contracts.forges_file import FILE
 from wqlab_server.app import create_app
-from wqlab_server.models import Delivery, ForgeChange, ForgeEvent, ForgeHead, ForgeRepository, HeadReading
+from wqlab_server.models import (
+    FORGE_SOURCE,
+    Delivery,
+    ForgeChange,
+    ForgeEvent,
+    ForgeHead,
+    ForgeRepository,
+    HeadReading,
+    Order,
+)
 from wqlab_server.outbox.forge_messages import ForgeStatus
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
@@ -84,7 +93,7 @@ def told(live: Live, sessions: SessionFactory, scene: Scene) -> int:
 
 def _head(
     session: Session, number: int, digit: str, author: str, *, from_fork: bool = False,
-    reading: JobState | None = None, **head: Any,
+    reading: JobState | None = None, submission_id: int | None = None, **head: Any,
 ) -> None:  # fmt: skip
     change = ForgeChange(
         forge="hub", key=f"pull/{number}", number=number, branch="for-next", title=LONG, author=author,
@@ -92,11 +101,13 @@ def _head(
     )  # fmt: skip
     session.add(change)
     session.flush()
-    job = HeadReading(state=reading) if reading is not None else None
-    values = {"reason": "", "reading": job, **head}
-    session.add(
-        ForgeHead(change_id=change.id, head=digit * 40, base_branch="for-next", trusted=not from_fork, **values)
-    )
+    row = ForgeHead(change_id=change.id, head=digit * 40, base_branch="for-next", trusted=not from_fork, **head)
+    session.add(row)
+    session.flush()
+    if reading is not None:
+        session.add(HeadReading(state=reading, key=str(row.id)))
+    if submission_id is not None:
+        session.add(Order(source=FORGE_SOURCE, key=str(row.id), submission_id=submission_id))
 
 
 def test_a_maintainer_sees_what_each_forge_waits_for(person: MakePerson, told: int, sessions: SessionFactory) -> None:
