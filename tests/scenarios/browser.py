@@ -66,7 +66,9 @@ _SCROLL_THROUGH = f"""async () => {{
 def start_chromium(playwright: Playwright) -> Browser:
     expect.set_options(timeout=PAGE_TIMEOUT_MS)
     return playwright.chromium.launch(
-        executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        executable_path=CHROMIUM,
+        args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+        timeout=PAGE_TIMEOUT_MS,
     )
 
 
