@@ -9,4 +9,4 @@ if [ "$(id -u)" != 0 ]; then
     exit 0
 fi
 lab/setup.sh containers no-pages
-PATH="$PWD/.venv/bin:$PATH" exec .venv/bin/python -u -m pytest -p no:cacheprovider -m images tests/compose "$@"
+PATH="$PWD/.venv/bin:$PATH" exec .venv/bin/python -u -m pytest -p no:cacheprovider -rP -m images tests/compose "$@"
