@@ -1,8 +1,7 @@
-"""The alert rules and the dashboard in deploy/monitoring/ fit the metrics of the application."""
+"""The alert rules in deploy/monitoring/ and the graphs of docs/runbook.md fit the metrics of the application."""
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from collections import Counter
@@ -15,7 +14,6 @@ from ..support.lab import LabUnderTest
 
 FOLDER = Path(__file__).parents[3] / "deploy/monitoring"
 RULES, TESTS = FOLDER / "wqlab.rules.yml", FOLDER / "wqlab.rules.test.yml"
-DASHBOARD = json.loads((FOLDER / "wqlab.dashboard.json").read_text())
 RUNBOOK = FOLDER.parents[1] / "docs/runbook.md"
 
 
@@ -25,10 +23,10 @@ def alerts() -> dict[str, str]:
     return {rule["alert"]: rule["expr"] for rule in group["rules"]}
 
 
-def dashboard_expressions() -> list[str]:
-    targets = [target for panel in DASHBOARD["panels"] for target in panel.get("targets", [])]
-    variables = [each["definition"] for each in DASHBOARD["templating"]["list"] if "definition" in each]
-    return [target["expr"] for target in targets] + variables
+def graphs() -> list[str]:
+    """Return the expressions that the runbook has for graphs."""
+    table = RUNBOOK.read_text().partition("\n| graph | expression |\n")[2].partition("\n\n")[0]
+    return re.findall(r"`(.+)`", table)
 
 
 def promtool(*arguments: object) -> str:
@@ -52,31 +50,21 @@ def test_every_alert_is_tested_and_documented() -> None:
     assert set(fires) == set(quiet) == set(documented) == set(alerts())
 
 
-def test_expressions_of_the_dashboard_are_valid(tmp_path: Path) -> None:
-    targets = dashboard_expressions()[:-1]  # the last one is a query of Grafana's own
-    assert len(targets) > 15
-    rules = [{"record": f"panel:{number}", "expr": text} for number, text in enumerate(targets)]
-    (file := tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
+def test_expressions_of_graphs_are_valid(tmp_path: Path) -> None:
+    rules = [{"record": f"graph:{number}", "expr": text} for number, text in enumerate(graphs())]
+    assert rules
+    (file := tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "graphs", "rules": rules}]}))
     promtool("check", "rules", "--lint=none", file)
 
 
 @pytest.mark.integration
-def test_every_metric_of_rules_and_dashboard_exists(lab: LabUnderTest) -> None:
+def test_every_metric_of_rules_and_graphs_exists(lab: LabUnderTest) -> None:
     text = lab.client.get("/metrics", headers={"Authorization": f"Bearer {lab.token}"}).text
     kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, flags=re.MULTILINE))
     suffixes = {"histogram": ("_bucket", "_count", "_sum")}
     exported = {name + suffix for name, kind in kinds.items() for suffix in suffixes.get(kind, ("",))}
     rules = {name for expression in alerts().values() for name in re.findall(r"\bwqlab_\w+", expression)}
-    panels = {name for expression in dashboard_expressions() for name in re.findall(r"\bwqlab_\w+", expression)}
-    assert rules | panels <= exported
+    plotted = {name for expression in graphs() for name in re.findall(r"\bwqlab_\w+", expression)}
+    assert rules | plotted <= exported
     assert {"wqlab_queue_age_seconds", "wqlab_lease_age_seconds", "wqlab_failures_total", "wqlab_boot_seconds",
-            "wqlab_volume_free_bytes", "wqlab_tick_age_seconds"} <= rules & panels  # fmt: skip
-
-
-def test_panels_of_the_dashboard_do_not_overlap() -> None:
-    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
-    places = [panel["gridPos"] for panel in DASHBOARD["panels"]]
-    cells = Counter((x, y) for at in places for x in range(at["x"], at["x"] + at["w"])
-                    for y in range(at["y"], at["y"] + at["h"]))  # fmt: skip
-    assert max(cells.values()) == 1
-    assert max(x for x, _ in cells) == 23
+            "wqlab_volume_free_bytes", "wqlab_tick_age_seconds"} <= rules  # fmt: skip
