@@ -1,4 +1,7 @@
-"""Events and API answers in the form that the forges document, with their headers."""
+"""Events and API answers as the forges document them, with the keys that are read and a few others; their headers.
+
+Whole events of real forges are read in test_recordings.py.
+"""
 
 from __future__ import annotations
 
