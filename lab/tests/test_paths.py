@@ -46,6 +46,16 @@ def test_public_reading_is_on_if_only_this_machine_reaches_the_api(
     assert served.server_environment()["WQLAB_PUBLIC_READING"] == "true", "the operator decides"
 
 
+def test_each_setting_reaches_the_server_only(paths: LabPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WQLAB_SESSION_IDLE_S", "3600")
+    monkeypatch.setenv("WQLAB_DATABASE_URL", "postgresql://elsewhere")
+    monkeypatch.setenv("WQLAB_TOKEN", "secret of a user")
+    server, worker = paths.server_environment(), paths.worker_environment()
+    assert (server["WQLAB_SESSION_IDLE_S"], "WQLAB_SESSION_IDLE_S" in worker) == ("3600", False)
+    assert server["WQLAB_DATABASE_URL"].startswith("postgresql+psycopg:///wqlab?host="), "the lab has its own"
+    assert "WQLAB_TOKEN" not in server | worker
+
+
 def test_only_the_server_gets_the_signing_key(paths: LabPaths) -> None:
     assert paths.server_environment()["WQLAB_SIGNING_KEY_FILE"] == str(paths.keys / "signing_ed25519")
     assert "WQLAB_SIGNING_KEY_FILE" not in paths.worker_environment()

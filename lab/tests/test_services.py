@@ -65,7 +65,7 @@ def test_operator_variables_reach_workers_and_loopback_bypasses_proxies(
 ) -> None:
     given = {
         "WQLAB_PRIVATE_GIT_HOSTS": "git.lab.example,10.1.2.3:8443",
-        "WQLAB_LEASE_S": "30",
+        "WQLAB_BUILD_JOBS": "2",
         "FORWARDED_ALLOW_IPS": "10.1.2.4",
         "SSL_CERT_FILE": "/etc/our-ca.pem",
         "https_proxy": "http://proxy.lab.example:3128",

@@ -21,23 +21,14 @@ LAVA_LAB = "lava"
 ADMIN = "admin"
 """Name of the administrator that a new lab has."""
 PREFERRED_PORTS = {"api": 8750, "coordinator": 20408, "api-tls": 8443, "redis-tls": 6380}
-PASSED_VARIABLES = (
-    *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS", "WQLAB_SANDBOX_WATCHED", "WQLAB_LEASE_S"),
-    *("WQLAB_NOTICE", "WQLAB_ARTIFACT_URL", "WQLAB_ARTIFACT_OPTIONS", "FORWARDED_ALLOW_IPS"),
-    *("WQLAB_CANARIES", "WQLAB_IDLE_CHECK_AFTER_S", "WQLAB_QEMU_TREE"),
-    *("WQLAB_QUOTA_WAITING", "WQLAB_QUOTA_DEVICE_MINUTES", "WQLAB_QUOTA_BUILD_MINUTES", "WQLAB_QUOTA_BYTES"),
-    *("WQLAB_ARTIFACT_TOTAL_BYTES", "WQLAB_ARTIFACT_KEEP_DAYS", "WQLAB_CONSOLE_TOTAL_BYTES", "WQLAB_CONSOLE_KEEP_DAYS"),
-    *("WQLAB_RESERVE_BYTES", "WQLAB_CACHE_BYTES", "WQLAB_CACHE_KEEP_DAYS", "WQLAB_CACHE_RESERVE_BYTES"),
-    *("WQLAB_PRIVATE_WEBHOOK_HOSTS", "WQLAB_LAB_LOST_S", "WQLAB_SMTP_HOST", "WQLAB_SMTP_PORT", "WQLAB_SMTP_TLS"),
-    *("WQLAB_SMTP_USER", "WQLAB_SMTP_PASSWORD_FILE", "WQLAB_MAIL_FROM", "WQLAB_MAIL_REPLY_TO", "WQLAB_MAIL_REVIEW"),
-    *("WQLAB_MAIL_TO_AUTHORS", "WQLAB_MAIL_COMMANDERS"),
-    *("WQLAB_LIST_READ_S", "WQLAB_FORGE_POLL_S"),
-    *("WQLAB_KCIDB_ORIGIN", "WQLAB_KCIDB_URL", "WQLAB_KCIDB_TOKEN_FILE"),
-    *("WQLAB_OIDC_ISSUER", "WQLAB_OIDC_CLIENT_ID", "WQLAB_OIDC_CLIENT_SECRET_FILE", "WQLAB_OIDC_SCOPES"),
-    *("WQLAB_OIDC_GROUPS_CLAIM", "WQLAB_OIDC_ROLES", "WQLAB_OIDC_DEFAULT_ROLE", "WQLAB_OIDC_LABEL"),
-    *("WQLAB_OIDC_SESSION_S", "SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
+SHARED_VARIABLES = (
+    *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS", "WQLAB_SANDBOX_WATCHED", "WQLAB_QEMU_TREE"),
+    *("WQLAB_BUILD_JOBS", "WQLAB_CACHE_BYTES", "WQLAB_CACHE_KEEP_DAYS", "WQLAB_CACHE_RESERVE_BYTES"),
+    *("FORWARDED_ALLOW_IPS", "SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
 )
-"""Environment variables of `make up` that are passed to the lab's processes."""
+"""Environment variables of `make up` that all processes of the lab get; those of the server get each WQLAB_ one too."""
+USER_VARIABLES = ("WQLAB_URL", "WQLAB_TOKEN")
+"""Environment variables of the command `wqlab`, which no process of the lab gets."""
 LAVA_SETTINGS = ("WQLAB_LAVA_LISTEN", "WQLAB_LAVA_WORKER_HOST")
 LOOPBACK = "127.0.0.1,localhost"
 LONGEST_SOCKET_PATH = 107
@@ -237,7 +228,7 @@ class LabPaths:
 
     def environment(self) -> dict[str, str]:
         """Return what the environments of wqlab's own processes have in common."""
-        passed = {name: os.environ[name] for name in PASSED_VARIABLES if os.environ.get(name)}
+        passed = {name: os.environ[name] for name in SHARED_VARIABLES if os.environ.get(name)}
         return {
             **passed,
             **self.daemon_environment(),
@@ -267,7 +258,11 @@ class LabPaths:
 
     def server_environment(self) -> dict[str, str]:
         served = self.serving
+        settings = {name: value for name, value in os.environ.items() if name.startswith("WQLAB_") and value}
+        for name in USER_VARIABLES:
+            settings.pop(name, None)
         return {
+            **settings,
             **self.environment(),
             **(
                 {
