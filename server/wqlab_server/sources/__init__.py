@@ -1,4 +1,4 @@
-"""The sources of submissions that nobody waits for: watched trees and lists, forges, shifts and bisections.
+"""The sources of submissions that nobody waits for.
 
 To add one, write a subclass of `orders.source.Source` in a module of its own and list it here.
 """
@@ -11,8 +11,13 @@ from .shift_bisections import ShiftBisections
 from .shifts import ShiftSource
 from .trees import TreeSource
 
-SOURCES: dict[str, Source] = {
-    source.name: source
-    for source in (TreeSource(), ShiftSource(), ShiftBisections(), BisectionSource(), ListSource(), ForgeSource())
-}
+_SOURCES: list[Source] = [
+    TreeSource(),
+    ShiftSource(),
+    ShiftBisections(),
+    BisectionSource(),
+    ListSource(),
+    ForgeSource(),
+]
+SOURCES = {source.name: source for source in _SOURCES}
 """Name of a source in its orders -> the source. They are asked in this order."""
