@@ -133,6 +133,7 @@ def migrated(postgres: str) -> Iterator[Engine]:
         connection.execute(text("CREATE DATABASE wqlab_test"))
     admin.dispose()
     engine = make_engine(postgres.format("wqlab_test"))
+    engine.pool._pre_ping = False  # a quarter of the round trips of tests, whose server does not restart
     migrations.upgrade(engine)
     yield engine
     engine.dispose()

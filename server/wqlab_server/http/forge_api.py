@@ -16,7 +16,7 @@ import httpcore
 
 from wqlab_contracts.specs import Forge, ForgeKind
 
-from .guarded_network import AddressRefused, GuardedBackend, NoAddress, Resolve, resolve
+from .guarded_network import AddressRefused, GuardedBackend, NoAddress, Resolve, resolve, trusted_certificates
 
 LIMIT_S = 30.0
 """Time for connection, request and answer together."""
@@ -91,7 +91,7 @@ class ForgeApi:
         try:
             with (
                 httpcore.ConnectionPool(
-                    ssl_context=self.tls or ssl.create_default_context(), network_backend=network, retries=0
+                    ssl_context=self.tls or trusted_certificates(url), network_backend=network, retries=0
                 ) as pool,
                 pool.stream(method, url, headers=self._headers(url, content, etag), content=content) as response,
             ):

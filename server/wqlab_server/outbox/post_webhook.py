@@ -14,7 +14,7 @@ from standardwebhooks import Webhook as Signer
 from wqlab_contracts.enums import AttemptOutcome
 from wqlab_contracts.hosts import host_problem
 
-from ..http.guarded_network import AddressRefused, GuardedBackend, Resolve, resolve
+from ..http.guarded_network import AddressRefused, GuardedBackend, Resolve, resolve, trusted_certificates
 
 LIMIT_S = 15.0
 """Time for connection, request and answer together."""
@@ -122,7 +122,7 @@ def post(
     try:
         with (
             httpcore.ConnectionPool(
-                ssl_context=tls or ssl.create_default_context(), network_backend=network, retries=0
+                ssl_context=tls or trusted_certificates(letter.url), network_backend=network, retries=0
             ) as pool,
             pool.stream("POST", letter.url, headers=list(headers.items()), content=letter.body.encode()) as response,
         ):

@@ -69,10 +69,13 @@ class Hub:
         self.settle()
 
     def settle(self) -> None:
-        for _ in range(3):
-            self._handle()
-            self.lab.tick()
         self._handle()
+        for _ in range(3):
+            left = len(self.lab.sent)
+            self.lab.tick()
+            if len(self.lab.sent) == left:
+                break
+            self._handle()
 
     def _handle(self) -> None:
         kept = []
