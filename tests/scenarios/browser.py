@@ -28,6 +28,8 @@ VIEWS = (
     EVERY_VIEW if os.environ.get("WQLAB_EVERY_VIEW") else [(WIDE, "light", WCAG_22_AA), (NARROW, "dark", WCAG_22_AA)]
 )
 """The views of the default suite: each width and each theme once. The nightly suite sets the variable."""
+WITH_PICTURES = bool(os.environ.get("WQLAB_EVERY_VIEW") or os.environ.get("WQLAB_ARTIFACTS"))
+"""True if pages are photographed: in the nightly suite, or if somebody wants the pictures."""
 GOOD_LAYOUT_SHIFT = 0.1
 """Sum of layout-shift scores up to which a page counts as good (web.dev, Cumulative Layout Shift)."""
 
@@ -135,11 +137,12 @@ class Person:
         self.page.evaluate(_TWO_FRAMES)
 
     def photograph(self, folder: Path, name: str) -> None:
-        """Save a screenshot of the whole page, after scrolling through it because charts are drawn when visible."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """Scroll through the page, because charts are drawn when visible; save a screenshot of it if WITH_PICTURES."""
         self.page.evaluate(_SCROLL_THROUGH)
         self.settle()
-        self.page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
+        if WITH_PICTURES:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
 
     def axe(self, rules: dict[str, Any] = WCAG_22_AA) -> list[str]:
         """Return axe-core's violations of `rules` and of the heading order on the current page."""
@@ -165,7 +168,7 @@ class Person:
         return int(self.page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth"))
 
     def faults_in_views(self, name: str, pictures: Path) -> list[str]:
-        """Photograph the current page in its views as `name` with a suffix; return its faults.
+        """Look at the current page in its views, photographed as `name` with a suffix; return its faults.
 
         Faults are accessibility violations, a page wider than its window, and text that moved while the page loaded.
         Chromium has been seen to stop answering for good on a busy machine, so the page is opened a second time then.
