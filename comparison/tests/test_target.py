@@ -187,12 +187,15 @@ class TestKernelFailures:
         assert conclude([FEWER], [old, same]).verdict is Verdict.IMPROVEMENT
         assert conclude([FEWER], [old, same, other]).verdict is Verdict.FAILED
 
-    def test_stall_of_any_task_on_the_baseline_excuses_a_candidate_stall(self):
+    def test_stall_of_any_task_on_an_emulated_baseline_excuses_a_candidate_stall(self):
         stalls = [
-            finding(arm=arm, kind=FindingKind.HUNG_TASK, block=block, title=f"INFO: task {task}:7 blocked")
-            for arm, block, task in ((Arm.BASELINE, 0, "fio"), (Arm.CANDIDATE, 0, "sync"), (Arm.CANDIDATE, 1, "sync"))
+            finding(arm=arm, kind=FindingKind.LOCKUP, block=block, fatal=False, title=f"BUG: soft lockup in {place}")
+            for arm, block, place in ((Arm.BASELINE, 0, "a"), (Arm.CANDIDATE, 0, "b"), (Arm.CANDIDATE, 1, "b"))
         ]
-        assert conclude([FEWER], stalls).verdict is Verdict.IMPROVEMENT
+        assert conclude([FEWER], stalls, emulated=True).verdict is Verdict.IMPROVEMENT
+        assert conclude([FEWER], stalls).verdict is Verdict.FAILED, "hardware stalls where the kernel is at fault"
+        same = [stall.model_copy(update={"title": "BUG: soft lockup in a"}) for stall in stalls]
+        assert conclude([FEWER], same).verdict is Verdict.IMPROVEMENT
 
     def test_single_stall_on_an_emulated_device_is_ignored(self):
         stall = finding(kind=FindingKind.RCU_STALL)

@@ -148,11 +148,15 @@ def failures_against(
         for reports in of_boot.values()
         for cause in causes(sorted(reports, key=lambda report: report.console_offset))
     ]
-    other = {_finding_key(finding) for finding in findings if finding.arm is reference is not arm}
+    other = {_finding_key(finding, emulated) for finding in findings if finding.arm is reference is not arm}
     boots: dict[FindingKind, set[tuple[int, int]]] = defaultdict(set)
     first: dict[FindingKind, FindingView] = {}
     for finding in findings:
-        if finding.arm is arm and _finding_key(finding) not in other and (arm is not Arm.BASELINE or finding.fatal):
+        if (
+            finding.arm is arm
+            and _finding_key(finding, emulated) not in other
+            and (arm is not Arm.BASELINE or finding.fatal)
+        ):
             boots[finding.kind].add((finding.block, finding.attempt))
             first.setdefault(finding.kind, finding)
     return [
@@ -162,9 +166,15 @@ def failures_against(
     ]
 
 
-def _finding_key(finding: FindingView) -> tuple[FindingKind, str]:
-    """Return a key that is equal for the same defect. A stall hits any running task, so only its kind is compared."""
-    return finding.kind, "" if finding.kind in _STALLS else defect_key(finding.defect or finding.title)
+def _finding_key(finding: FindingView, emulated: bool) -> tuple[FindingKind, str]:
+    """Return a key that is equal for the same defect.
+
+    A busy host stalls any task of an emulated device, so of a stall there only the kind is compared. A device that does
+    not answer names no defect.
+    """
+    if finding.kind is FindingKind.HANG or (emulated and finding.kind in STALLS):
+        return finding.kind, ""
+    return finding.kind, defect_key(finding.defect or finding.title)
 
 
 def _only_baseline(findings: Sequence[FindingView]) -> bool:

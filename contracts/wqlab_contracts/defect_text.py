@@ -19,9 +19,16 @@ _TASKS = (
     (re.compile(r"(using \S+ in preemptible) .*"), r"\1"),
     (re.compile(r"(Bad page \w+ in process) .*"), r"\1"),
     (re.compile(r"(spinlock|rwlock|rt_mutex)( [\w ]+?) on CPU#.*"), r"\1\2"),
-    (re.compile(r"(stalls? on CPUs?(?:/tasks)?):? .*"), r"\1"),
+    # Which CPU detects a stall, and in which kind of grace period, depends on time.
+    (
+        re.compile(r"INFO: rcu(?:_preempt|_sched|_bh)? (?:self-)?detected (?:expedited )?stalls? on CPU.*"),
+        "INFO: RCU stall",
+    ),
     (re.compile(r"(workqueue lockup - pool cpus=)\d+[,-][\d,-]*"), r"\1several"),
-    (re.compile(r"(soft lockup|LOCKUP) (?:- CPU#|on cpu ).*"), r"\1"),
+    (re.compile(r"soft lockup (?:- CPU#|detected on CPU#).*"), "soft lockup"),
+    (re.compile(r"(non-responsive CSD lock) .*"), r"\1"),
+    (re.compile(r"(irq \d+: nobody cared) .*|(irq event \d+: bogus return value).*"), r"\1\2"),
+    (re.compile(r"(?:Watchdog |CPU \d+ (?:self-)?)detected hard LOCKUP .*"), "hard LOCKUP"),
     (re.compile(r" (?:Comm|Pid|val|mm):\S+"), ""),
     (re.compile(r"WARNING: .+/\d+ (still has locks held!)"), r"WARNING: \1"),
     (re.compile(r"\((?:Not tainted|Tainted: [^)]*)\)"), ""),
@@ -38,6 +45,7 @@ _SEARCHED_LINE = 400
 _INSTANCE = re.compile(r"#\d+")
 _WORK_FUNCTION = re.compile(r"\bworkfn=(\w+)|last function: (\w+)")
 _RCU_PLACE = re.compile(r"(?:^|\] ?)(?P<place>[\w./-]+\.[chS]:\d+) [^\n]*!$")
+_IRQ_HANDLER = re.compile(r"\[<[^>\s]{1,40}>\] ([A-Za-z_]\w*)")
 _OBJECT = re.compile(r"ODEBUG: (\w+ \w+) .*object type: (\w+)(?: hint: ([\w.]+))?")
 
 _PRINTING = re.compile(
@@ -72,6 +80,33 @@ _WAITING = re.compile(
 )
 """Functions in which a task waits."""
 
+_SPINNING = re.compile(
+    r"\w*queued_(?:spin|read|write)_\w+|pv_\w+|kvm_wait|osq_lock|\w+_spin_on_owner|\w+_optimistic_spin|arch_spin_\w+"
+    r"|csd_lock_\w+|__csd_lock_\w+|smp_call_function\w*|generic_exec_single|on_each_cpu\w*|kick_all_cpus_sync"
+    r"|delay_\w+|_{0,2}(?:const_)?[mun]delay|__delay|cpu_relax|rep_nop"
+    r"|_?printk\w*|v?printk_\w+|vprintk|console_\w+|msg_print_\w+|v?s?c?n?printf|nbcon_\w+|serial\w+|io_serial_\w+|mem\d*_serial_\w+"
+    r"|wait_for_(?:xmitr|lsr)|uart_\w+|univ8250_\w+|pl011_\w+|dev_v?printk_emit|__dev_printk|_dev_[a-z]+|__netdev_printk"
+    r"|__sanitizer_\w+|write_comp_data|check_kcov_mode|msan_\w+|lock_is_held\w*|__lock_is_held|match_held_lock|find_held_lock"
+    r"|rcu_is_\w+|rcu_read_\w+|rcu_lockdep_\w+|debug_lockdep_\w+|preempt_\w+|in_lock_functions|arch_local_\w+|trace_\w*irqs_\w+"
+    r"|unwind_\w+|__unwind_\w+|arch_stack_walk|stack_trace_\w+|save_stack\w*|get_stack_info|_{0,2}orc_\w+|\w*kernel_text_address"
+    r"|is_bpf_text_address|in_task_stack|stack_depot_\w+|depot_\w+|__save_stack\w*|print_context_stack|dump_trace|is_ftrace_trampoline|qlist_\w+|quarantine_\w+"
+    r"|__switch_to|context_switch|finish_task_switch|retint_kernel|rcu_dynticks_\w+|__s?rcu_read_\w+|__virt_addr_valid"
+    r"|_{0,2}mutex_\w*lock\w*|rwsem_down_\w+|_{0,2}down_(?:read|write)\w*|_{0,4}cache_alloc_\w+"
+)
+"""Functions in which a CPU waits for another one, for time or for a console, and those of sanitizers and lockdep."""
+_INTERRUPTING = re.compile(
+    r"nmi_\w+|\w+_cpu_backtrace\w*|arch_trigger_\w+|trigger_\w*backtrace\w*|\w*exc_nmi\w*|(?:default_)?do_nmi|end_repeat_nmi"
+    r"|watchdog_\w+|\w*watchdog_overflow\w*|softlockup_\w+|intel_pmu_\w+|x86_pmu_\w+|perf_event_\w*overflow|_?sched_show_task"
+    r"|show_regs|show_trace_log_lvl|dump_cpu_task|rcu_dump_\w+|rcu_check_\w+|rcu_sched_clock_irq|_{0,2}rcu_pending|rcu_print_\w+"
+    r"|rcu_exp_\w+|synchronize_rcu_expedited_\w+|print_(?:other_)?cpu_stall\w*|check_cpu_stall|update_process_times"
+    r"|sched(?:uler)?_tick|tick_\w+|__(?:hrtimer_run_queues|run_hrtimer)|hrtimer_interrupt|\w*apic_timer_interrupt\w*"
+    r"|\w+_timer_(?:handler|interrupt)\w*|timer_interrupt|handle_percpu_\w+|_{0,2}(?:generic_)?handle_(?:domain_)?irq\w*"
+    r"|gic_\w+|__gic_\w+|el[01]\w*_irq\w*|el1_interrupt|do_interrupt_handler|do_irq|do_IRQ|riscv_intc_irq|call_on_irq_stack"
+    r"|__irq_svc|irqentry_\w+|irq_(?:enter|exit)\w*|\w*sysvec_\w+|asm_call_\w+|\w*common_interrupt|ret_from_intr"
+)
+"""Functions of the interrupt that prints where its CPU is stuck."""
+_IDLE = re.compile(r"(?:\w+_)?(?:safe_halt|idle(?:_\w+)?)|cpu_startup_entry|acpi_processor_ffh_\w+")
+
 
 def without_suffix(function: str) -> str:
     """Return the name of a function without what a compiler adds to it."""
@@ -87,11 +122,12 @@ def without_varying(title: str) -> str:
 
 
 def without_reporting(
-    stack: Sequence[StackFrame], *, checking: bool = False, waiting: bool = False
+    stack: Sequence[StackFrame], *, checking: bool = False, waiting: bool = False, spinning: bool = False
 ) -> list[StackFrame]:
     """Return the frames from the innermost function that does not only report. Inlined functions are left out.
 
-    `checking` also skips functions that check what their callers do, `waiting` those in which a task waits.
+    `checking` also skips functions that check what their callers do, `waiting` those in which a task waits, `spinning`
+    those in which a CPU does.
     """
 
     def reports(frame: StackFrame) -> bool:
@@ -100,16 +136,36 @@ def without_reporting(
             _PRINTING.fullmatch(name)
             or ((checking or waiting) and _CHECKING.fullmatch(name))
             or (waiting and _WAITING.fullmatch(name))
+            or (spinning and is_spinning(name))
         )
 
     return list(dropwhile(reports, (frame for frame in stack if not frame.inlined)))
 
 
+def is_spinning(function: str) -> bool:
+    """Return True if a CPU may wait for others in a function, or be there only for a check."""
+    name = without_suffix(function)
+    return bool(_SPINNING.fullmatch(name) or _CHECKING.fullmatch(name) or prints_stall(name))
+
+
+def prints_stall(function: str) -> bool:
+    """Return True if a function belongs to the interrupt that prints where its CPU is stuck."""
+    name = without_suffix(function)
+    return bool(_INTERRUPTING.fullmatch(name) or _PRINTING.fullmatch(name))
+
+
+def is_idle(function: str) -> bool:
+    """Return True if a CPU in this function has nothing to do."""
+    return _IDLE.fullmatch(without_suffix(function)) is not None
+
+
 def describe_warning(title: str, stack: Sequence[StackFrame], excerpt: str) -> str:
-    """Describe a WARN by its condition, function and line; one of a checking function also by its caller."""
+    """Describe a WARN by its condition, function and line; one of a checking function also by its caller. An interrupt
+    that nobody cared for is described by its handlers: its number differs between boots."""
     found = _WARNING.search(title)
     if not found:
-        return without_varying(title)
+        handlers = sorted(set(_IRQ_HANDLER.findall(excerpt.partition("handlers:")[2])))
+        return without_varying(title) + (f" ({', '.join(handlers)})" if handlers else "")
     function = found["function"] or (stack[0].function if stack else "")
     condition = f" [{_VARYING.sub('#', found['condition'])}]" if found["condition"] else ""
     place = f"{found['place']}".replace(":", "@") if found["place"] else ""

@@ -14,7 +14,8 @@ from .specs import CpuArch, KernelRecipe
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+")
 _PLACE = re.compile(r"@[^ @]+")
 _FAULTS = {FindingKind.OOPS, FindingKind.PANIC}
-_BY_FIRST_FRAME = {FindingKind.BUG, FindingKind.KASAN, FindingKind.HUNG_TASK}
+_STUCK = {FindingKind.LOCKUP, FindingKind.RCU_STALL}
+_BY_FIRST_FRAME = {FindingKind.BUG, FindingKind.KASAN, FindingKind.HUNG_TASK, *_STUCK}
 
 
 def build_key(  # noqa: PLR0917 - the inputs of a build
@@ -75,8 +76,8 @@ def describe_defect(kind: FindingKind, title: str, stack: Sequence[StackFrame] =
     Oopses, panics and `kernel BUG at` are the same if they fail in the same line and the functions of their call traces
     and their files are equal. Lines of callers do not count: one defect is often reached from several lines of one
     caller. A WARN is the same by its line and condition, a deadlock by its lock classes, a leak of a work item by its
-    function; other BUGs, KASAN and hung tasks by the first function that does not only check or wait. Left out are
-    addresses, offsets, tasks, CPUs, PIDs, page frames, times and inlined functions.
+    function; other BUGs, KASAN, hung tasks, lockups and RCU stalls by the first function that does not only check or
+    wait. Left out are addresses, offsets, tasks, CPUs, PIDs, page frames, times and inlined functions.
     """
     if kind is FindingKind.WARNING:
         return f"{kind.value}: {describe_warning(title, stack, excerpt)}"
@@ -85,7 +86,7 @@ def describe_defect(kind: FindingKind, title: str, stack: Sequence[StackFrame] =
         return f"{text} ({mark})"
     crashed = kind is FindingKind.BUG and title.startswith("kernel BUG at")
     if kind in _BY_FIRST_FRAME and not crashed:
-        frames = without_reporting(stack, checking=True, waiting=kind is FindingKind.HUNG_TASK)
+        frames = without_reporting(stack, checking=True, waiting=kind is FindingKind.HUNG_TASK, spinning=kind in _STUCK)
         return f"{text} in {frames[0].function}" if frames else text
     frames = without_reporting(stack, checking=crashed)
     if not frames or not (crashed or kind in _FAULTS):

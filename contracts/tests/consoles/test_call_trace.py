@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from wqlab_contracts.consoles.call_trace import REFERENCES_LIMIT, annotated, call_trace, references, stack_frames
+from wqlab_contracts.consoles.stall_trace import stall_trace
 from wqlab_contracts.messages import STACK_LIMIT, StackFrame
 
 OOPS = """\
@@ -99,7 +100,7 @@ def test_places_are_written_behind_addresses() -> None:
         "list_del(&pwq->node);" in text
     )
     assert "__flush_workqueue+0x13f/0x3f0\n" in text
-    frames = stack_frames(OOPS, {first: [inlined, caller]})
+    frames = stack_frames(call_trace(OOPS), {first: [inlined, caller]})
     assert [frame.function for frame in frames[:3]] == ["list_del", first.function, second.function]
 
 
@@ -107,7 +108,10 @@ def test_hostile_reports_take_bounded_time() -> None:
     started = time.thread_time()
     many = "\n".join(f"[    1.000000]  f{n}+0x1/0x2" for n in range(3000))
     assert len(references(f"Call Trace:\n{many}")) == REFERENCES_LIMIT
-    assert len(stack_frames(f"Call Trace:\n{many}")) == STACK_LIMIT
+    assert len(stack_frames(call_trace(f"Call Trace:\n{many}"))) == STACK_LIMIT
     for line in ("a" * 8000, "a+0x" * 2000, "[" * 8000, "? " * 4000, "a+0x1/0x1 [" * 700, "] " * 4000):
         call_trace("\n".join(["Call Trace:", *[line] * 500]))
+        stall_trace("\n".join(["Call Trace:", *[line] * 500]))
+    for name in ("queued_" * 28, "_idle" * 40, "sysvec_" * 28, "_" * 200):
+        stall_trace("\n".join(["Call Trace:", *[f"{name}+0x1/0x2"] * 80]))
     assert time.thread_time() - started < 5

@@ -13,7 +13,7 @@ from ..messages import STACK_LIMIT, StackFrame
 
 REFERENCES_LIMIT = 200
 """Maximum number of different addresses that are read from one report."""
-_LINE_LIMIT = 400
+LINE_LIMIT = 400
 """Characters of a line that are searched; lines with addresses are shorter."""
 
 _ADDRESS = re.compile(
@@ -21,7 +21,9 @@ _ADDRESS = re.compile(
     r"(?: \[(?P<module>\w{1,64})(?: [0-9a-f]{1,64})?\])?",
     re.ASCII,
 )
-_EXACT = re.compile(r"(?:\bRIP: [0-9a-f]{4}:|(?:^|\] ?)e?pc : |\bPC is at )")
+_EXACT = re.compile(
+    r"\bRIP: [0-9a-f]{4}:|\bE?IP is at |\bEIP: |\bPC is at |(?:^|\] ?) {0,4}(?:e?pc : |ERA: |NIP {1,2}\[|Krnl PSW : )"
+)
 """Begins a line with the address of the instruction itself; others are return addresses, one instruction further."""
 _TRACE_BEGINS = re.compile(r"(?:Call [Tt]race|Backtrace):\s*$")
 _ALONE = re.compile(
@@ -29,7 +31,7 @@ _ALONE = re.compile(
 )
 """Line of a trace without a heading, as KMSAN, KCSAN, KFENCE and riscv print it."""
 _TRACE_ENDS = re.compile(r"</IRQ>|</TASK>|</NMI>|---\[ end |\bCode: |\bRIP: 0033:")
-_UNRELIABLE = re.compile(r"(?:^|\] *|\s)\? [A-Za-z_]")
+_UNRELIABLE = re.compile(r"(?:^|\] *|\s)\? [A-Za-z_]|\(unreliable\)\s*$")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def references(report: str) -> list[Reference]:
     """Return the different addresses in a report, in its order, at most REFERENCES_LIMIT."""
     found: dict[Reference, None] = {}
     for line in report.splitlines():
-        for reference in _in_line(line):
+        for reference in addresses(line):
             if len(found) < REFERENCES_LIMIT:
                 found[reference] = None
     return list(found)
@@ -67,22 +69,22 @@ def call_trace(report: str) -> list[Reference]:
     trace: list[Reference] = []
     tracing = ended = False
     lines = report.splitlines()
-    if not any(_TRACE_BEGINS.search(line[:_LINE_LIMIT]) for line in lines):
+    if not any(_TRACE_BEGINS.search(line[:LINE_LIMIT]) for line in lines):
         return _first_addresses(lines)
     for line in lines:
-        if _TRACE_BEGINS.search(line[:_LINE_LIMIT]):
+        if _TRACE_BEGINS.search(line[:LINE_LIMIT]):
             if tracing:
                 break
             tracing = True
-        elif tracing and trace and _TRACE_ENDS.search(line[:_LINE_LIMIT]):
+        elif tracing and trace and _TRACE_ENDS.search(line[:LINE_LIMIT]):
             ended = True
-        elif not ended and not _UNRELIABLE.search(line[:_LINE_LIMIT]):
-            trace += [found for found in _in_line(line) if (tracing and not found.exact) or (found.exact and not trace)]
+        elif not ended and not is_unreliable(line[:LINE_LIMIT]):
+            trace += [
+                found for found in addresses(line) if (tracing and not found.exact) or (found.exact and not trace)
+            ]
         if ended:
             break
-    if len(trace) > 1 and replace(trace[1], exact=True) == trace[0]:
-        del trace[1]  # arm64 begins its trace with the failed instruction
-    return trace[:STACK_LIMIT]
+    return named_once(trace)[:STACK_LIMIT]
 
 
 def _first_addresses(lines: Sequence[str]) -> list[Reference]:
@@ -90,22 +92,25 @@ def _first_addresses(lines: Sequence[str]) -> list[Reference]:
     trace: list[Reference] = []
     begun = False
     for line in lines:
-        if _ALONE.search(line[:_LINE_LIMIT]):
+        if _ALONE.search(line[:LINE_LIMIT]):
             begun = True
-            trace += _in_line(line)
+            trace += addresses(line)
         elif begun:
             break
         elif not trace:
-            trace += [found for found in _in_line(line) if found.exact]
-    if len(trace) > 1 and replace(trace[1], exact=True) == trace[0]:
-        del trace[1]
-    return trace[:STACK_LIMIT]
+            trace += [found for found in addresses(line) if found.exact]
+    return named_once(trace)[:STACK_LIMIT]
 
 
-def stack_frames(report: str, places: Places | None = None) -> tuple[StackFrame, ...]:
-    """Return the call trace of a report as frames, with the source lines of `places`; at most STACK_LIMIT."""
+def named_once(trace: list[Reference]) -> list[Reference]:
+    """Return a trace without its second address if that is the first: arm64 begins with the failed instruction."""
+    return trace[:1] + trace[2:] if len(trace) > 1 and replace(trace[1], exact=True) == trace[0] else trace
+
+
+def stack_frames(trace: Sequence[Reference], places: Places | None = None) -> tuple[StackFrame, ...]:
+    """Return a call trace as frames, with the source lines of `places`; at most STACK_LIMIT."""
     frames: list[StackFrame] = []
-    for reference in call_trace(report):
+    for reference in trace:
         frames += (places or {}).get(reference) or [StackFrame(function=reference.function, offset=reference.offset)]
     return tuple(frames[:STACK_LIMIT])
 
@@ -116,7 +121,7 @@ def annotated(report: str, places: Places) -> str:
 
 
 def _annotated_line(line: str, places: Places) -> str:
-    frames = [frame for reference in _in_line(line) for frame in places.get(reference, ()) if frame.file]
+    frames = [frame for reference in addresses(line) for frame in places.get(reference, ()) if frame.file]
     if not frames:
         return line
     shown = next((frame for frame in frames if frame.file.endswith(".c") and frame.source), frames[0])
@@ -124,8 +129,14 @@ def _annotated_line(line: str, places: Places) -> str:
     return f"{text}  {shown.source}" if shown.source else text
 
 
-def _in_line(line: str) -> Iterator[Reference]:
-    line = line[:_LINE_LIMIT]
+def is_unreliable(line: str) -> bool:
+    """Return True if the kernel marks the address in a line of a trace as a guess."""
+    return _UNRELIABLE.search(line) is not None
+
+
+def addresses(line: str) -> Iterator[Reference]:
+    """Yield the addresses in a line."""
+    line = line[:LINE_LIMIT]
     exact = _EXACT.search(line) is not None
     for match in _ADDRESS.finditer(line):
         yield Reference(

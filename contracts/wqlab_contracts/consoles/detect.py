@@ -19,6 +19,7 @@ from .console_lines import ConsoleLine, clean, read_line, without_prefix
 from .hardware_evidence import HardwareEvidence
 from .open_report import OpenReport
 from .report_rules import CUT_HERE, END_TASK, RULE, Rule, classify, is_cut_off, is_reset, lead_lines, may_begin
+from .stall_trace import trace_of
 
 LINE_LIMIT = 8192
 """Longest line in bytes; longer ones are cut, so that garbage without line ends cannot fill the memory."""
@@ -56,7 +57,7 @@ class Report:
     @property
     def stack(self) -> tuple[StackFrame, ...]:
         """Call trace of the report, innermost function first, as addresses; the decoder adds files and lines later."""
-        return stack_frames(self.excerpt)
+        return stack_frames(trace_of(self.kind, self.excerpt))
 
     @property
     def defect(self) -> str:

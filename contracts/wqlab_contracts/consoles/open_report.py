@@ -14,6 +14,7 @@ from .report_rules import (
     END_TASK,
     END_TRACE,
     FRAME,
+    IRQ_HANDLER,
     ONE_LINE,
     STALL_PIECE,
     UNFINISHED_STALL,
@@ -69,6 +70,8 @@ class OpenReport:
     _with_rule: bool = False
     _arm64_trace: bool = False
     _traced: bool = False
+    _lists_handlers: bool = False
+    """True once the list of an interrupt's handlers has begun, with which that report ends."""
     _frames: int = 0
     _time_s: float | None = None
     _pieces: str = ""
@@ -102,6 +105,9 @@ class OpenReport:
         self._died = self._died or DIED.search(message) is not None
         self._arm64_trace = self._arm64_trace or ARM64_TRACE.match(message) is not None
         self._traced = self._traced or message.startswith(("Call Trace:", "Call trace:"))
+        self._lists_handlers = self._lists_handlers or (
+            message.startswith("handlers:") and self.title.startswith("irq ")
+        )
         self._frames += self._arm64_trace and FRAME.match(message) is not None
         self._time_s = self._time_s if time_s is None else time_s
         self.count += 1
@@ -159,6 +165,8 @@ class OpenReport:
         """Return True if the line no longer belongs to this report."""
         if self._panics or (self.fatal and self.kind is not FindingKind.LOCKUP):
             return False
+        if self._lists_handlers and not IRQ_HANDLER.match(message):
+            return not message.startswith("Disabling IRQ #")
         if self._has_one_trace and self._frames and not FRAME.match(message):
             return not message.startswith("===") or not self.ends_with_rule
         if time_s is None or self._time_s is None:
@@ -174,6 +182,8 @@ class OpenReport:
         if self._panics:
             return bool(END_PANIC.search(message))
         if END_TRACE.search(message) or ONE_LINE.match(message):
+            return True
+        if self._lists_handlers and message.startswith("Disabling IRQ #"):
             return True
         # Stalls print one trace per CPU or worker; crashes and warnings end with their own marker.
         return self._has_one_trace and bool(END_TASK.search(message))

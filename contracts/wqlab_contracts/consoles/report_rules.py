@@ -2,8 +2,8 @@
 
 Message formats are those of Linux 6.1 to 7.x: kernel/panic.c, lib/bug.c, lib/ubsan.c, arch/*/mm/fault.c,
 arch/*/kernel/traps.c, kernel/locking/lockdep.c, kernel/hung_task.c, kernel/watchdog.c, kernel/workqueue.c,
-kernel/rcu/tree_stall.h, mm/kasan/report.c, mm/slub.c. Lines of programs and drivers that quote such a message are no
-reports: a message has to begin with it.
+kernel/rcu/tree_stall.h, kernel/irq/spurious.c, kernel/smp.c, mm/kasan/report.c, mm/slub.c. Lines of programs and
+drivers that quote such a message are no reports: a message has to begin with it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ONE_LINE = LinearPattern(
 )
 """Reports of one line."""
 
-_SUBSYSTEM = r" ?(?:(?:NMI )?watchdog: (?:CPU\d+: )?|rcu: |workqueue: |traps: |\[ )?"
+_SUBSYSTEM = r" ?(?:(?:NMI )?watchdog: (?:CPU\d+: )?|rcu: |smp: |workqueue: |traps: |\[ )?"
 """What the kernel prints before some of its messages."""
 _LOCKDEP = (
     r"possible (?:circular locking dependency|recursive locking|irq lock inversion dependency) detected"
@@ -64,7 +64,9 @@ _RULES = (
     _rule(FindingKind.PANIC, r"Kernel panic - not syncing(?:: .*)?$", fatal=True),
     _rule(FindingKind.KASAN, r"BUG: (?:KASAN|KFENCE): \S.*$"),
     _rule(FindingKind.LOCKUP, r"Watchdog detected hard LOCKUP on cpu \d+.*$", fatal=True),
-    _rule(FindingKind.LOCKUP, r"BUG: soft lockup - CPU#\d+ stuck for \d+s! \[.*$"),
+    _rule(FindingKind.LOCKUP, r"CPU \d+ (?:self-)?detected hard LOCKUP (?:@|on) .*$", fatal=True),  # powerpc
+    _rule(FindingKind.LOCKUP, r"BUG: soft lockup (?:- CPU#\d+ stuck for \d+s! \[|detected on CPU#\d).*$"),
+    _rule(FindingKind.LOCKUP, r"csd: Detected non-responsive CSD lock \(#\d+\) on CPU#.*$"),
     _rule(FindingKind.WORKQUEUE_STALL, r"BUG: workqueue lockup - pool.*$"),
     _rule(FindingKind.OOPS, r"BUG: kernel NULL pointer dereference, address: [0-9a-f]+\s*$", fatal=True),
     _rule(FindingKind.OOPS, r"BUG: Kernel NULL pointer dereference(?: on \w+)? at 0x[0-9a-f]+\s*$", fatal=True),
@@ -95,6 +97,9 @@ _RULES = (
         FindingKind.WARNING,
         r"WARNING: (?:CPU: \d+ PID: \d+ at |(?:\[.*\] )?(?:\S+:\d+ )?at )(?:\S+:\d+ )?"
         r"(?:\S+\+0x[0-9a-f]+/0x[0-9a-f]+|(?:0x)?[0-9a-f]+\b).*$",
+    ),
+    _rule(
+        FindingKind.WARNING, r"irq \d+: nobody cared(?: \(.*\))?\s*$|irq event \d+: bogus return value [0-9a-f]+\s*$"
     ),
     _rule(
         FindingKind.HUNG_TASK,
@@ -135,6 +140,9 @@ UNFINISHED_STALL = LinearPattern(r"^BUG: workqueue lockup - pool(?:.*[^!])?$", [
 STALL_PIECE = LinearPattern(r"^ ?(?:cpus|node|flags|nice|pool|stuck)\b")
 
 
+IRQ_HANDLER = LinearPattern(r"^\[<[0-9a-f(){}ptrval_]+>\] \S")
+"""A handler of an interrupt that nobody cared for."""
+
 _LEADS = (
     (r"^SError Interrupt on CPU\d+, code ", 60),
     (r"^Insufficient stack space to handle exception!", 60),
@@ -153,7 +161,8 @@ _LEAD = LinearPattern("|".join(f"({pattern})" for pattern, _ in _LEADS))
 _FIRST_WORDS = (
     "BUG Bad Booting BdsDxe CFI Corrupted Decompressing GNU INFO Insufficient KASAN Kernel Linux NMI NOTICE Oops PANIC "
     "SError SeaBIOS U-Boot UBSAN UEFI Unable Unexpected Unhandled VFS: WARNING Watchdog ===== ----- corrupted detected "
-    "iPXE kasan kernel list_ mm page reboot rcu rust_kernel skbuff slab traps usercopy virt_to vma watchdog workqueue"
+    "iPXE irq kasan kernel list_ mm page reboot rcu rust_kernel skbuff slab smp: traps usercopy virt_to vma watchdog "
+    "workqueue"
 )
 _BEGINNINGS = ("[ ", *_FIRST_WORDS.split())
 

@@ -10,6 +10,7 @@ from threading import BoundedSemaphore
 import structlog
 
 from wqlab_contracts.consoles.call_trace import annotated, references, stack_frames
+from wqlab_contracts.consoles.stall_trace import trace_of
 from wqlab_contracts.enums import Arm, ArtifactKind
 from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.keys import describe_defect
@@ -103,7 +104,7 @@ class DecodingSink:
         excerpt = annotated(finding.excerpt, places)
         if decoder.lacking and not places:
             excerpt += f"\n[no line information: {decoder.lacking}]"
-        stack = stack_frames(finding.excerpt, places)
+        stack = stack_frames(trace_of(finding.kind, finding.excerpt), places)
         decoded = finding.model_copy(
             update={
                 "excerpt": shorten(excerpt),
