@@ -15,6 +15,7 @@ def mail(
     day: int = 5,
     references: Iterable[str] = (),
     file: str = "kernel/workqueue.c",
+    at: str = "10:00:00",
 ) -> str:
     """Return a mail of an mbox; a patch unless it has a body."""
     if body is None:
@@ -22,7 +23,7 @@ def mail(
             f"why\n\nSigned-off-by: {author}\n---\n 1 file changed\n\n"
             f"diff --git a/{file} b/{file}\n--- a/{file}\n+++ b/{file}\n@@ -1 +1,2 @@\n-a\n+b\n+c\n-- \n2.39\n"
         )
-    lines = [f"From: {author}", f"Subject: {subject}", f"Date: Mon, {day} Jan 2026 10:00:00 +0100"]
+    lines = [f"From: {author}", f"Subject: {subject}", f"Date: Mon, {day} Jan 2026 {at} +0100"]
     lines += [f"Message-ID: <{id_}>"]
     lines += [f"In-Reply-To: <{to}>"] if to else []
     lines += [f"References: {' '.join(f'<{each}>' for each in references)}"] if references else []

@@ -49,6 +49,8 @@ class Subject:
     """True if a bracket has one of the words PATCH, RFC and RESEND."""
     names_set: bool = False
     """True for `[PATCHSET]`, which a cover letter has. Its counter is that of a set among sets."""
+    words: frozenset[str] = frozenset()
+    """Other words of the brackets in lower case, such as `rfc`, `net-next` and the names of lists."""
 
 
 def parse_subject(subject: str) -> Subject:
@@ -72,6 +74,15 @@ def parse_subject(subject: str) -> Subject:
         reroll=reroll,
         names_patch=any(_PATCH_WORD.match(word) for word in words),
         names_set=any(_SET_WORD.match(word) for word in words),
+        words=frozenset(word.casefold() for word in words if not _is_common(word)),
+    )
+
+
+def _is_common(word: str) -> bool:
+    """Return True for the words that all mails of a series have, or that differ between them."""
+    version = _VERSION.fullmatch(word)
+    return bool(
+        _COUNTER.fullmatch(word) or (version and version[2] is None) or _SET_WORD.match(word) or word.lower() == "patch"
     )
 
 

@@ -18,6 +18,7 @@ from . import mbox
 from .mail_threads import address_of, ancestors_of, find_sent_again, with_roles
 from .mbox import Mail
 from .revision_mails import NO_DATE, Group, Selection, date_of, position, trailers_of
+from .split_series import LONGEST, find_unclear, parts_of, with_parts
 
 MAIL_LIMIT = 10_000
 """Maximum number of mails that are read of a thread and of the search for revisions together."""
@@ -68,7 +69,7 @@ class Thread:
             key = (root.effective_message_id, mail.version, total)
             group = groups.setdefault(key, Group(root, mail.version, total))
             (group.covers if mail.is_cover else group.patches).append(mail)
-        return self._with_cover_letters(self._joined(list(groups.values())))
+        return with_parts(self._with_cover_letters(self._joined(list(groups.values()))))
 
     def _joined(self, groups: Sequence[Group]) -> list[Group]:
         """Return the groups; incomplete ones without cover letter are one if they answer the same mail."""
@@ -200,6 +201,9 @@ def revision_query(thread: Thread, message_id: str) -> str:
             days = timedelta(days=_QUERY_DAYS)
             query += f" AND d:{target.sent_at - days:%Y%m%d}..{target.sent_at + days:%Y%m%d}"
         parts.append(f"({query})")
+        if target.sent_at != NO_DATE and parts_of([target]):
+            begin, end = target.sent_at - LONGEST, target.sent_at + LONGEST
+            parts.append(f"(f:{target.address} AND dt:{begin:%Y%m%d%H%M%S}..{end:%Y%m%d%H%M%S})")
     return " OR ".join(parts)
 
 
@@ -268,7 +272,12 @@ def _choose(
     advice += f", or choose a revision that is complete: {_names(others)}." if others else "."
     shown = ", ".join(best.missing[:10]) + (f" and {len(best.missing) - 10} more" if len(best.missing) > 10 else "")
     verb = "is" if len(best.missing) == 1 else "are"
-    raise ThreadProblem(f"v{version} of the series is incomplete: patch {shown} {verb} missing", advice)
+    summary = f"v{version} of the series is incomplete: patch {shown} {verb} missing"
+    if unclear := next((parts for parts in find_unclear(parts_of(thread.groups)) if best in parts), None):
+        others_there = _titles([group.first for group in unclear if group is not best])
+        summary += f", and these mails of the author cannot be told from the rest of it: {others_there}"
+        advice = _ADVICE_MBOX
+    raise ThreadProblem(summary, advice)
 
 
 def _complete_from_previous(

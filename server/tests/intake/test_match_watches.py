@@ -70,6 +70,46 @@ def test_series_whose_patches_reply_to_an_unknown_mail_awaits_its_cover_letter()
     assert one(alone).is_complete and not one(alone).awaits_cover_letter
 
 
+def in_parts(**changes: Any) -> list[ListMail]:
+    """Return a cover letter that asks, and three patches of which none answers another."""
+    cover = patch("c", 0, 3, asks=True, date=NOON)
+    return [cover, *(patch(f"p{n}", n, 3, date=NOON + timedelta(seconds=n)) for n in (1, 2)), _third(**changes)]
+
+
+def _third(**changes: Any) -> ListMail:
+    return patch("p3", 3, 3, **{"date": NOON + timedelta(seconds=3), **changes})
+
+
+def test_series_in_several_threads_is_one() -> None:
+    for seed in range(10):
+        mails = in_parts()
+        random.Random(seed).shuffle(mails)
+        found = one(mails)
+        assert (found.root, found.asks, found.is_complete) == ("c", True, True)
+        assert [mail.message_id for mail in found.mails] == ["c", "p1", "p2", "p3"]
+    threaded = [mail.model_copy(update={"in_reply_to": "lost"}) for mail in in_parts()[1:]]
+    assert one([in_parts()[0], *threaded]).asks, "the cover letter in a thread of its own"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"author": "Bo <bo@example.org>"},
+        {"date": None},
+        {"date": NOON - timedelta(seconds=1)},
+        {"date": NOON + timedelta(hours=5)},
+        {"subject": "[PATCH net-next 3/3] part 3"},
+    ],
+)
+def test_parts_that_may_belong_to_another_series_stay_incomplete(changes: dict[str, Any]) -> None:
+    assert not any(found.is_complete for found in collect(in_parts(**changes)))
+
+
+def test_parts_of_two_series_at_a_time_stay_incomplete() -> None:
+    other = patch("o3", 3, 3, date=NOON + timedelta(minutes=1))
+    assert not any(found.is_complete for found in collect([*in_parts(), other]))
+
+
 def test_replies_and_other_mails_belong_to_no_series() -> None:
     reply = patch("r", 1, 2, in_reply_to="p1", is_reply=True, subject="Re: [PATCH 1/2] workqueue: lock less")
     assert one([*series(), reply, patch("t", has_patch=False)]).is_complete

@@ -10,6 +10,7 @@ from wqlab_contracts.api.touches import TouchedFile
 from wqlab_contracts.mail import address_of
 from wqlab_contracts.mails.mail_threads import with_roles
 from wqlab_contracts.mails.mbox import Mail
+from wqlab_contracts.mails.split_series import Part, find_whole
 from wqlab_contracts.mails.subjects import format_subject, parse_subject
 from wqlab_contracts.messages.list_mails import ListMail
 
@@ -106,7 +107,10 @@ def root_of(mail: ListMail, parents: Mapping[str, str]) -> str:
 
 
 def collect(mails: Iterable[ListMail]) -> list[ListedSeries]:
-    """Return the series whose mails are given, in the order in which they began. Mails may come in any order."""
+    """Return the series whose mails are given, in the order in which they began. Mails may come in any order.
+
+    A series whose mails are in several threads is one if they can belong to no other (`split_series`).
+    """
     heads = {mail.message_id: mail for mail in _with_roles(mails)}
     parents: dict[str, str] = {}
     roots: dict[tuple[str, int, int | None], str] = {}
@@ -121,8 +125,29 @@ def collect(mails: Iterable[ListMail]) -> list[ListedSeries]:
         total = mail.total if mail.total is not None else 1
         series = found.setdefault((root, mail.version, total), ListedSeries(root, mail.version, total))
         series.add(mail)
+    for first, *others in find_whole([_part(series) for series in found.values() if not _is_whole(series)]):
+        for part in others:
+            for mail in part.mails:
+                first.add(mail)
+            del found[part.root, part.version, part.total]
     order = {message_id: place for place, message_id in enumerate(heads)}
     return sorted(found.values(), key=lambda series: min(order[mail.message_id] for mail in series.mails))
+
+
+def _is_whole(series: ListedSeries) -> bool:
+    return series.is_complete and series.cover is not None
+
+
+def _part(series: ListedSeries) -> Part[ListedSeries]:
+    """Return the series as what may be a part of one in several threads."""
+    return Part(
+        value=series,
+        author=address_of(series.author),
+        version=series.version,
+        total=series.total,
+        words=frozenset().union(*(parse_subject(mail.subject).words for mail in series.mails)),
+        sent=tuple((mail.number or (0 if mail is series.cover else 1), mail.date) for mail in series.mails),
+    )
 
 
 def _with_roles(mails: Iterable[ListMail]) -> list[ListMail]:

@@ -18,7 +18,8 @@ def inbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PublicInbox]:
 
     `less`: v1 with a reply that has a trailer, v2 in a thread of its own. `renamed`: v1 and v2 with one change-id but
     different titles. `half`: v1 without patch 2 of 3. `busy`: a patch with CHATTER replies and one with a trailer.
-    `early`: v1 and v3. `odd`: a single patch whose id and text need quoting.
+    `early`: v1 and v3. `odd`: a single patch whose id and text need quoting. `parts`: a cover letter and two patches in
+    three threads.
     """
     change_id = "20260105-renamed-0123456789ab"
     old, new = (
@@ -33,6 +34,10 @@ def inbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PublicInbox]:
     odd = mail("[PATCH] fs: odd", "a/b%20c+d=e@x", author="Zoë <zoe@example.org>").replace(
         "why\n", "why\n\nFrom here\n"
     )
+    parts = [
+        mail(f"[PATCH {n}/2] lib: parts {n}", f"parts-{n}@x", at=f"10:00:0{n}", author="Cy <cy@example.org>", body=body)
+        for n, body in ((0, "Why.\n\nchange-id: 20260105-parts-0123456789ab\n"), (1, None), (2, None))
+    ]
     less = mail("Re: less", "less-tag@x", to="less-v1-1@x", body="Reviewed-by: Bo <bo@example.org>\n")
     with public_inbox(tmp_path_factory.mktemp("archive")) as inbox:
         inbox.import_mails(
@@ -49,6 +54,7 @@ def inbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PublicInbox]:
                 *series("irq: early"),
                 *series("irq: early", version=3, day=9),
                 odd,
+                *parts,
             ]
         )
         yield inbox

@@ -99,6 +99,13 @@ def test_incomplete_series_names_its_missing_patches(lab: Workspace, inbox: Publ
         fetch(lab, [inbox.archive()], "half-v1-1@x")
 
 
+def test_series_in_several_threads_is_found_by_any_of_its_mails(lab: Workspace, inbox: PublicInbox) -> None:
+    for message_id in ("parts-0@x", "parts-2@x"):
+        taken = fetch(lab, [inbox.archive()], message_id).taken
+        assert (ids(taken, "cover"), ids(taken)) == (["parts-0@x"], ["parts-1@x", "parts-2@x"])
+        assert taken.series_key == "20260105-parts-0123456789ab"
+
+
 def test_thread_of_two_thousand_mails_is_read(lab: Workspace, inbox: PublicInbox) -> None:
     taken = fetch(lab, [inbox.archive()], f"busy-r{CHATTER // 2}@x").taken
     assert ids(taken) == ["busy-v1-1@x"]

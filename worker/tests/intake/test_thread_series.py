@@ -221,6 +221,65 @@ def test_query_is_by_change_id_and_by_title_and_author() -> None:
     assert revision_query(thread(odd), "less-v1-1@x") == ""
 
 
+COVER = mail("[PATCH 0/4] wq: four", "cover@x", body="Why.\n\nchange-id: 20260101-four-0123456789ab\n", at="10:00:00")
+FOUR = [
+    mail(f"[PATCH {n}/4] wq: part {n}", f"p{n}@x", to="lost@x" if n < 3 else None, at=f"10:00:0{n}")
+    for n in range(1, 5)
+]
+"""Two patches that answer an unknown mail, and two without a parent."""
+
+
+@pytest.mark.parametrize("asked", ["cover@x", "p2@x", "p4@x"])
+def test_series_in_several_threads_is_taken_whole(asked: str) -> None:
+    chosen = select(thread([COVER, *FOUR]), asked, None)
+    assert ids(chosen) == ["cover@x", "p1@x", "p2@x", "p3@x", "p4@x"]
+    assert (chosen.subject, chosen.series_key) == ("wq: four", "20260101-four-0123456789ab")
+    assert ids(select(thread(FOUR), "p3@x" if asked == "cover@x" else asked, None)) == ["p1@x", "p2@x", "p3@x", "p4@x"]
+
+
+def changed(number: int, **more: str) -> list[str]:
+    new = {"at": f"10:00:0{number}", "prefix": "PATCH", **more}
+    prefix = new.pop("prefix")
+    again = mail(f"[{prefix} {number}/4] wq: part {number}", f"p{number}@x", **new)  # type: ignore[arg-type]
+    return [again if f"<p{number}@x>" in each else each for each in FOUR]
+
+
+@pytest.mark.parametrize(
+    "mails",
+    [
+        changed(4, author="Bo <bo@example.org>"),
+        changed(4, prefix="PATCH RFC"),
+        changed(4, prefix="PATCH v2"),
+        changed(4, at="15:00:00"),
+        changed(4, at="09:59:00"),
+        [*FOUR, mail("[PATCH 4/4] wq: another part", "other@x", at="10:00:04")],
+        [*FOUR, mail("[PATCH 2/4] net: other series", "other@x", at="10:01:00")],
+    ],
+    ids=["author", "prefix", "version", "hours later", "before the others", "two last", "part of another series"],
+)
+def test_parts_that_may_belong_to_another_series_are_refused_by_name(mails: list[str]) -> None:
+    assert "v1 of the series is incomplete: patch 3/4, 4/4 are missing" in problem(mails, "p1@x", 1)
+
+
+def test_parts_that_cannot_be_told_apart_are_named() -> None:
+    found = problem([*FOUR, mail("[PATCH 4/4] wq: another part", "other@x", at="10:00:04")], "p1@x")
+    assert "cannot be told from the rest of it: 'wq: part 3', 'wq: part 4', 'wq: another part'" in found
+    assert "submit them as an mbox" in found
+
+
+@pytest.mark.parametrize(("listed", "taken"), [("wq: part 1", True), ("net: something", False)])
+def test_cover_letter_that_lists_other_patches_is_not_taken(listed: str, taken: bool) -> None:
+    rest = "".join(f"  wq: part\n    {number}\n" for number in (2, 3, 4))
+    cover = mail("[PATCH 0/4] wq: four", "cover@x", body=f"Why.\n\nAda (4):\n  {listed}\n{rest}", at="10:00:00")
+    assert ("cover@x" in ids(select(thread([cover, *FOUR]), "p1@x", None))) is taken
+
+
+def test_query_looks_for_the_rest_of_a_series_within_hours() -> None:
+    rest = "(f:ada@example.org AND dt:20260105050001..20260105130001)"
+    assert rest in revision_query(thread(FOUR[:2]), "p1@x")
+    assert "dt:" not in revision_query(thread(V1), "less-v1-1@x")
+
+
 @given(
     st.lists(
         st.tuples(
