@@ -37,6 +37,8 @@ class Part(Generic[T]):
     """Words of the subjects' brackets beside version and number, in lower case."""
     sent: tuple[tuple[int, datetime | None], ...]
     """Number and time of each mail; 0 is the cover letter."""
+    cover: str | None = None
+    """Title of the cover letter."""
     change_id: str | None = None
 
     @property
@@ -73,12 +75,14 @@ def _sent_together(parts: Sequence[Part[T]]) -> Iterator[list[Part[T]]]:
 
 def _is_whole(parts: Sequence[Part[T]]) -> bool:
     sent = sorted((number, at) for part in parts for number, at in part.sent if at is not None)
-    numbers = [number for number, _ in sent]
+    covers = [each for each in sent if each[0] == 0]
+    sent = [*covers[:1], *sent[len(covers) :]]  # it may have been sent again with the rest of the patches
     times = [at for _, at in sent]
     return (
-        numbers in (list(range(parts[0].total + 1)), list(range(1, parts[0].total + 1)))
+        [number for number, _ in sent] == list(range(0 if covers else 1, parts[0].total + 1))
         and times == sorted(times)
         and times[-1] - times[0] <= LONGEST
+        and len({part.cover for part in parts} - {None}) <= 1
         and len({part.change_id for part in parts} - {None}) <= 1
     )
 
@@ -127,6 +131,7 @@ def parts_of(groups: Sequence[Group]) -> list[Part[Group]]:
             total=group.total,
             words=frozenset().union(*(mail.parsed.words for mail in group.heads)),
             sent=tuple((position(mail), date_of(mail)) for mail in group.heads),
+            cover=group.covers[0].title if group.covers else None,
             change_id=group.change_id,
         )
         for group in groups

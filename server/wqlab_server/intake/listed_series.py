@@ -147,6 +147,7 @@ def _part(series: ListedSeries) -> Part[ListedSeries]:
         total=series.total,
         words=frozenset().union(*(parse_subject(mail.subject).words for mail in series.mails)),
         sent=tuple((mail.number or (0 if mail is series.cover else 1), mail.date) for mail in series.mails),
+        cover=parse_subject(series.cover.subject).title if series.cover else None,
     )
 
 

@@ -237,6 +237,17 @@ def test_series_in_several_threads_is_taken_whole(asked: str) -> None:
     assert ids(select(thread(FOUR), "p3@x" if asked == "cover@x" else asked, None)) == ["p1@x", "p2@x", "p3@x", "p4@x"]
 
 
+@pytest.mark.parametrize(("title", "taken"), [("wq: four", True), ("wq: others", False)])
+def test_cover_letter_may_be_sent_again_with_the_rest(title: str, taken: bool) -> None:
+    again = mail(f"[PATCH 0/4] {title}", "again@x", body="Why.\n", at="10:30:00")
+    rest = [mail(f"[PATCH {n}/4] wq: part {n}", f"p{n}@x", to="again@x", at=f"10:30:0{n}") for n in (3, 4)]
+    mails = thread([COVER, *FOUR[:2], again, *rest])
+    if taken:
+        assert ids(select(mails, "p4@x", None)) == ["cover@x", "p1@x", "p2@x", "p3@x", "p4@x"]
+    else:
+        assert {len(group.patches) for group in mails.groups} <= {0, 2}
+
+
 def changed(number: int, **more: str) -> list[str]:
     new = {"at": f"10:00:0{number}", "prefix": "PATCH", **more}
     prefix = new.pop("prefix")
