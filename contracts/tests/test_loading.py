@@ -6,6 +6,7 @@ from textwrap import dedent
 import pytest
 from data_folder import FILES, problems, write
 
+from wqlab_contracts.enums import MetricClass, Role
 from wqlab_contracts.keys import fragment_names
 from wqlab_contracts.loading import DataFolder, load_data
 
@@ -355,6 +356,17 @@ def test_data_folder_of_the_repository_is_valid() -> None:
     names = fragment_names(data.recipes["measure"], "x86_64", True)
     assert names[-1] == "emulated"
     assert "CONFIG_WQ_WATCHDOG=y" in data.fragment("observe")
+
+
+def test_each_share_that_is_judged_on_emulated_devices_has_a_threshold_of_the_turns() -> None:
+    shares = {
+        f"{plan.name} {metric.name}": metric.emulator_delta
+        for plan in load_data(REPOSITORY).plans.values()
+        for metric in plan.metrics
+        if metric.unit == "%" and metric.metric_class is MetricClass.MECHANISM
+        if metric.role_emulated is not Role.EXPLANATORY
+    }
+    assert len(shares) > 20 and [name for name, delta in shares.items() if not delta] == []
 
 
 ARCHIVES = """\
