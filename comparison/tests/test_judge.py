@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from literal_samples import PLAN, one, paired, target, with_moments
+from literal_samples import PLAN, one, paired, studied, target, with_moments
 from pydantic import ValidationError
 
 from wqlab_comparison import compare, significance
@@ -290,6 +290,14 @@ def test_guaranteed_share_keeps_its_own_threshold():
     assert (found.verdict, found.delta) == (Verdict.REGRESSION, 0.5)
     exact = one([100.0] * 2, [97.0] * 2, **SHARE)
     assert (exact.verdict, exact.exact, exact.delta) == (Verdict.REGRESSION, True, 0.5)
+
+
+def test_share_that_one_setting_guarantees_is_judged_beyond_turns_of_the_other():
+    cache = [95.0 + index / 10 for index in range(10)]
+    study = studied({"scope=strict": [100.0] * 10, "scope=cache": cache}, **SHARE)
+    (found,) = compare(study, references="scope=strict")
+    assert (found.verdict, found.delta) == (Verdict.BELOW_THRESHOLD, 11.0)
+    assert one([100.0] * 10, cache, **SHARE).verdict is Verdict.REGRESSION
 
 
 def test_share_that_becomes_guaranteed_is_judged_beyond_turns():

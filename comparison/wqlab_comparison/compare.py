@@ -81,7 +81,7 @@ def answers(
     found = sorted(questions(table, known, chosen, default_looks), key=lambda asked: sort_key(asked, known))
     of_targets = [known.get((asked.cell.plan, asked.cell.device_type)) for asked in found]
     measured = [
-        measure(asked.cell.metric, asked.facts, asked.pairs, asked.cuts, _spread(asked, target))
+        measure(asked.cell.metric, asked.facts, asked.pairs, asked.cuts, _spread(asked, target), asked.question)
         for asked, target in zip(found, of_targets, strict=True)
     ]
     adjusted = _adjust(found, measured, of_targets)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wqlab_contracts.api.report import ArmSummary
-from wqlab_contracts.enums import SEEDED, Direction, Evidence, NotMeasuredCause, Scale, Verdict
+from wqlab_contracts.enums import SEEDED, Direction, Evidence, NotMeasuredCause, Question, Scale, Verdict
 from wqlab_contracts.units import effect_unit
 
 from . import effect, looks, power, significance
@@ -94,12 +94,18 @@ def default_delta(metric: str, facts: MetricFacts, reference: float) -> float:
     return abs(reference) / 100
 
 
-def measure(
-    metric: str, facts: MetricFacts, pairs: Pairs, cuts: Sequence[looks.Cut] = (), spread: float | None = None
+def measure(  # noqa: PLR0917 - what a cell is judged from
+    metric: str,
+    facts: MetricFacts,
+    pairs: Pairs,
+    cuts: Sequence[looks.Cut] = (),
+    spread: float | None = None,
+    question: Question = Question.KERNEL,
 ) -> Measured:
     """Return effect, interval and p values of one cell; only the two means for a metric that is no evidence.
 
-    `cuts`: the looks at the run; without any, its size was fixed. `spread`: see `Measured`.
+    `cuts`: the looks at the run; without any, its size was fixed. `spread`: see `Measured`. `question`: whether the
+    sides are two kernels or two settings.
     """
     n = len(pairs.reference)
     reference, candidate = summarise_arm(pairs.reference), summarise_arm(pairs.candidate)
@@ -116,8 +122,10 @@ def measure(
         return Measured(n, reference, candidate, counts=counts, effect=size, delta=0.0 if any_difference else delta)
     if facts.evidence in SEEDED and (a == b).all():
         return Measured(n, reference, candidate, effect=0.0, delta=delta, identical=True)
-    # What is the same in every boot of the reference (a share of 100 % under strict) does not depend on turns.
-    turns = facts.emulator_delta is not None and facts.emulator_delta > delta and bool((a != a[0]).any())
+    # A kernel whose share is the same in every boot (100 % under strict) guarantees it, and another kernel may break
+    # that. What one setting guarantees says nothing about another.
+    guaranteed = question is Question.KERNEL and bool((a == a[0]).all())
+    turns = facts.emulator_delta is not None and facts.emulator_delta > delta and not guaranteed
     if turns:
         delta = facts.emulator_delta or delta
     reference, candidate = _with_modes(reference, candidate, pairs, _size(delta, facts.scale, reference.mean))
