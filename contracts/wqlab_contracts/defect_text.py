@@ -45,7 +45,7 @@ _SEARCHED_LINE = 400
 _INSTANCE = re.compile(r"#\d+")
 _WORK_FUNCTION = re.compile(r"\bworkfn=(\w+)|last function: (\w+)")
 _RCU_PLACE = re.compile(r"(?:^|\] ?)(?P<place>[\w./-]+\.[chS]:\d+) [^\n]*!$")
-_IRQ_HANDLER = re.compile(r"\[<[^>\s]{1,40}>\] ([A-Za-z_]\w*)")
+_IRQ_HANDLER = re.compile(r"\[<[^>\s]{1,40}>\] \(?([A-Za-z_]\w*)")
 _OBJECT = re.compile(r"ODEBUG: (\w+ \w+) .*object type: (\w+)(?: hint: ([\w.]+))?")
 
 _PRINTING = re.compile(

@@ -30,7 +30,7 @@ _ALONE = re.compile(
     r"(?:^|\] ?)\s{0,40}(?:\[<[0-9a-f]{4,16}>\] )?[A-Za-z_][\w.$]{0,199}\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[\w+\])?\s*$"
 )
 """Line of a trace without a heading, as KMSAN, KCSAN, KFENCE and riscv print it."""
-_TRACE_ENDS = re.compile(r"</IRQ>|</TASK>|</NMI>|---\[ end |\bCode: |\bRIP: 0033:")
+_TRACE_ENDS = re.compile(r"</IRQ>|</TASK>|</NMI>|---\[ end |\bCode: |\bRIP: 0033:|Last Breaking-Event")
 _UNRELIABLE = re.compile(r"(?:^|\] *|\s)\? [A-Za-z_]|\(unreliable\)\s*$")
 
 

@@ -76,12 +76,19 @@ _RULES = (
         fatal=True,
     ),
     _rule(FindingKind.OOPS, r"BUG: .*stack guard page was hit at .*$", fatal=True),
-    _rule(FindingKind.OOPS, r"Unable to handle kernel .* at virtual address [0-9a-f]+\s*$", fatal=True),
+    # loongarch and mips begin with the CPU and end with addresses.
+    _rule(
+        FindingKind.OOPS,
+        r"(?:CPU \d+ )?Unable to handle kernel .* at virtual address [0-9a-f]+(?:, (?:era|epc) == .*)?\s*$",
+        fatal=True,
+    ),
+    _rule(FindingKind.OOPS, r"Unable to handle kernel pointer dereference in .* address space\s*$", fatal=True),  # s390
     _rule(FindingKind.OOPS, r"Unhandled (?:prefetch abort|fault)\b.* at 0x[0-9a-f]+\s*$", fatal=True),
     _rule(FindingKind.OOPS, r"PANIC: (?:early exception|double fault)\b.*$", fatal=True),
     # All of die(): `Oops: invalid opcode: 0000 [#1] SMP NOPTI`, `stack guard page: 0000 [#1] PREEMPT SMP`.
-    _rule(FindingKind.OOPS, r"[A-Za-z].*: [0-9a-f]{1,16} \[#\d+\](?: [A-Z_]{2,}\S*)*\s*$", fatal=True),
-    _rule(FindingKind.OOPS, r"(?:Oops|Kernel BUG)[^:]* \[#\d+\]\s*$", fatal=True),
+    # arm64 since 6.13: `Internal error: UBSAN: array index out of bounds: 00000000f2005512 [#1]  SMP`.
+    _rule(FindingKind.OOPS, r"[A-Za-z].*: [0-9a-f]{1,16}(?: ilc:\d)? \[#\d+\](?: +[A-Z_]{2,}\S*)*\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"(?:Oops|Kernel BUG)[^:]* ?\[#\d+\]:?\s*$", fatal=True),
     _rule(FindingKind.BUG, r"kernel BUG at \S+(?::\d+!| \[verbose debug info unavailable\])\s*$", fatal=True),
     _rule(FindingKind.LOCKDEP, rf"WARNING: (?:{_LOCKDEP})\s*$"),
     _rule(FindingKind.LOCKDEP, r"INFO: trying to register non-static key\.\s*$"),
@@ -159,10 +166,10 @@ _LEADS = (
 """Messages that the kernel prints before the line that names a report's kind, and the most lines between the two."""
 _LEAD = LinearPattern("|".join(f"({pattern})" for pattern, _ in _LEADS))
 _FIRST_WORDS = (
-    "BUG Bad Booting BdsDxe CFI Corrupted Decompressing GNU INFO Insufficient KASAN Kernel Linux NMI NOTICE Oops PANIC "
-    "SError SeaBIOS U-Boot UBSAN UEFI Unable Unexpected Unhandled VFS: WARNING Watchdog ===== ----- corrupted detected "
-    "iPXE irq kasan kernel list_ mm page reboot rcu rust_kernel skbuff slab smp: traps usercopy virt_to vma watchdog "
-    "workqueue"
+    "BUG Bad Booting BdsDxe CFI CPU Corrupted Decompressing GNU INFO Insufficient KASAN Kernel Linux NMI NOTICE Oops "
+    "PANIC SError SeaBIOS U-Boot UBSAN UEFI Unable Unexpected Unhandled VFS: WARNING Watchdog ===== ----- corrupted "
+    "detected iPXE irq kasan kernel list_ mm page reboot rcu rust_kernel skbuff slab smp: traps usercopy virt_to vma "
+    "watchdog workqueue"
 )
 _BEGINNINGS = ("[ ", *_FIRST_WORDS.split())
 
