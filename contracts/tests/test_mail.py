@@ -156,3 +156,22 @@ def test_one_click_unsubscribing_needs_https() -> None:
     plain = message_from_bytes(mail.to_bytes(outgoing(), unsubscribe="http://lab/u"), policy=default)
     assert (plain["List-Unsubscribe"], plain["List-Unsubscribe-Post"]) == ("<http://lab/u>", None)
     assert message_from_bytes(mail.to_bytes(outgoing()), policy=default)["List-Unsubscribe"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("see http://127.0.0.1:8750/r/2", "http://127.0.0.1 is"),
+        ("http://localhost", "http://localhost is"),
+        ("<https://LOCALHOST/r/2>", "https://LOCALHOST is"),
+        ("http://[::1]:8750/", "http://[::1] is"),
+        ("http://0.0.0.0:8750/", "http://0.0.0.0 is"),
+        ("https://lab.example.org/r/2", ""),
+        ("https://localhost.example.org/", ""),
+        ("netperf -H 127.0.0.1", ""),
+    ],
+)
+def test_addresses_that_no_reader_can_open(text: str, found: str) -> None:
+    reason = mail.unreachable(text)
+    assert reason.startswith(found)
+    assert bool(reason) is bool(found)

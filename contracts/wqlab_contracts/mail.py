@@ -27,6 +27,7 @@ _POLICY = SMTP.clone(max_line_length=998, cte_type="8bit")
 """No line is folded or encoded, so that a URL or a table stays as it is."""
 _ID = re.compile(r"[^<>\s@]{1,400}@[^<>\s@]{1,400}")
 _TRAILER = re.compile(r"^(?:[A-Za-z]+-)+by:", re.MULTILINE | re.IGNORECASE)
+_OF_THIS_MACHINE = re.compile(r"https?://(?:localhost|127\.[0-9.]+|0\.0\.0\.0|\[::1\])(?=[:/?#\s<>]|$)", re.IGNORECASE)
 _HEAD_LIMIT = 100_000
 """Characters that are read of a mail's headers."""
 
@@ -183,9 +184,23 @@ def problems(mail: OutgoingMail) -> list[tuple[str, str]]:
         found.append(("subject", f"it has the control character {character}; remove it"))
     if any(control_character(line.replace("\t", " ")) for line in mail.body.splitlines()):
         found.append(("body", "it has a control character; remove it"))
+    if reason := unreachable(mail.body):
+        found.append(("body", reason))
     if trailer := _TRAILER.search(mail.body):
         found.append(("body", f"a line begins with {trailer[0].strip()!r}, which tools would collect as a trailer"))
     return found
+
+
+def unreachable(text: str) -> str:
+    """Return why a text must not be mailed: it has a URL of this machine, which no reader can open. Empty if it has
+    none."""
+    found = _OF_THIS_MACHINE.search(text)
+    if found is None:
+        return ""
+    return (
+        f"{found[0]} is an address of the lab's own machine, which no reader of a mail can open: set WQLAB_PUBLIC_URL "
+        "to the lab's public URL"
+    )
 
 
 def recipients(mail: OutgoingMail) -> list[str]:

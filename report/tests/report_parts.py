@@ -209,8 +209,14 @@ def ryzen() -> MeasuredTopology:
     )
 
 
-def samples(plan: TestPlan, device_type: str, cells: Mapping[tuple[str, str, str, Arm], Sequence[float]]) -> Samples:
-    """Return samples of an emulated device, one value per boot: (scenario, setting, metric, arm) -> values by block."""
+def samples(
+    plan: TestPlan,
+    device_type: str,
+    cells: Mapping[tuple[str, str, str, Arm], Sequence[float]],
+    *,
+    emulated: bool = True,
+) -> Samples:
+    """Return samples of a device, one value per boot: (scenario, setting, metric, arm) -> values by block."""
     parts = []
     for (scenario, setting, name, arm), values in cells.items():
         one = plan.metric(name)
@@ -231,8 +237,8 @@ def samples(plan: TestPlan, device_type: str, cells: Mapping[tuple[str, str, str
                 unit=one.unit,
                 scale=one.scale,
                 direction=one.direction,
-                role=one.role(True),
-                evidence=one.evidence(True),
+                role=one.role(emulated),
+                evidence=one.evidence(emulated),
                 delta=one.delta,
                 value=list(values),
             )
@@ -253,13 +259,14 @@ def target(
     commands: Mapping[str, str],
     **more: Any,
 ) -> TargetReport:
+    emulated = more.get("emulated", True)
     findings = more.get("findings", [])
     failure = more.get("failure")
     unsupported = more.get("unsupported", [])
     facts = TargetFacts(
         plan=plan,
         device_type=device_type,
-        emulated=True,
+        emulated=emulated,
         arms=arms,
         settings=settings,
         unsupported=unsupported,
@@ -271,7 +278,7 @@ def target(
     comparisons = compare(measured, [facts])
     attempted = blocks[0] + facts.blocks_discarded
     boots = {arm: BootCount(attempted, attempted - facts.discarded.get(arm, 0)) for arm in arms}
-    found = conclude(comparisons, findings, failure, True, boots, machine=more.get("machine", ""))
+    found = conclude(comparisons, findings, failure, emulated, boots, machine=more.get("machine", ""))
     environment = Environment(
         device=f"{device_type}-1",
         topology=topology,
@@ -286,7 +293,7 @@ def target(
         plan=plan,
         device_type=device_type,
         device_summary=more.get("summary", ""),
-        emulated=True,
+        emulated=emulated,
         declared_topology=declared,
         outcome=more.get("outcome", Outcome.PASSED),
         failure=failure,

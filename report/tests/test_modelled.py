@@ -7,14 +7,14 @@ from collections.abc import Callable
 from xml.etree import ElementTree as xml
 
 import pytest
-from modelled_examples import beside_measured, modelled, modelled_target, withheld
-from report_examples import improvement
+from modelled_examples import modelled, modelled_target, withheld
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Evidence, Role, Verdict
-from wqlab_report import mail, personal_mail
+from wqlab_report import mail
 from wqlab_report.content import model_text
 from wqlab_report.formats import render_json
+from wqlab_report.letters.audience import Audience
 from wqlab_report.writers.html import render_html
 from wqlab_report.writers.junit import render_junit
 from wqlab_report.writers.kcidb import Sender, render_kcidb
@@ -85,21 +85,15 @@ def test_kcidb_gets_the_counts_and_no_modelled_figure() -> None:
 # --- mails ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_list_gets_the_measured_target_alone() -> None:
-    report, measured = beside_measured(), improvement().targets[0]
-    text = flat(mail.body(report))
-    assert "Left out, because a model's verdict is no finding: xfs-fsync on ryzen-3900x-model." in text
-    assert "bandwidth)" not in text and COSTS not in text
-    assert mail.says(report) == {"xfs-fsync on xeon-2s (emulated)": measured.verdict.value}
+@pytest.mark.parametrize("audience", [Audience.AUTHOR, Audience.OWNER])
+def test_author_and_owner_get_what_is_modelled(audience: Audience) -> None:
+    text = flat(mail.body(modelled(), audience))
+    assert COSTS.lower() in text.lower()
+    assert "never quote them as measured" in text
 
 
-@pytest.mark.parametrize("make", [modelled, withheld])
-def test_there_is_nothing_to_mail_if_everything_is_modelled(make: Callable[[], Report]) -> None:
-    assert mail.says(make()) == {}
-
-
-def test_the_owner_gets_what_is_modelled() -> None:
-    assert COSTS in flat(mail.body(modelled(), signature=personal_mail.SIGNATURE, models=True))
+def test_a_withheld_figure_is_not_mailed_to_the_author() -> None:
+    assert mail.says(withheld()) == {}
 
 
 def test_a_kernel_that_fails_in_a_model_fails() -> None:

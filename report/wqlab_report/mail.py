@@ -23,8 +23,11 @@ from wqlab_contracts.mail import (
 from wqlab_contracts.messages.source_mail import SourceMail
 
 from . import plain_text
-from .content import failures, model_text
-from .writers.text import LINES, listed, render_text, wrapped
+from .content import failures
+from .letters import lines
+from .letters.audience import Audience, audience_of, shown_to
+from .letters.evidence import evidence
+from .writers.text import LINES, listed, wrapped
 
 SIGNATURE = ("-- ", "wqlab, a machine: it measures and does not review.")
 _CHANGES = 6
@@ -74,11 +77,15 @@ def preview(report: Report, source: SourceMail | None, sender: Sender) -> Outgoi
 
 
 def says(report: Report) -> dict[str, str]:
-    """Return what a later mail can correct: target -> verdict, or without one `submission` -> kind of its failure.
+    """Return what a letter about the report says and a later one can correct: target -> verdict, or without one
+    `submission` -> kind of its failure. Empty if nothing is mailed."""
+    audience = audience_of(report)
+    return verdicts(shown_to(report, audience)) if audience is not Audience.NOBODY else {}
 
-    Empty if there is nothing to mail, because everything is modelled.
-    """
-    found = {failures.name(target): target.verdict.value for target in model_text.without_models(report).targets}
+
+def verdicts(report: Report) -> dict[str, str]:
+    """Return target -> verdict, or without a target `submission` -> kind of its failure."""
+    found = {failures.name(target): target.verdict.value for target in report.targets}
     failure = report.submission.failure
     return found | ({"submission": failure.kind.value} if failure is not None and not found else {})
 
@@ -94,21 +101,26 @@ def compose(
 ) -> OutgoingMail:
     """Compose the mail with a report. `key`: what it says to whom, from which its Message-ID is derived.
 
-    Without a source mail it goes to the author of the first patch, if the author has an address.
+    Without a source mail it goes to the author of the first patch, if the author has an address. It has no
+    recipients if nothing is decided, and none but the author if it has counts or modelled figures only.
     """
+    audience = audience_of(report)
     own = sender.address or f"wqlab <wqlab@{urlsplit(report.lab_url).hostname or 'localhost'}>"
     digest = hashlib.sha256(f"{report.lab_url}\n{key}".encode()).hexdigest()[:16]
     message_id = f"wqlab-{report.submission.id}-{digest}@{address_of(own).rpartition('@')[2]}"
     to, cc = addresses([report.submission.author]), list[str]()
     subject, references, answered = f"[wqlab] {report.submission.title}", list[str](), None
     if source is not None:
-        to, cc = answer_to(source, sender.reply_to, own)
+        to, cc = answer_to(source, sender.reply_to if audience is Audience.EVERYONE else ReplyTo.AUTHOR, own)
         subject, answered = reply_subject(source.subject), source.message_id
         references = [*source.references, source.message_id]
     if correction is not None:
         answered = correction.first.message_id
         references = [*correction.first.references, answered]
         to, cc = correction.first.to, correction.first.cc
+        audience = Audience.AUTHOR if len([*to, *cc]) == 1 else Audience.EVERYONE
+    elif audience is Audience.NOBODY:
+        to, cc = [], []
     return OutgoingMail(
         message_id=message_id,
         in_reply_to=answered,
@@ -118,33 +130,26 @@ def compose(
         cc=cc,
         subject=plain_text.printable(subject)[:500],
         date=date,
-        body=body(report, correction),
+        body=body(report, audience, correction),
     )
 
 
 def body(
     report: Report,
+    audience: Audience,
     correction: Correction | None = None,
     signature: Sequence[str] = SIGNATURE,
-    *,
-    models: bool = False,
 ) -> str:
-    """Return the text of a mail, with its signature at most 60 lines.
-
-    `models`: whether it has modelled verdicts. They are no findings, so that others than the owner do not get them.
-    """
+    """Return the text of a mail to an audience, with its signature at most 60 lines of 72 columns."""
     head = _correction(correction) if correction is not None else []
-    if not models:
-        left_out = model_text.left_out(report)
-        head += [*wrapped(left_out, 3), ""] if left_out else []
-        report = model_text.without_models(report)
-    text = render_text(report, LINES - len(head) - len(signature)).splitlines()
-    return "".join(f"{line}\n" for line in [*map(without_trailers, [*head, *text]), *signature])
+    also = frozenset(correction.changes) if correction is not None else frozenset()
+    text = evidence(report, audience, LINES - len(head) - len(signature) - 1, also)
+    return "".join(f"{line}\n" for line in [*map(without_trailers, [*head, *text]), "", *signature])
 
 
 def _correction(correction: Correction) -> list[str]:
     changes = [
-        wrapped(f"{target}: {_word(before)} -> {_word(now)}", 2, "  ", "    ")
+        wrapped(f"{target}: {_word(before)} -> {_word(now)}", 2, "  ", "    ", lines.WIDTH)
         for target, (before, now) in correction.changes.items()
     ]
     title = "CORRECTION of the lab's earlier mail; the verdict has changed:"

@@ -10,6 +10,7 @@ from wqlab_contracts.messages.source_mail import SUBJECT_LIMIT, SourceMail
 
 from . import mail as answers
 from . import plain_text
+from .letters.audience import Audience
 from .mail import SIGNATURE
 
 
@@ -40,5 +41,5 @@ def compose(
         cc=[],
         subject=plain_text.printable(subject)[:SUBJECT_LIMIT],
         date=date,
-        body=answers.body(report, signature=signature, models=True),
+        body=answers.body(report, Audience.OWNER, signature=signature),
     )

@@ -53,21 +53,24 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[i
     return [line(header), "-" * min(WIDTH, sum(widths) + len(GAP) * (len(widths) - 1)), *map(line, body)]
 
 
-def fitted(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """Format a table whose lines have at most 78 characters.
+def fitted(
+    header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,), widest: int = _WIDEST
+) -> list[str]:
+    """Format a table whose lines have at most `widest` characters.
 
     If it is too wide, the first column is moved to separate lines, or else the intervals; if it is still too wide, each
     row becomes a paragraph.
     """
     candidates = [table(header, rows, left), _names_above(header, rows, left), _intervals_below(header, rows, left)]
     for lines in candidates:
-        if lines and max(map(len, lines)) <= _WIDEST:
+        if lines and max(map(len, lines)) <= widest:
             return lines
     lines = []
     for row in rows:
         pairs = zip(header[1:], row[1:], strict=True)
-        lines += wrapped(f"{header[0]} {row[0]}", indent="  ")
-        lines += wrapped(", ".join(f"{name} {cell}".strip() for name, cell in pairs if cell), "    ")
+        width = min(WIDTH, widest)
+        lines += wrapped(f"{header[0]} {row[0]}", indent="  ", width=width)
+        lines += wrapped(", ".join(f"{name} {cell}".strip() for name, cell in pairs if cell), "    ", width=width)
     return lines
 
 

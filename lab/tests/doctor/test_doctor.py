@@ -80,7 +80,7 @@ NEEDS_DATABASE = ("tick", "queue", "leases", "devices")
 def test_parts_that_work_are_ok(lab: Lab) -> None:
     found = examine(lab)
     for name in ("permissions", "supervisord", "process api", "process postgres", "port api", "postgresql", "schema",
-                 "clock of the database", "redis", "api", "clock of the API", "token worker", "token admin",
+                 "clock of the database", "redis", "api", "clock of the API", "token worker", "token admin", "mail",
                  "leases", "queue run", "queue build"):  # fmt: skip
         assert found[name].state is State.OK, found[name]
         assert not found[name].action

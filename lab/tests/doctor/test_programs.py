@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from wqlab_lab.doctor.checks import State, Subject, collect
-from wqlab_lab.doctor.programs import certificate, recent_error
+from wqlab_lab.doctor.programs import certificate, mail, recent_error
 from wqlab_lab.lifecycle import Lab
 from wqlab_lab.paths import LabPaths
 
@@ -90,3 +90,24 @@ def test_certificate_of_a_lab_that_others_reach(
         assert "lab/certificates.sh other.test" in check.action
     [check] = collect("certificate", certificate, subject)
     assert check.state is State.UNKNOWN, "nothing listens"
+
+
+@pytest.mark.parametrize(
+    ("environment", "state", "seen"),
+    [
+        ({"WQLAB_PUBLIC_URL": "http://127.0.0.1:8750"}, State.OK, "the lab sends none"),
+        ({"WQLAB_SMTP_HOST": "mx", "WQLAB_PUBLIC_URL": "http://127.0.0.1:8750"}, State.FAILED, "http://127.0.0.1 is"),
+        ({"WQLAB_SMTP_HOST": "mx", "WQLAB_PUBLIC_URL": "http://localhost"}, State.FAILED, "http://localhost is"),
+        ({"WQLAB_SMTP_HOST": "mx"}, State.FAILED, "WQLAB_PUBLIC_URL is not set"),
+        ({"WQLAB_SMTP_HOST": "mx", "WQLAB_PUBLIC_URL": "https://lab.test"}, State.OK, "links to https://lab.test"),
+        ({}, State.UNKNOWN, "the API does not run"),
+    ],
+)
+def test_mail_needs_an_address_that_readers_can_open(
+    environment: dict[str, str], state: State, seen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Subject, "environment_of", lambda *_: environment)
+    subject = Subject(Lab(LabPaths(tmp_path, tmp_path, tmp_path), print))
+    (found,) = collect("mail", mail, subject)
+    assert (found.state, seen in found.seen) == (state, True), found
+    assert bool(found.action) is (state is not State.OK)

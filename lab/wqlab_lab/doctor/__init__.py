@@ -20,6 +20,7 @@ CHECKS: Mapping[str, Checks] = {
     "api": programs.api,
     "tokens": programs.tokens,
     "certificate": programs.certificate,
+    "mail": programs.mail,
     "labgrid": programs.labgrid,
     "tick": work.tick,
     "queue": work.queue,

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from wqlab_contracts.mail import unreachable
+
 from ..lifecycle import listens
 from ..paths import LAB
 from .checks import TIMEOUT_S, Check, State, Subject, Unchecked, run
@@ -209,6 +211,21 @@ def _detail(answer: httpx.Response) -> str:
         return str(answer.json()["detail"])
     except (ValueError, KeyError, TypeError):
         return answer.reason_phrase
+
+
+def mail(subject: Subject) -> Iterator[Check]:
+    """Check that the readers of the lab's mails can open the address in them."""
+    environment = subject.environment_of("api")
+    if not environment:
+        raise Unchecked("the API does not run, and its environment says whether the lab sends mail")
+    url = environment.get("WQLAB_PUBLIC_URL", "")
+    if not environment.get("WQLAB_SMTP_HOST"):
+        yield Check("mail", State.OK, "the lab sends none: WQLAB_SMTP_HOST is not set")
+    elif not url or (reason := unreachable(url)):
+        seen = f"no mail is sent: {reason if url else 'WQLAB_PUBLIC_URL is not set'}"
+        yield Check("mail", State.FAILED, seen, "start the lab with WQLAB_PUBLIC_URL: `make restart`")
+    else:
+        yield Check("mail", State.OK, f"mails have links to {url}")
 
 
 def certificate(subject: Subject) -> Iterator[Check]:

@@ -6,14 +6,14 @@ import re
 
 from ..plain_text import printable, wrapped
 
-_WIDTH = 72
+WIDTH = 72
 """Maximum length of a line, without its indentation."""
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""")
 _OPERATORS = frozenset({"&&", "||", "|", ";"})
 
 
-def shell_lines(command: str, indent: str = "") -> list[str]:
-    """Wrap a command without changing its meaning.
+def shell_lines(command: str, indent: str = "", width: int = WIDTH) -> list[str]:
+    """Wrap a command to lines of at most `width` columns, without their indentation, and without changing its meaning.
 
     Lines are broken only between words, with a backslash or after an operator such as `&&`, after which the shell
     continues by itself. Words that are too long stay whole, and an option `-x` stays with its value. Text that is not a
@@ -22,18 +22,18 @@ def shell_lines(command: str, indent: str = "") -> list[str]:
     lines = []
     for statement in command.splitlines():
         if statement.strip() and not statement.lstrip().startswith("#"):
-            lines += _statement(printable(statement.strip()))
+            lines += _statement(printable(statement.strip()), width)
     return [f"{indent}{line}" for line in lines]
 
 
-def _statement(text: str) -> list[str]:
+def _statement(text: str, width: int) -> list[str]:
     words = _words(text)
     if words is None:
-        return wrapped(text, width=_WIDTH)
+        return wrapped(text, width=width)
     lines, current = [], ""
     for word in words:
         joined = f"{current} {word}" if current.strip() else f"{current}{word}"
-        if len(joined) > _WIDTH - len(" \\") and current.strip() and word not in _OPERATORS:
+        if len(joined) > width - len(" \\") and current.strip() and word not in _OPERATORS:
             lines.append(f"{current} \\")
             current = f"  {word}"
         else:

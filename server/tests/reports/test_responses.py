@@ -11,15 +11,17 @@ from report_examples import improvement
 
 from wqlab_contracts.enums import SubmissionState
 from wqlab_report.formats import CONTENT_TYPES, SUFFIXES, ReportFormat
+from wqlab_server.http.problems import ApiProblem
 from wqlab_server.reports.responses import report_response
 from wqlab_server.settings import Settings
 
 
-def request(**headers: str) -> Request:
+def request(public_url: str = "https://lab.test", **headers: str) -> Request:
     fields = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     settings = Settings(
-        database_url="postgresql+psycopg:///", broker_url="memory://", data_dir=Path(), artifact_dir=Path()
-    )
+        database_url="postgresql+psycopg:///", broker_url="memory://", data_dir=Path(), artifact_dir=Path(),
+        public_url=public_url,
+    )  # fmt: skip
     app = SimpleNamespace(state=SimpleNamespace(settings=settings))
     return Request({"type": "http", "headers": fields, "app": app})
 
@@ -29,6 +31,12 @@ def test_response_has_media_type_and_file_name(format_: ReportFormat) -> None:
     response = report_response(request(), improvement(), format_)
     assert response.headers["content-type"] == CONTENT_TYPES[format_]
     assert response.headers["content-disposition"] == f'inline; filename="wqlab-7.{SUFFIXES[format_]}"'
+
+
+def test_a_lab_without_a_public_url_writes_no_mail() -> None:
+    with pytest.raises(ApiProblem, match="set WQLAB_PUBLIC_URL") as raised:
+        report_response(request("http://localhost:8750"), improvement(), ReportFormat.MAIL)
+    assert raised.value.status == 409
 
 
 def test_finished_report_is_revalidated_by_its_etag() -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import DeliveryKind, DeliveryState
-from wqlab_contracts.mail import MailEdit, OutgoingMail, problems, recipients
+from wqlab_contracts.mail import MailEdit, OutgoingMail, problems, recipients, unreachable
 
 from ..http.problems import ApiProblem, invalid
 from ..models import Delivery
@@ -85,12 +85,17 @@ def write(
 
 
 def approve(session: Session, delivery_id: int, by: str, now: datetime) -> Delivery:
-    """Release a mail. Approving it again changes nothing. Raises ApiProblem 404, and 409 if it was dropped."""
+    """Release a mail. Approving it again changes nothing.
+
+    Raises ApiProblem 404, and 409 if it was dropped or has an address that no reader can open.
+    """
     row = _lock(session, delivery_id)
     if row.state is DeliveryState.DROPPED:
         raise ApiProblem(409, f"mail {delivery_id} was dropped: {row.reason}")
     if row.state is not DeliveryState.WAITING_FOR_REVIEW:
         return row
+    if reason := unreachable(row.mail.body if row.mail is not None else ""):
+        raise ApiProblem(409, f"mail {delivery_id}: {reason}, then edit this mail or drop it")
     check_transition(row.state, DeliveryState.WAITING)
     row.state, row.decided_by, row.reason, row.next_at = DeliveryState.WAITING, by, f"approved by {by}", now
     deliveries.nudge(session, row.id)

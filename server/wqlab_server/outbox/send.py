@@ -12,6 +12,7 @@ import structlog
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import AttemptOutcome, DeliveryKind
+from wqlab_contracts.mail import unreachable
 
 from ..models import Delivery, Webhook
 from ..settings import Settings
@@ -71,6 +72,8 @@ def _prepare_mail(_: Session, settings: Settings, delivery: Delivery, at: dateti
     mail = delivery.mail
     if mail is None or not settings.smtp_host:
         return lambda: Result(AttemptOutcome.FAILED, problem="no SMTP server is configured (WQLAB_SMTP_HOST)")
+    if reason := unreachable(mail.body):
+        return lambda: Result(AttemptOutcome.REFUSED, problem=reason)
     server, last = send_mail.Server.of(settings), schedule.next_attempt(delivery.tries, at) is None
     return lambda: send_mail.send(server, mail, last=last)
 
@@ -79,8 +82,9 @@ def _prepare_personal_mail(session: Session, settings: Settings, delivery: Deliv
     if not settings.smtp_host:
         return _prepare_mail(session, settings, delivery, at)
     ready = personal_mail.prepare(session, settings, delivery)
-    if isinstance(ready, str):
-        return lambda: Result(AttemptOutcome.REFUSED, problem=ready)
+    reason = ready if isinstance(ready, str) else unreachable(ready.mail.body)
+    if isinstance(ready, str) or reason:
+        return lambda: Result(AttemptOutcome.REFUSED, problem=reason)
     server, last = send_mail.Server.of(settings), schedule.next_attempt(delivery.tries, at) is None
     return lambda: send_mail.send(server, ready.mail, unsubscribe=ready.unsubscribe, last=last)
 

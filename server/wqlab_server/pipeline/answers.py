@@ -25,27 +25,30 @@ from ..storage.artifacts import ArtifactStore
 def write_answer(session: Session, settings: Settings, submission: Submission, now: datetime) -> int | None:
     """Write the mail about a finished submission, if there is one to write, and return the delivery's id.
 
-    A canceled submission and one that the lab has failed say nothing about the series, so nobody is told by mail.
+    A canceled submission and one that the lab has failed say nothing about the series, so nobody is told by mail. A
+    result that is not decided is told only if it corrects what was mailed.
     """
     source = source_mails.find(session, submission.id)
     if not is_answered(settings, submission, source):
         return None
     report = load_or_assemble(session, submission, ArtifactStore.of(settings), settings.public_url)
     says = report_mail.says(report)
-    if not says:
-        return None  # a model's verdicts are not mailed
     thread = report_mail.thread_of(source, submission.id, submission.owner)
     if is_stopped(session, thread):
         return None
     earlier = mails.of_thread(session, thread)
-    changed = mails.changes(mails.said(earlier), says)
-    if earlier and not changed:
+    changed = mails.changes(mails.said(earlier), report_mail.verdicts(report))
+    if not changed and (earlier or not says):
         return None
     sent = mails.supersede(session, earlier, submission.id, now)
+    if not sent and not says:
+        return None  # nothing is decided
     event, correction = mails.REPLY, None
     if sent and sent[0].mail is not None:
         event = mails.CORRECTION
-        correction = report_mail.Correction(sent[0].mail, mails.changes(mails.said(sent), says) or changed)
+        now_said = mails.changes(mails.said(sent), report_mail.verdicts(report))
+        correction = report_mail.Correction(sent[0].mail, now_said or changed)
+        says |= {target: verdict for target, (_, verdict) in correction.changes.items()}
     key = report_mail.key_of(thread, event, submission.id)
     mail = report_mail.compose(report, source, mail_sender(settings), now, key=key, correction=correction)
     if not mail.to:

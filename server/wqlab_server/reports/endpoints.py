@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query, Request, Response
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.mail import OutgoingMail
-from wqlab_report import mail
 from wqlab_report.formats import CONTENT_TYPES, ReportFormat
 
 from ..http.auth import Reader
@@ -18,7 +17,7 @@ from ..http.paging import Id
 from ..http.problems import documented, not_found
 from ..models import Submission
 from ..storage import source_mails
-from .responses import mail_sender, report_response
+from .responses import preview, report_response
 from .stored_report import load_or_assemble
 
 router = APIRouter(prefix="/submissions", tags=["reports"], responses=documented(401, 403, 404, 422, 429))
@@ -49,7 +48,7 @@ def get_report(
         ReportFormat,
         Query(
             description="JSON contains everything; the other formats are rendered from it. `kcidb` of an unfinished "
-            "submission is refused (409)"
+            "submission is refused (409), and so is `mail` of a lab without a public URL"
         ),
     ] = ReportFormat.JSON,
 ) -> Response:
@@ -62,15 +61,16 @@ def get_report(
         return report_response(request, report, format, source_mails.find(session, submission_id))
 
 
-@router.get("/{submission_id}/mail", responses=documented(503))
+@router.get("/{submission_id}/mail", responses=documented(409, 503))
 def get_submission_mail(
     submission_id: Id, request: Request, session: Db, store: Store, settings: AppSettings, _: Reader
 ) -> OutgoingMail:
     """The mail that answers the series with its report, as the lab would write it; nothing is sent. Without a source
-    mail it goes to the author, and without the author's address it has no recipients."""
+    mail it goes to the author, and without the author's address it has no recipients; nor if nothing is decided. Counts
+    and modelled figures go to the author alone. Refused (409) if the lab has no public URL."""
     submission = session.get(Submission, submission_id)
     if submission is None:
         raise not_found("submission", submission_id)
     with slow_responses(request).reports.use(request):
         report = load_or_assemble(session, submission, store, settings.public_url)
-        return mail.preview(report, source_mails.find(session, submission_id), mail_sender(settings))
+        return preview(report, source_mails.find(session, submission_id), settings)

@@ -8,7 +8,7 @@ from fastapi import Request, Response, status
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import SubmissionState
-from wqlab_contracts.mail import to_bytes
+from wqlab_contracts.mail import OutgoingMail, to_bytes, unreachable
 from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_report import mail
 from wqlab_report.formats import CONTENT_TYPES, SUFFIXES, NotFinished, ReportFormat, render
@@ -26,12 +26,12 @@ def report_response(
     """Return the response with a report in the given format. `source` is the mail that format MAIL answers.
 
     A finished report has an ETag and is not sent again to a client that has it; an unfinished one must not be cached.
-    Raises ApiProblem 409 for a KCIDB document of an unfinished submission.
+    Raises ApiProblem 409 for a KCIDB document of an unfinished submission and for a mail of a lab without a public URL.
     """
     settings: Settings = request.app.state.settings
     if format_ is ReportFormat.MAIL:
         # With LF, as files of mails have it; `git send-email` and other clients write CRLF themselves.
-        body = to_bytes(mail.preview(report, source, mail_sender(settings))).replace(b"\r\n", b"\n")
+        body = to_bytes(preview(report, source, settings)).replace(b"\r\n", b"\n")
     else:
         try:
             body = render(report, format_, kcidb_sender(settings)).encode()
@@ -49,6 +49,13 @@ def report_response(
         if etag_matches(request.headers.get("If-None-Match", ""), etag):
             return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
     return Response(body, media_type=CONTENT_TYPES[format_], headers=headers)
+
+
+def preview(report: Report, source: SourceMail | None, settings: Settings) -> OutgoingMail:
+    """Return the mail with a report, as the lab would write it. Raises ApiProblem 409 if the lab has no public URL."""
+    if reason := unreachable(settings.public_url):
+        raise ApiProblem(409, reason)
+    return mail.preview(report, source, mail_sender(settings))
 
 
 def kcidb_sender(settings: Settings) -> kcidb.Sender:

@@ -1,0 +1,104 @@
+"""Letters: the examples in docs/, 72 columns, limits for any input, and what no letter has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from all_examples import EXAMPLES
+from failed_examples import FAILED
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from letter_examples import LETTERS, demo_count, measured, model
+from report_support import hostile, one_word
+from test_text import TEXTS, with_texts
+
+from wqlab_contracts.api.report import EnvironmentDifference, Report
+from wqlab_contracts.mail import unreachable
+from wqlab_report.letters.audience import Audience
+from wqlab_report.letters.facts import base
+from wqlab_report.mail import SIGNATURE, body
+
+DOCS = Path(__file__).parents[2] / "docs"
+AUDIENCES = [Audience.AUTHOR, Audience.EVERYONE, Audience.OWNER]
+
+
+def is_allowed(line: str) -> bool:
+    """Return True for at most 72 columns, a quoted console line, a URL, or one word of a command."""
+    return len(line) <= 72 or line.startswith("| ") or "://" in line or (line.startswith("    ") and one_word(line))
+
+
+@pytest.mark.parametrize("name", LETTERS)
+def test_letter_in_the_documentation(name: str) -> None:
+    """After an intended change run `make golden` and read the diff of the letters."""
+    assert LETTERS[name]() == (DOCS / name).read_text()
+
+
+@pytest.mark.parametrize("audience", AUDIENCES)
+@pytest.mark.parametrize("name", EXAMPLES | FAILED)
+def test_letter_has_72_columns_and_60_lines(name: str, audience: Audience) -> None:
+    text = body((EXAMPLES | FAILED)[name](), audience)
+    lines = text.splitlines()
+    assert len(lines) <= 60
+    assert [line for line in lines if not is_allowed(line)] == []
+    assert tuple(lines[-len(SIGNATURE) :]) == SIGNATURE
+    for left_out in ("checkpatch", "sign-flip", "waited", "n is the number of boots"):
+        assert left_out not in text
+
+
+@settings(max_examples=60)
+@given(st.lists(TEXTS, min_size=12, max_size=12), st.sampled_from(sorted(EXAMPLES)), st.sampled_from(AUDIENCES))
+def test_letter_is_within_its_limits_for_any_input(texts: list[str], name: str, audience: Audience) -> None:
+    lines = body(with_texts(EXAMPLES[name](), texts), audience).splitlines()
+    assert len(lines) <= 60
+    assert [line for line in lines if not is_allowed(line)] == []
+
+
+@pytest.mark.parametrize("report", [demo_count(), model(), measured()])
+def test_letter_names_no_machine_of_the_lab(report: Report) -> None:
+    assert unreachable(body(report, Audience.AUTHOR)) == ""
+
+
+@pytest.mark.parametrize(
+    ("report", "first"),
+    [
+        (demo_count(), "6 to 4 lock acquisitions per flush, on an emulated 32-CPU guest (xeon-2s); a code path count,"),
+        (model(), "modelled 7.05 % more MiB/s (bandwidth) [+6.60, +7.50], on a modelled 24-CPU machine"),
+        (measured(), "REGRESSION: LOW scope=cache,strict=1: bandwidth -12.0 % [-12.1, -11.9], on ryzen-3900x-1 (AMD"),
+    ],
+)
+def test_first_sentence_says_what_on_what_and_how(report: Report, first: str) -> None:
+    assert " ".join(body(report, Audience.AUTHOR).split()).startswith(first)
+
+
+def test_forged_lines_stay_inside_theirs() -> None:
+    lines = body(hostile(), Audience.OWNER).splitlines()
+    assert not [line for line in lines if line.startswith("xfs-fsync on xeon-2s: IMPROVEMENT")]
+    assert all(line.isprintable() for line in lines)
+
+
+def test_what_differs_besides_the_series_is_told() -> None:
+    report = EXAMPLES["improvement"]()
+    one = report.targets[0]
+    assert one.environment is not None
+    differs = [EnvironmentDifference(name="governor", baseline="powersave", candidate="performance")]
+    environment = one.environment.model_copy(update={"differences": differs})
+    changed = one.model_copy(update={"environment": environment})
+    text = body(report.model_copy(update={"targets": [changed]}), Audience.AUTHOR)
+    assert "DIFFERS:   governor: baseline powersave, candidate performance\n" in text
+
+
+@pytest.mark.parametrize(
+    ("origin", "release", "expected"),
+    [
+        ("linux-source-7.3", "7.3.4", "v7.3.4 of linux-stable with the patches of Debian's linux-source-7.3"),
+        ("https://git.example.org/linux.git", "7.3.0", "be8da40e6f18 of https://git.example.org/linux.git (7.3.0)"),
+        ("linux-source-7.3", "7.3.0-rc1+x", "be8da40e6f18 of linux-source-7.3 (7.3.0-rc1+x)"),
+    ],
+)
+def test_base_is_a_tag_or_commit_that_anyone_can_fetch(origin: str, release: str, expected: str) -> None:
+    report = demo_count()
+    builds = [each.model_copy(update={"origin": origin}) for each in report.submission.builds]
+    apply = report.submission.apply.model_copy(update={"release": release})
+    submission = report.submission.model_copy(update={"builds": builds, "apply": apply})
+    assert base(report.model_copy(update={"submission": submission})) == expected
