@@ -1,4 +1,4 @@
-"""The letters of docs/, each with a line that says what its figures are, and reports of measured devices."""
+"""The three letters of docs/, each with a line that says what its figures are, and reports of measured devices."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import yaml
 from modelled_examples import modelled
 from report_parts import PATCH, RYZEN, build, report, ryzen, samples, target
 
+from wqlab_contracts.api.bisections import Bisection, BisectionRequest, CommitRef
 from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate
 from wqlab_contracts.api.report import Report
-from wqlab_contracts.enums import PAIR, Arm, CanaryKind, Evidence, Role, Scale
+from wqlab_contracts.enums import PAIR, Arm, BisectionState, CanaryKind, Evidence, Role, Scale
 from wqlab_contracts.mail import OutgoingMail, ReplyTo
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import TestPlan
-from wqlab_report.mail import Sender, preview
+from wqlab_report.letters.regression import Lab
+from wqlab_report.mail import Sender, culprit_mail, preview
 
 ROOT = Path(__file__).parents[2]
 PLANS = ROOT / "testplans"
@@ -25,6 +27,7 @@ XFS_FSYNC = TestPlan.model_validate(yaml.safe_load((PLANS / "xfs-fsync/plan.yaml
 DM_CRYPT = TestPlan.model_validate(yaml.safe_load((PLANS / "dm-crypt-affinity/plan.yaml").read_text()))
 URL = "https://lab.example.org"
 SENDER = Sender("wqlab <wqlab@lab.example.org>", ReplyTo.ALL)
+LAB = Lab("wqlab <wqlab@lab.example.org>", "Ada Lovelace <ada@lab.example.org>", regzbot=True)
 AT_16 = MeasuredTopology(
     cpus=32,
     core=[cpu % 16 for cpu in range(32)],
@@ -33,7 +36,7 @@ AT_16 = MeasuredTopology(
     package=[cpu % 16 // 8 for cpu in range(32)],
 )
 """Two packages; the second siblings of all cores are numbered last."""
-PARENT = "b" * 40
+COMMIT, PARENT, GOOD, BAD = (f"{digit:x}" * 40 for digit in (0xC, 0xB, 0xA, 0xD))
 
 
 def demo_count() -> Report:
@@ -96,6 +99,24 @@ def measured(factor: float = 0.88, *, emulated: bool = False) -> Report:
 _RATE = FalsePositiveRate(comparisons=240, called_different=6, constant=0, rate=0.025, rate_low=0.009, rate_high=0.053)
 
 
+def bisection(**changes: Any) -> Bisection:
+    """Return the bisection that `measured` has confirmed."""
+    request = BisectionRequest(
+        tree="wq", good=GOOD, bad="for-next", plan="dm-crypt-affinity", device_type="ryzen-3900x", metric="bandwidth",
+    )  # fmt: skip
+    made = Bisection(
+        id=4, request=request, owner="ada", state=BisectionState.FOUND, reason="", good=GOOD, bad=BAD, commits=64,
+        culprit=CommitRef(
+            commit=COMMIT, subject="workqueue: Place an example in time", author="Eve <eve@example.org>", is_merge=False
+        ),
+        first=COMMIT, probability=0.99, effect=-12.1, ci95=(-12.6, -11.5), culprit_effect=-12.0,
+        culprit_ci95=(-12.2, -11.8), scale=Scale.RATIO, unit="MiB/s", failure_rate=None, failure_title="",
+        device="ryzen-3900x-1", boots=30, plain_boots=120, shift_id=None, watch=None,
+        created_at=datetime(2026, 3, 1, tzinfo=UTC), ended_at=None,
+    )  # fmt: skip
+    return made.model_copy(update=changes)
+
+
 def _cells(
     scenario: str, setting: str, metrics: Mapping[str, tuple[Sequence[float], Sequence[float]]]
 ) -> dict[tuple[str, str, str, Arm], Sequence[float]]:
@@ -126,6 +147,12 @@ LETTERS: dict[str, Callable[[], str]] = {
     "example-letter-model.txt": lambda: _written(
         "An example. Its figures are made up for the lab's tests: no model has computed them.",
         preview(model(), None, SENDER),
+    ),
+    "example-letter-regression.txt": lambda: _written(
+        "An example. Its figures, commits and machine are made up for the lab's tests: nothing was measured.",
+        culprit_mail(
+            bisection(), measured(), LAB, ["linux-kernel@vger.example"], datetime(2026, 3, 2, tzinfo=UTC), key="k"
+        ),
     ),
 }
 """File in docs/ -> its content."""

@@ -9,6 +9,7 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from wqlab_comparison import words
+from wqlab_contracts.api.bisections import Bisection
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Verdict
 from wqlab_contracts.mail import (
@@ -24,9 +25,10 @@ from wqlab_contracts.messages.source_mail import SourceMail
 
 from . import plain_text
 from .content import failures
-from .letters import lines
+from .letters import lines, regression
 from .letters.audience import Audience, audience_of, shown_to
 from .letters.evidence import evidence
+from .letters.regression import Lab
 from .writers.text import LINES, listed, wrapped
 
 SIGNATURE = ("-- ", "wqlab, a machine: it measures and does not review.")
@@ -164,3 +166,32 @@ def is_to_author_only(mail: OutgoingMail, source: SourceMail | None, report: Rep
     """Return True if nobody but the author of the series gets the mail."""
     author = address_of(source.sender if source is not None else report.submission.author).lower()
     return [address_of(each).lower() for each in [*mail.to, *mail.cc]] == [author]
+
+
+# --- a bisected regression -----------------------------------------------------------------------------------------
+
+
+def culprit_mail(
+    bisection: Bisection, report: Report, lab: Lab, also: Sequence[str], date: datetime, *, key: str
+) -> OutgoingMail:
+    """Compose the mail about the commit that a bisection has found: to its author and the addresses in `also`.
+
+    `report` compares the commit with its parent. Raises ValueError if there is no such letter, see
+    `letters.regression.not_told`.
+    """
+    text = regression.regression(bisection, report, lab)
+    culprit = bisection.culprit
+    to = addresses([culprit.author]) if culprit is not None else []
+    cc = [each for each in addresses(also) if each not in to]
+    digest = hashlib.sha256(f"{report.lab_url}\n{key}".encode()).hexdigest()[:16]
+    return OutgoingMail(
+        message_id=f"wqlab-bisection-{bisection.id}-{digest}@{address_of(lab.address).rpartition('@')[2]}",
+        in_reply_to=None,
+        references=[],
+        sender=lab.address,
+        to=to or cc,
+        cc=cc if to else [],
+        subject=plain_text.printable(regression.subject(bisection, report))[:500],
+        date=date,
+        body="".join(f"{line}\n" for line in [*map(without_trailers, text), "", *SIGNATURE]),
+    )

@@ -121,6 +121,13 @@ class Settings(OidcSettings):
     """Which mails wait for a maintainer: all; those to anybody but the author of a mail that the lab has read; none."""
     mail_to_authors: bool = False
     """True if the author of a series that did not come by mail gets one too."""
+    mail_regressions_to: str = ""
+    """Addresses, beside the commit's author, that get the letter about a bisected regression; commas between them."""
+    mail_operator: str = ""
+    """Who runs the lab and answers for its mails, `Ada <ada@lab.example>`; empty: no letter about a bisected regression
+    is written."""
+    mail_regzbot: bool = False
+    """True if such a letter asks the kernel's regression tracker to track the regression."""
     mail_commanders: str = ""
     """Addresses whose replies to the lab's mails are followed, beside those of the authors; commas between them."""
     lab_lost_s: float = Field(default=300.0, gt=0)
@@ -189,7 +196,14 @@ class Settings(OidcSettings):
         """Return the hosts in lower case."""
         return _hosts(self.private_webhook_hosts)
 
-    @field_validator("mail_commanders")
+    @field_validator("mail_operator")
+    @classmethod
+    def _names_a_person(cls, text: str) -> str:
+        if text and not address_of(text):
+            raise ValueError(f"{text[:100]!r} has no mail address: write Ada <ada@lab.example>")
+        return text
+
+    @field_validator("mail_commanders", "mail_regressions_to")
     @classmethod
     def _names_addresses(cls, text: str) -> str:
         for each in filter(None, (part.strip() for part in text.split(","))):

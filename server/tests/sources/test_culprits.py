@@ -11,7 +11,7 @@ from sqlalchemy import select
 from wqlab_contracts.api.webhooks import WebhookFilter
 from wqlab_contracts.enums import BisectionState as State
 from wqlab_contracts.enums import BisectionStepKind as Kind
-from wqlab_contracts.enums import OutboxEvent, UserRole
+from wqlab_contracts.enums import DeliveryKind, OutboxEvent, UserRole
 from wqlab_server.models import Delivery, Webhook
 from wqlab_server.outbox.webhooks import new_secret
 
@@ -52,6 +52,8 @@ def told(watching: WatchingLab) -> dict[str, dict[str, Any]]:
 
 def test_the_commit_is_named_once_it_is_found(watching: WatchingLab, upstream: Upstream) -> None:
     add_webhooks(watching)
+    mail = {"smtp_host": "127.0.0.1", "smtp_tls": "none", "mail_from": "l@lab.test", "mail_operator": "a@lab.test"}
+    watching.settings = watching.settings.model_copy(update=mail)
     commits = grow(upstream, 9)
     late = set(commits[4:])
     Planted(watching, lambda commit: 6 / 34 if commit in late else 0.0)
@@ -74,6 +76,9 @@ def test_the_commit_is_named_once_it_is_found(watching: WatchingLab, upstream: U
         f'changes {data["metric"]} by +6 {data["effect_unit"]}'
     )  # fmt: skip
     assert told(watching).keys() == bodies.keys()
+    with watching.transaction() as session:
+        mails = session.scalars(select(Delivery).where(Delivery.kind == DeliveryKind.MAIL)).all()
+        assert [each for each in mails if each.event == "culprit"] == [], "it is a count of an emulated device"
 
 
 @pytest.mark.nightly

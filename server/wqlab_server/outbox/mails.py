@@ -16,7 +16,7 @@ from ..models import Delivery
 from . import deliveries
 from .state import check_transition
 
-REPLY, CORRECTION = "reply", "correction"
+REPLY, CORRECTION, CULPRIT = "reply", "correction", "culprit"
 
 
 def of_thread(session: Session, thread: str) -> Sequence[Delivery]:

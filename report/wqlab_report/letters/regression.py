@@ -1,0 +1,225 @@
+"""The letter to a list about a regression that was bisected and confirmed on hardware. Pure.
+
+Its form is that of the kernel test robot: the commit, a table with %stddev and %change, tags to copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wqlab_comparison import words
+from wqlab_contracts.api.bisections import Bisection
+from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
+from wqlab_contracts.enums import BisectionState, Evidence, Question, Role, Scale, Verdict
+
+from ..content import cells, shared_text
+from . import lines
+from .audience import DECIDED
+from .facts import facts, raw_data, reproduce
+
+ROWS = 8
+"""Most rows of the table."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Who sends the letter."""
+
+    address: str
+    """Name and address that fixes name as the reporter."""
+    operator: str
+    """Who runs the lab and makes it stop."""
+    regzbot: bool
+    """True if the letter asks the kernel's regression tracker to track it."""
+
+
+def not_told(bisection: Bisection, report: Report) -> str:
+    """Return why there is no letter about a bisection, of which `report` compares the commit with its parent; empty if
+    there is one."""
+    if bisection.state is not BisectionState.FOUND or bisection.culprit is None:
+        return "the commit is not found, or only a range of commits"
+    target = _target(bisection, report)
+    if target is None or target.emulated:
+        return "it was not measured on hardware"
+    cell = _cell(bisection, target)
+    if cell is None or cell.evidence is not Evidence.PERFORMANCE:
+        return "it is no measured time or throughput"
+    if cell.verdict is not Verdict.REGRESSION:
+        return "the commit against its parent is no regression"
+    return ""
+
+
+def subject(bisection: Bisection, report: Report) -> str:
+    """Return `[wqlab] [linux:master] 0123456789ab: xfs-fsync bandwidth -12.3 % on ryzen-3900x-1`."""
+    target, cell = _parts(bisection, report)
+    place = " ".join(filter(None, [cell.scenario if len(target.plan.scenarios) > 1 else "", cell.setting]))
+    what = " ".join(filter(None, [target.plan.name, place, cell.metric]))
+    return f"[wqlab] [{_branch(bisection)}] {_commit(bisection)[:12]}: {what} {words.effect(cell)} on {_device(target)}"
+
+
+def regression(bisection: Bisection, report: Report, lab: Lab) -> list[str]:
+    """Return the lines of the letter. Raises ValueError with the reason if there is none, see `not_told`."""
+    target, cell = _parts(bisection, report)
+    what = " ".join(filter(None, [target.plan.name, cell.scenario, cell.setting]))
+    head = f"wqlab measured {words.metric(cell)} of {what} at {words.effect(cell)} on {_machine(target)}, after:"
+    return lines.joined(
+        [
+            lines.paragraph(head, 4),
+            _the_commit(bisection, report),
+            _table(target, cell),
+            _confidence(bisection, target, cell),
+            _tags(bisection, report, lab),
+            [*facts(report, [target]), *reproduce(report, [target]), *raw_data(report)],
+            lines.paragraph(
+                f"This lab is run by {lab.operator}, and a person has read this mail before it was sent. Write to that "
+                "address to make it stop.",
+            ),
+        ]
+    )
+
+
+def _the_commit(bisection: Bisection, report: Report) -> list[str]:
+    assert bisection.culprit is not None  # noqa: S101 - `_parts` has checked it
+    builds = shared_text.kernels(report)
+    origin = builds[0].origin if builds else ""
+    between = (
+        f"{words.count(bisection.commits or 0, 'commit')} from {_short(bisection.good)} to {_short(bisection.bad)}"
+    )
+    whole = f", which differ by {words.signed(bisection.effect)} {bisection.effect_unit}" if bisection.effect else ""
+    return [
+        f"commit {_commit(bisection)}",
+        *lines.paragraph(f'("{bisection.culprit.subject}")'),
+        *lines.paragraph(
+            f"of {_branch(bisection)}{f', {origin}' if origin else ''}, found by bisecting {between}{whole}.",
+            5,
+        ),
+    ]
+
+
+def _table(target: TargetReport, cell: Comparison) -> list[str]:
+    """Return the table of the kernel test robot: mean ±%stddev of the parent, %change, mean ±%stddev of the commit."""
+    told = [cell, *(each for each in _others(target, cell) if each.scale is Scale.RATIO)]
+    rows = [[_mean(each.baseline), words.effect(each), _mean(each.candidate), _name(each, cell)] for each in told]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    header = ["parent", "", "commit"]
+    units = ["%stddev", "%change", "%stddev"]
+    body = [
+        "  ".join(text.rjust(max(width, 7)) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in (header, units)
+    ]
+    for row in rows[:ROWS]:
+        figures = "  ".join(text.rjust(max(width, 7)) for text, width in zip(row[:3], widths, strict=True))
+        name = f"  {row[3]}"
+        fits = len(figures) + len(name) <= lines.WIDTH
+        body += [f"{figures}{name}"] if fits else [figures, f"    {row[3]}"]
+    return body
+
+
+def _confidence(bisection: Bisection, target: TargetReport, cell: Comparison) -> list[str]:
+    """Return interval, boots, the noise of that machine, and whether a revert was measured."""
+    records = [each for each in target.canaries if each.device == _device(target)]
+    noise = f"{records[0].line}." if records else "No A/A comparisons of this plan on this machine."
+    floors = [
+        f"Between boots, {cell.metric} spreads by {words.amount(metric.floor, metric.effect_unit)}."
+        for record in records[:1]
+        for metric in record.metrics
+        if metric.metric == cell.metric and metric.floor is not None
+    ]
+    others = [each for each in _others(target, cell) if each.scale is not Scale.RATIO]
+    rest = [f"{_name(each, cell)} {words.effect(each)}" for each in others]
+    return [
+        *lines.paragraph(
+            f"95 % interval of the change {words.ci(cell)} {cell.effect_unit}, {words.tests(cell)}; parent and commit "
+            f"booted in turn on this one machine: {shared_text.block_counts(target)}.",
+            4,
+        ),
+        *lines.paragraph(f"Noise: {' '.join([noise, *floors])}", 4),
+        *lines.paragraph(f"Also: {'; '.join(rest)}." if rest else ""),
+        *lines.paragraph(f"With the commit reverted on top of {_short(bisection.bad)}: not measured."),
+    ]
+
+
+def _tags(bisection: Bisection, report: Report, lab: Lab) -> list[str]:
+    tracked = ["", f"#regzbot introduced: {_commit(bisection)}"] if lab.regzbot else []
+    return [
+        "If you fix this in a commit of its own, these tags name the report:",
+        f"| Reported-by: {lab.address}",
+        f"| Closes: {report.lab_url.rstrip('/')}/bisections/{bisection.id}",
+        *tracked,
+    ]
+
+
+# --- pieces ---------------------------------------------------------------------------------------------------------
+
+
+def _parts(bisection: Bisection, report: Report) -> tuple[TargetReport, Comparison]:
+    if reason := not_told(bisection, report):
+        raise ValueError(f"no letter about bisection {bisection.id}: {reason}")
+    target = _target(bisection, report)
+    cell = _cell(bisection, target) if target is not None else None
+    assert target is not None and cell is not None  # noqa: S101 - `not_told` has found both
+    return target, cell
+
+
+def _target(bisection: Bisection, report: Report) -> TargetReport | None:
+    of = (bisection.request.plan, bisection.request.device_type)
+    return next((each for each in report.targets if (each.plan.name, each.device_type) == of), None)
+
+
+def _cell(bisection: Bisection, target: TargetReport) -> Comparison | None:
+    """Return the comparison of the bisected metric; of several scenarios or settings the first that is a regression."""
+    request = bisection.request
+    found = [
+        each
+        for each in target.comparisons
+        if each.question is Question.KERNEL
+        and each.metric == request.metric
+        and request.scenario in {None, each.scenario}
+        and request.setting in {None, each.setting}
+    ]
+    return next((each for each in found if each.verdict is Verdict.REGRESSION), found[0] if found else None)
+
+
+def _others(target: TargetReport, cell: Comparison) -> Sequence[Comparison]:
+    """Return the other decided comparisons of the kernels, primary ones first."""
+    found = [
+        each
+        for each in cells.judged(target.comparisons)
+        if each is not cell and each.question is Question.KERNEL and each.verdict in DECIDED
+    ]
+    return sorted(found, key=lambda each: each.role is not Role.PRIMARY)
+
+
+def _mean(arm: ArmSummary | None) -> str:
+    if arm is None:
+        return ""
+    spread = f" ±{100 * arm.stddev / abs(arm.mean):4.1f}%" if arm.stddev is not None and arm.mean else ""
+    return f"{words.number(arm.mean)}{spread}"
+
+
+def _name(each: Comparison, cell: Comparison) -> str:
+    place = (each.scenario, each.setting) if (each.scenario, each.setting) != (cell.scenario, cell.setting) else ()
+    return " ".join(filter(None, [*place, cells.metric(each)]))
+
+
+def _commit(bisection: Bisection) -> str:
+    return bisection.culprit.commit if bisection.culprit is not None else ""
+
+
+def _short(commit: str | None) -> str:
+    return (commit or "")[:12]
+
+
+def _branch(bisection: Bisection) -> str:
+    reference = (bisection.request.ref or bisection.request.bad).removeprefix("refs/heads/")
+    return f"{bisection.request.tree}:{reference}"
+
+
+def _device(target: TargetReport) -> str:
+    return target.environment.device if target.environment else target.device_type
+
+
+def _machine(target: TargetReport) -> str:
+    model = target.environment.facts.get("cpu model", "") if target.environment else ""
+    return f"{_device(target)}{f' ({model})' if model else ''}"
