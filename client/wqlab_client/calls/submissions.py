@@ -24,6 +24,8 @@ class SubmissionFilter(TypedDict, total=False):
     owner: str | None
     plan: str | None
     device_type: str | None
+    series_key: str | None
+    message_id: str | None
     q: str | None
 
 

@@ -12,6 +12,7 @@ from typer.main import get_group
 COMMANDS = {
     "submit": ("submit", "Submit a series or a settings study."),
     "inspect": ("inspect_mails", "Show which patches of an mbox the lab would apply, in order."),
+    "b4-check": ("b4_check", "Answer b4's check commands: what the lab has measured of the mail on standard input."),
     "read-console": (
         "read_console",
         "Show the kernel reports in a console log, their defects, and what counts against the kernel.",

@@ -19,7 +19,9 @@ from wqlab_contracts.enums import (
     SubmissionState,
 )
 from wqlab_contracts.messages import ApplyResult
+from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_server.models import Apply
+from wqlab_server.storage import source_mails
 from wqlab_server.storage.db import transaction
 
 from ..support.live_server import Live, expect
@@ -189,6 +191,11 @@ def test_list_is_filtered(client: httpx.Client, scene: Scene) -> None:
     assert ids(tree="t", plan="flush", device_type="tiny") == [named, mine]
     assert ids(plan="health-check") == []
     assert ids(series_key="wq: faster") == [mine]
+    with transaction(scene.sessions) as session:
+        source = SourceMail(message_id="cover@example.org", sender="ada@example.org", subject="x")
+        source_mails.remember(session, named, source)
+    assert ids(message_id="cover@example.org") == [named]
+    assert ids(message_id="other@example.org") == []
     now = page(client).items[0].created_at.isoformat()
     assert ids(since=now) == [named]
     assert ids(until=now) == [mine]

@@ -133,6 +133,12 @@ def _filter(
     plan: Annotated[str | None, Query(max_length=100)] = None,
     device_type: Annotated[str | None, Query(max_length=100)] = None,
     series_key: Annotated[str | None, Query(max_length=500)] = None,
+    message_id: Annotated[
+        str | None,
+        Query(
+            max_length=1000, description="Message-ID of the mail that the series came in: cover letter or only patch"
+        ),
+    ] = None,
     q: Annotated[
         str | None,
         Query(max_length=200, description="Part of title, series key, author or owner; or a submission's id"),
@@ -147,6 +153,7 @@ def _filter(
         "plan": plan,
         "device_type": device_type,
         "series_key": series_key,
+        "message_id": message_id,
         "q": q,
     }
     for name, text in texts.items():

@@ -15,7 +15,7 @@ from wqlab_contracts import messages
 from wqlab_contracts.enums import Outcome, SubmissionState, Verdict
 
 from ..http.problems import not_found
-from ..models import Apply, Event, Submission
+from ..models import Apply, Event, Submission, SubmissionMail
 from ..views.build import taken_thread
 
 EVENT_BATCH = 500
@@ -55,6 +55,8 @@ class Filter:
     device_type: str | None = None
     """Together with `plan`: both must match the same target."""
     series_key: str | None = None
+    message_id: str | None = None
+    """Of the mail that the series came in, without angle brackets."""
     q: str | None = None
     """Part of title, series key, author or owner (case is ignored), or a submission's id."""
     since: datetime | None = None
@@ -114,6 +116,9 @@ def _conditions(filter_: Filter) -> list[ColumnElement[bool]]:
     for column in ("state", "outcome", "tree", "owner", "series_key"):
         if (value := getattr(filter_, column)) is not None:
             found.append(getattr(Submission, column) == value)
+    if filter_.message_id is not None:
+        came_in = select(SubmissionMail.submission_id).where(SubmissionMail.message_id == filter_.message_id)
+        found.append(Submission.id.in_(came_in))
     if filter_.active is not None:
         # A literal instead of a parameter, so that the planner can use the partial index of unfinished submissions.
         finished: ColumnElement[str] = literal_column("'finished'")

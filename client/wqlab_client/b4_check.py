@@ -1,0 +1,137 @@
+"""Answer b4's check commands: what the lab has measured of a mail, from results that are there already.
+
+`b4 review` takes a JSON array of results (docs/maintainer/review.rst of b4, "Writing an external check script");
+`b4 prep --check` takes a line for each complaint, of which those with `ERROR:` fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from email.header import decode_header, make_header
+from email.message import Message
+from email.parser import BytesParser
+from email.policy import compat32
+from typing import Literal
+
+from wqlab_contracts.api.submissions import SubmissionSummary, TargetSummary
+from wqlab_contracts.enums import ErrorKind, Outcome, SubmissionState, Verdict
+from wqlab_contracts.mail import message_ids
+from wqlab_contracts.mails.mbox import change_id
+from wqlab_contracts.messages import normalised_subject
+
+TOOL = "wqlab"
+MAIL_BYTES = 4 << 20
+"""Largest mail that is read."""
+UNSEEN = "not measured: the lab has not seen this mail"
+_FINE = frozenset({Verdict.IMPROVEMENT, Verdict.EQUIVALENT, Verdict.BELOW_THRESHOLD})
+
+Status = Literal["pass", "warn", "fail"]
+_ORDER: tuple[Status, ...] = ("pass", "warn", "fail")
+
+
+@dataclass(frozen=True)
+class Named:
+    """By what a mail's series is found in the lab."""
+
+    message_ids: Sequence[str]
+    """The mail's own Message-ID and those that it answers, the cover letter's among them, nearest first."""
+    series_key: str
+    """change-id, else the normalised subject; empty if the mail has neither."""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """A result as b4 shows it."""
+
+    tool: str
+    status: Status
+    summary: str
+    url: str
+    details: str
+
+
+def named_by(mail: bytes) -> Named:
+    """Return by what the series of a mail is found. Any bytes can be read; what is no mail names nothing."""
+    message = BytesParser(policy=compat32).parsebytes(mail[:MAIL_BYTES])
+    own = message_ids(_header(message, "Message-ID"))
+    before = [*message_ids(_header(message, "In-Reply-To")), *reversed(message_ids(_header(message, "References")))]
+    key = change_id([mail[:MAIL_BYTES].decode(errors="replace")]) or normalised_subject(_header(message, "Subject"))
+    return Named(list(dict.fromkeys([*own, *before])), key)
+
+
+def newest_result(found: Sequence[SubmissionSummary]) -> SubmissionSummary | None:
+    """Return the newest submission with results, else the newest that is not canceled; None if there is none."""
+    kept = [each for each in found if each.outcome is not Outcome.CANCELED]
+    finished = [each for each in kept if each.state is SubmissionState.FINISHED]
+    return max(finished or kept, key=lambda each: each.id, default=None)
+
+
+def check_of(submission: SubmissionSummary, lab_url: str) -> CheckResult:
+    """Return the result of a submission.
+
+    `fail`: the series or its kernel fails, or hardware measured a regression; `warn`: a regression of a count or a
+    model, or nothing is decided yet; `pass`: all targets are decided without one.
+    """
+    statuses: list[Status] = [_status(each) for each in submission.targets]
+    failure = submission.failure
+    if failure is not None:
+        statuses.append("fail" if failure.kind in {ErrorKind.USER, ErrorKind.KERNEL} else "warn")
+    if submission.state is not SubmissionState.FINISHED:
+        statuses.append("warn")
+    said = [f"{_name(each)}: {_said(each)}" for each in submission.targets]
+    worst: Status = max(statuses, key=_ORDER.index) if statuses else "warn"
+    first = next((text for text, each in zip(said, statuses, strict=False) if each == worst), "")
+    summary = first or f"submission {submission.id}, {submission.state.value}"
+    if failure is not None:
+        summary = f"{failure.kind.value}: {failure.summary}"
+    elif submission.state is not SubmissionState.FINISHED:
+        summary = f"in progress: {submission.done_boots} of {submission.total_boots} boots"
+    head = f"submission {submission.id} by {submission.owner} on {submission.tree}"
+    url = f"{lab_url.rstrip('/')}/r/{submission.id}"
+    return CheckResult(TOOL, worst, _line(summary), url, "\n".join(map(_line, [head, *said])))
+
+
+def as_documents(results: Sequence[CheckResult]) -> list[dict[str, str]]:
+    """Return the results as `b4 review` reads them."""
+    return [asdict(each) for each in results]
+
+
+def as_complaints(result: CheckResult | None) -> list[str]:
+    """Return the lines that `b4 prep --check` shows: none for a result that passes."""
+    if result is None:
+        return [f"WARNING: {UNSEEN}"]
+    if result.status == "pass":
+        return []
+    return [f"{'ERROR' if result.status == 'fail' else 'WARNING'}: {result.summary} ({result.url})"]
+
+
+def _status(target: TargetSummary) -> Status:
+    if target.verdict in _FINE:
+        return "pass"
+    if target.verdict is Verdict.FAILED:
+        return "fail"
+    return "fail" if target.verdict is Verdict.REGRESSION and not target.emulated else "warn"
+
+
+def _name(target: TargetSummary) -> str:
+    kind = "modelled" if target.modelled else "emulated" if target.emulated else ""
+    return f"{target.plan} on {target.device_type}{f' ({kind})' if kind else ''}"
+
+
+def _said(target: TargetSummary) -> str:
+    if target.verdict is None:
+        return f"{target.done_boots} of {target.total_boots} boots"
+    return ": ".join(filter(None, [target.verdict.value.replace("_", " "), target.headline]))
+
+
+def _line(text: str) -> str:
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def _header(message: Message, name: str) -> str:
+    text = " ".join(str(message.get(name, "")).split())
+    try:
+        return str(make_header(decode_header(text)))
+    except (LookupError, ValueError):
+        return text
