@@ -26,6 +26,10 @@ COMMANDS = {
     "pin": ("submissions", "Keep the kernels, logs and consoles of a submission until it is unpinned."),
     "unpin": ("submissions", "Keep the files of a submission only as long as those of others."),
     "report": ("results", "Print a submission's report."),
+    "annotations": (
+        "annotations",
+        "Print the findings at lines of the source, as GitHub and GitLab annotate a diff.",
+    ),
     "logs": ("results", "Show how the series was applied, the checkpatch findings, and how the kernels were built."),
     "console": ("results", "Print the console of a boot."),
     "samples": ("results", "Print a run's samples as CSV, which `wqlab compare` reads."),
