@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path += [str(Path(__file__).parents[2] / f"{package}/tests") for package in ("report", "comparison")]
 
 from commandline import TOKEN, CommandResult, Wqlab
 from example_views import at
