@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+from email import message_from_bytes
+from email.message import EmailMessage
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import b4
 import pytest
+from b4.review.checks import _run_external_cmd
 from commandline import Wqlab
 from example_views import VIEWS
 from fakelab import FakeLab, Reply, Request
@@ -139,6 +145,22 @@ def test_a_mail_that_the_lab_never_saw_says_so_and_passes(
         "",
     )
     assert all(request.query.keys() <= {"message_id", "series_key", "limit"} for request in lab.requests)
+
+
+def test_b4_reads_the_answers(lab: FakeLab, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The functions of b4 that start a check command, with the command itself."""
+    serve(lab, {"cover@example.org": submission(target(Verdict.REGRESSION), id=12)})
+    monkeypatch.setenv("WQLAB_URL", lab.url)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    mail = message_from_bytes(MAIL, _class=EmailMessage, policy=b4.emlpolicy)
+    (shown,) = _run_external_cmd(["wqlab", "b4-check"], mail, str(home))
+    assert (shown["tool"], shown["status"], shown["url"]) == ("wqlab", "fail", f"{lab.url}/r/12")
+    monkeypatch.setattr(b4, "MAIN_CONFIG", dict(b4.DEFAULT_CONFIG))
+    ((flag, text),) = b4.LoreMessage.run_local_check(["wqlab", "b4-check", "--lines"], "x", mail, nocache=True)
+    assert flag == "fail"
+    assert text.startswith("wqlab: ERROR: xfs-fsync on xeon-2s: regression")
+    del mail["Message-ID"], mail["In-Reply-To"], mail["References"]
+    assert _run_external_cmd(["wqlab", "b4-check"], mail, str(home)) == [], "the lab never saw it"
 
 
 def test_a_lab_that_is_away_is_an_error_and_no_result(
