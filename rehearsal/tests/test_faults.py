@@ -20,12 +20,12 @@ from wqlab_contracts.messages import BootKey, RunEvent
 from wqlab_contracts.specs import BootMethod, DeviceType, ExternalPower
 from wqlab_rehearsal import addresses, bmc, console_server, faults, links, noise, pdu
 from wqlab_rehearsal.machines import XEON
-from wqlab_worker.backends import kexec, power
+from wqlab_worker.backends import device_access, kexec, power
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.backends.console_tap import ConsoleTap, Wakeup
 from wqlab_worker.backends.diagnose_console import is_garbled
 from wqlab_worker.backends.kexec import KexecStrategy, Status
 from wqlab_worker.backends.power import CommandPowerDriver, power_errors
-from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.measure.device_interface import DeviceFailure
 
 from .conftest import free_port, is_on, until
@@ -159,8 +159,8 @@ def golden_failure(strategy: KexecStrategy) -> DeviceFailure:
 
 @pytest.fixture(autouse=True)
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kexec, "QUIET_S", 1.0)
-    monkeypatch.setattr(kexec, "CONSOLE_ACTIVE_S", 0.0)
+    monkeypatch.setattr(device_access, "QUIET_S", 1.0)
+    monkeypatch.setattr(device_access, "CONSOLE_ACTIVE_S", 0.0)
     monkeypatch.setattr(kexec, "SETTLE_S", 1.0)
 
 

@@ -151,7 +151,7 @@ def test_panic_at_boot_is_a_kernel_failure_and_device_recovers(lab: Lab, submiss
 def test_hang_at_boot_is_a_kernel_failure_and_device_recovers(lab: Lab) -> None:
     """The kernel stops without output, so only the timeout detects it.
 
-    In the nightly suite; worker/tests/backends/test_labgrid_device.py tests it without a device.
+    In the nightly suite; worker/tests/backends/test_ssh_device.py tests it without a device.
     """
     series = ("--mbox", str(SERIES / "hangs-at-boot.mbox"), "--blocks", "1")
     report = lab.finish(lab.submit(*series, "--target", "xfs-fsync@lone"), codes=(3,))

@@ -36,8 +36,8 @@ from wqlab_contracts.messages import (
 )
 from wqlab_contracts.specs import Axis, ExternalPower, Profile, Repetitions, Scenario, TestPlan
 from wqlab_lab.lava import TrialLava
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.backends.labgrid import LabgridBackend
-from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.claims.server import sha256_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -364,7 +364,7 @@ def job(tmp_path: Path) -> RunJob:
 @pytest.fixture
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the waits for a machine with an operating system of its own."""
-    monkeypatch.setattr("wqlab_worker.backends.kexec.QUIET_S", 0.05)
+    monkeypatch.setattr("wqlab_worker.backends.device_access.QUIET_S", 0.05)
     monkeypatch.setattr("wqlab_worker.backends.own_system.PAUSE_S", 0.01)
     monkeypatch.setattr("wqlab_worker.backends.own_system.HALT_S", 0.01)
     monkeypatch.setattr("wqlab_worker.backends.own_system.COMMAND_S", 0.05)

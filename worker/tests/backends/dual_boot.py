@@ -12,11 +12,12 @@ from wqlab_contracts.enums import Arm, ErrorKind
 from wqlab_contracts.messages import BootKey
 from wqlab_contracts.specs import BootMethod, OwnSystem
 from wqlab_worker.backends import answering_system, own_system
+from wqlab_worker.backends.cancellation import Stop, canceled
 from wqlab_worker.backends.console_tap import ConsoleTap, Wakeup
-from wqlab_worker.backends.kexec import BootTimes, Status
+from wqlab_worker.backends.device_access import BootTimes
+from wqlab_worker.backends.kexec import Status
 from wqlab_worker.backends.own_system import OwnSystemStrategy
 from wqlab_worker.backends.ssh import CommandResult
-from wqlab_worker.claims.heartbeats import Stop, canceled
 from wqlab_worker.measure.device_interface import DeviceFailure
 
 from .conftest import RecordingSink

@@ -17,9 +17,10 @@ from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import Artifact, BootKey, DeviceFacts, Finding, Kernel, RunJob
 from wqlab_contracts.specs import OwnSystem
 from wqlab_worker.backends.console_tap import ConsoleTap, Wakeup
-from wqlab_worker.backends.labgrid_device import LabgridDevice
+from wqlab_worker.backends.device_access import DeviceAccess
 from wqlab_worker.backends.send_image import VariantImage
 from wqlab_worker.backends.ssh import CommandResult
+from wqlab_worker.backends.ssh_device import SshDevice
 from wqlab_worker.backends.verify_boot import kernel_failure
 from wqlab_worker.measure.device_interface import DeviceFailure
 
@@ -103,8 +104,8 @@ class ScriptedSsh:
         return Ended(CommandResult(0, b"sysrq: Show Blocked State\n", b""))
 
 
-class ScriptedStrategy:
-    """Scripted KexecStrategy for LabgridDevice, with a real Wakeup and ConsoleTap."""
+class ScriptedStrategy(DeviceAccess):
+    """Scripted access for SshDevice, with a real Wakeup and ConsoleTap."""
 
     token = TOKEN
 
@@ -123,6 +124,9 @@ class ScriptedStrategy:
         self.on_wait.pop(timeout_s, lambda: None)()
         self.wakeup.wait_for(lambda: met() or (self.console.is_read and not self.tap.reporting), 3600)
         return met()
+
+    def type_line(self) -> None:
+        self.console.write(b"\n")
 
     def raise_if_crashed(self) -> None:
         if self.tap.fatal:
@@ -173,10 +177,11 @@ class Scene:
         )
         kernels = {arm: with_fields(Kernel, image=with_fields(Artifact, sha256=arm.value)) for arm in Arm}
         job = with_fields(RunJob, device=device, plan=trivial_plan(0), purpose=self.purpose, kernels=kernels)
+        self.strategy.device = device
         strategy: Any = self.strategy
         images = {each.image.sha256: VariantImage(Path(arm.value), each.image.sha256) for arm, each in kernels.items()}
         self.baseline = images[kernels[Arm.BASELINE].image.sha256]
-        self.device = LabgridDevice(strategy, job, images, {}, {})
+        self.device = SshDevice(strategy, job, images, {}, {})
 
     def diagnose_boot(self, *systems: str | None, timeout_s: float = 0.05) -> tuple[ErrorKind, str]:
         self.ssh.systems = list(systems)

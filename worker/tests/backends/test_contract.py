@@ -21,8 +21,8 @@ from wqlab_contracts.messages import (
     RunResult,
     Unsupported,
 )
+from wqlab_worker.backends.cancellation import Stop, canceled
 from wqlab_worker.backends.interface import Backend
-from wqlab_worker.claims.heartbeats import Stop, canceled
 
 from .conftest import DeviceLab, RecordingSink, lasting
 from .lavalab import LavaLab
@@ -113,7 +113,7 @@ def test_panic_at_boot_is_a_kernel_failure(target: Target) -> None:
     assert [event.attempt for event in sink.of(BlockDiscarded)] == [0, 1], "the failure is confirmed by a second boot"
 
 
-@pytest.mark.nightly  # test_labgrid_device.py tests it without a device
+@pytest.mark.nightly  # test_ssh_device.py tests it without a device
 def test_kernel_that_does_not_come_up_in_time_is_a_hang(target: Target) -> None:
     sink = RecordingSink()
     job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=203), "rdinit=/bin/sleep -- 9999", variant_timeout_s=15)

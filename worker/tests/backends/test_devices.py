@@ -24,9 +24,9 @@ from wqlab_contracts.messages import (
     RunJob,
     RunResult,
 )
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.backends.labgrid import clear
 from wqlab_worker.backends.session_messages import ClearRequest
-from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.claims.server import Lease
 from wqlab_worker.reaper import reap
 
@@ -44,7 +44,7 @@ def execute(
     return result
 
 
-@pytest.mark.nightly  # a hang under load takes minutes; the default suite has test_labgrid_device.py
+@pytest.mark.nightly  # a hang under load takes minutes; the default suite has test_ssh_device.py
 def test_panic_and_hang_are_findings_and_device_recovers(device_lab: DeviceLab) -> None:
     device_lab.faults(
         "tiny-1",

@@ -13,11 +13,11 @@ from wqlab_contracts.enums import Arm, ErrorKind
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, Finding, LavaBoot, RunJob
 from wqlab_contracts.specs import Conditions
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.backends.console_tap import Wakeup
 from wqlab_worker.backends.lava.job_definition import define
 from wqlab_worker.backends.lava.lava_client import LavaJob, LavaTestCase, LogLine
 from wqlab_worker.backends.lava.lava_device import SILENCE_S, LavaDevice, longest_silence_s
-from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.measure.device_interface import DeviceFailure
 from wqlab_worker.measure.script_calls import calls
 

@@ -15,12 +15,13 @@ import pytest
 from wqlab_contracts.enums import Arm, DeviceStep, ErrorKind
 from wqlab_contracts.messages import BootKey
 from wqlab_contracts.specs import BootMethod
-from wqlab_worker.backends import kexec
+from wqlab_worker.backends import device_access
+from wqlab_worker.backends.cancellation import Stop, canceled
 from wqlab_worker.backends.console_tap import ConsoleTap, Wakeup
-from wqlab_worker.backends.kexec import BootTimes, KexecStrategy, Status
+from wqlab_worker.backends.device_access import BootTimes
+from wqlab_worker.backends.kexec import KexecStrategy, Status
 from wqlab_worker.backends.send_image import VariantImage
 from wqlab_worker.backends.ssh import CommandResult
-from wqlab_worker.claims.heartbeats import Stop, canceled
 from wqlab_worker.measure.device_interface import DeviceFailure
 
 from .conftest import RecordingSink
@@ -46,7 +47,7 @@ class AnsweringSsh:
 
 @pytest.fixture(autouse=True)
 def short_quiet_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kexec, "QUIET_S", 0.05)
+    monkeypatch.setattr(device_access, "QUIET_S", 0.05)
 
 
 def boot_golden(output: str) -> KexecStrategy:
@@ -294,7 +295,7 @@ MARKER = "[   20.000000] wqlab: kexec -e\r\n"
 def test_a_golden_system_that_hangs_before_the_jump_is_not_the_variants_failure(
     image: VariantImage, monkeypatch: pytest.MonkeyPatch, printed: str, kind: ErrorKind, says: str
 ) -> None:
-    monkeypatch.setattr(kexec, "CONSOLE_ACTIVE_S", 0.0)
+    monkeypatch.setattr(device_access, "CONSOLE_ACTIVE_S", 0.0)
     machine = HangingMachine(printed=printed)
     boot = machine.strategy.device.boot.model_copy(update={"variant_timeout_s": 1})
     machine.strategy.device.boot = boot
@@ -309,7 +310,7 @@ def test_on_netconsole_silence_after_the_jump_is_the_variants(
     image: VariantImage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The network is down before the jump, and a kernel that hangs early never brings it up."""
-    monkeypatch.setattr(kexec, "CONSOLE_ACTIVE_S", 0.0)
+    monkeypatch.setattr(device_access, "CONSOLE_ACTIVE_S", 0.0)
     machine = HangingMachine(printed=MARKER)
     device = machine.strategy.device
     device.boot = device.boot.model_copy(update={"variant_timeout_s": 1})

@@ -19,10 +19,10 @@ from wqlab_contracts.enums import RunPurpose
 from wqlab_contracts.messages import RunJob
 from wqlab_contracts.specs import OwnSystem
 from wqlab_worker.backends import labgrid
+from wqlab_worker.backends.cancellation import Stop, canceled
 from wqlab_worker.backends.kexec import LOAD_TIMEOUT_S
 from wqlab_worker.backends.labgrid import LOAD_CRASH_KERNEL_S, emulator_facts, hard_limit_s
 from wqlab_worker.backends.send_image import UPLOAD_TIMEOUT_S
-from wqlab_worker.claims.heartbeats import Stop, canceled
 
 
 @pytest.fixture

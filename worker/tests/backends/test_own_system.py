@@ -8,9 +8,9 @@ import pytest
 
 from wqlab_contracts.enums import DeviceStep, ErrorKind
 from wqlab_worker.backends import answering_system, own_system
+from wqlab_worker.backends.cancellation import canceled
 from wqlab_worker.backends.kexec import Status
 from wqlab_worker.backends.ssh import CommandResult
-from wqlab_worker.claims.heartbeats import canceled
 from wqlab_worker.measure.device_interface import DeviceFailure
 
 from .dual_boot import BOOT_ID, GOLDEN, KEY, OWN, RESTARTED, VARIANT, DualBoot, failure_of
@@ -209,6 +209,6 @@ def test_a_variant_that_restarted_into_the_own_system_is_named() -> None:
     machine.strategy.tap.begin_variant()
     machine.strategy.token, machine.strategy.jumped = "feed", True
     with pytest.raises(DeviceFailure) as caught:
-        machine.strategy._await_variant(3600)
+        machine.strategy.await_variant(3600)
     assert caught.value.failure.kind is ErrorKind.KERNEL
     assert "rebooted by itself" in caught.value.failure.summary

@@ -10,9 +10,9 @@ import pytest
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.specs import BootMethod
 from wqlab_worker.backends import answering_system, device_trial
+from wqlab_worker.backends.cancellation import canceled
 from wqlab_worker.backends.device_trial import Trial
 from wqlab_worker.backends.kexec import Status
-from wqlab_worker.claims.heartbeats import canceled
 from wqlab_worker.measure.device_interface import DeviceFailure
 
 from .dual_boot import KEY, OWN, RESTARTED, DualBoot, failure_of

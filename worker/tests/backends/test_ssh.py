@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import subprocess
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -84,15 +83,15 @@ def test_texts_are_printable() -> None:
 def test_only_an_ssh_server_greets(says: bytes | None, greets: bool) -> None:
     """A forwarded port accepts, and closes at once, for a machine that is off."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        driver = SimpleNamespace(networkservice=SimpleNamespace(address="127.0.0.1", port=server.getsockname()[1]))
+        connection = ssh.FixedSsh(ssh.SshServer("127.0.0.1", server.getsockname()[1], "root", ""))
 
         def answer() -> None:
-            connection, _ = server.accept()
-            connection.sendall(says or b"")
-            connection.close()
+            client, _ = server.accept()
+            client.sendall(says or b"")
+            client.close()
 
         if says is None:
             server.close()
         else:
             threading.Thread(target=answer, daemon=True).start()
-        assert ssh.DeviceSSHDriver.greets(driver, 2.0) == greets
+        assert connection.greets(2.0) == greets

@@ -25,8 +25,8 @@ from wqlab_contracts.messages import (
     RunResult,
     Samples,
 )
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.backends.labgrid import LabgridBackend
-from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.claims.runs import run_claimed
 from wqlab_worker.claims.server import JobRef, Server, sha256_of
 

@@ -9,7 +9,8 @@ import pytest
 
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.messages import Failure
-from wqlab_worker.claims.heartbeats import Heartbeats, Stop
+from wqlab_worker.backends.cancellation import Stop
+from wqlab_worker.claims.heartbeats import Heartbeats
 
 from .fakelab import REF, CommandResult, server
 

@@ -13,7 +13,7 @@ import pytest
 
 from wqlab_contracts.enums import ErrorKind, JobKind, Outcome
 from wqlab_contracts.messages import Artifact, BuildResult, Failure, Progress, RunJob, RunResult
-from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.claims.jobs import ProgressReporter, Stopped, finish
 from wqlab_worker.claims.outcomes import failure_of
 from wqlab_worker.claims.runs import run_claimed

@@ -20,7 +20,7 @@ from wqlab_contracts.messages import (
     RunResult,
 )
 from wqlab_contracts.specs import Axis, BootMethod, Metric, Profile, Repetitions, Scenario, TestPlan, Topology
-from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.measure.device_interface import DeviceFailure, ScriptOutput, VerifiedBoot
 from wqlab_worker.measure.measuring_loop import measure
 

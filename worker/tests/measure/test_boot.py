@@ -19,7 +19,7 @@ from wqlab_contracts.messages import (
     Samples,
     Unsupported,
 )
-from wqlab_worker.claims.heartbeats import Stop, canceled
+from wqlab_worker.backends.cancellation import Stop, canceled
 from wqlab_worker.measure.boot import BootFailure, BootRunner
 from wqlab_worker.measure.device_interface import DeviceFailure
 

@@ -20,7 +20,7 @@ from wqlab_contracts.messages import (
     Samples,
     Unsupported,
 )
-from wqlab_worker.claims.heartbeats import Stop, canceled
+from wqlab_worker.backends.cancellation import Stop, canceled
 from wqlab_worker.measure.device_interface import DeviceFailure, ScriptOutput
 
 from .scripted import AB, ScriptedDevice, answer, job, kernel_failure_error, key, lab_failure, run

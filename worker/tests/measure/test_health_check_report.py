@@ -12,9 +12,9 @@ from wqlab_contracts.enums import Arm, DeviceStep, ErrorKind, Outcome, RunPurpos
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, CheckStep, Failure, RunJob, RunResult
 from wqlab_contracts.specs import Conditions, ExternalPower
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.backends.condition_commands import ConditionResult
 from wqlab_worker.backends.verify_boot import check_conditions
-from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.measure.device_interface import DeviceFailure
 from wqlab_worker.measure.health_check_report import STEPS, HealthCheckReport, fix
 from wqlab_worker.measure.measuring_loop import measure

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from wqlab_contracts import workqueue_series
 from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
 from wqlab_contracts.messages import BootKey
-from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.measure import monitor
 from wqlab_worker.measure.collect import read_records
 from wqlab_worker.measure.measuring_loop import measure

@@ -15,7 +15,7 @@ from wqlab_contracts import traced_counts
 from wqlab_contracts.enums import ArtifactKind, RunPurpose
 from wqlab_contracts.messages import BootKey, MeasuredTopology, Samples
 from wqlab_contracts.traced_counts import Row, TracedTopic
-from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.measure import monitor, tracer
 from wqlab_worker.measure.collect import NotMeasured, Operations
 from wqlab_worker.measure.measuring_loop import measure

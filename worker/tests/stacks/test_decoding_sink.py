@@ -21,7 +21,7 @@ from wqlab_contracts.messages import (
     RunEvent,
     RunResult,
 )
-from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.stacks.decoding_sink import DecodingSink
 
 from .compiled import after_call, built, compiled_kernel, symbol

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wqlab_contracts.enums import DeviceStep
 
 from .console_tap import Wakeup
-from .ssh import CommandResult, DeviceSSHDriver
+from .ssh import CommandResult, SshConnection
 from .verify_boot import infrastructure_failure
 
 ANSWER_S = 10.0
@@ -16,6 +16,8 @@ ANSWER_S = 10.0
 LOGIN_S = 30.0
 """Longest time of a login, and of a short command, once the SSH server has sent its greeting: names that DNS does not
 resolve delay both."""
+PAUSE_S = 2.0
+"""Time between two questions to a machine that restarts."""
 READ_SYSTEM = "cat /proc/sys/kernel/random/boot_id /proc/uptime /proc/cmdline"
 
 
@@ -81,7 +83,7 @@ def still_runs(answer: CommandResult, since_restart_s: float) -> bool:
     return True
 
 
-def ask(ssh: DeviceSSHDriver, wakeup: Wakeup, timeout_s: float, stopped: Callable[[], bool]) -> AnsweringSystem | str:
+def ask(ssh: SshConnection, wakeup: Wakeup, timeout_s: float, stopped: Callable[[], bool]) -> AnsweringSystem | str:
     """Connect anew, and return the system that answers or the reason why none does."""
     ssh.close()
     reason = ssh.connect(wakeup, stopped, timeout_s)
@@ -90,7 +92,7 @@ def ask(ssh: DeviceSSHDriver, wakeup: Wakeup, timeout_s: float, stopped: Callabl
         if reason is not None:
             return Unusable(reason)
     if reason is not None:
-        return str(reason)
+        return reason
     answer = run(ssh, wakeup, READ_SYSTEM, LOGIN_S)
     if answer is None:
         return Unusable(f"it does not answer a command in {LOGIN_S:.0f} s")
@@ -101,11 +103,10 @@ def ask(ssh: DeviceSSHDriver, wakeup: Wakeup, timeout_s: float, stopped: Callabl
     )
 
 
-def run(ssh: DeviceSSHDriver, wakeup: Wakeup, command: str, timeout_s: float) -> CommandResult | None:
+def run(ssh: SshConnection, wakeup: Wakeup, command: str, timeout_s: float) -> CommandResult | None:
     """Run a command, also after a cancellation; return None if it does not end in time, as when it cuts SSH."""
     running = ssh.start(command, wakeup)
     wakeup.wait_for(lambda: running.done, timeout_s)
     if not running.done:
         running.kill()
-    answer: CommandResult | None = running.answer
-    return answer
+    return running.answer

@@ -11,7 +11,8 @@ import shlex
 from wqlab_contracts.consoles.detect import CRASH_KERNEL
 from wqlab_contracts.specs import console_arguments
 
-from .kexec import LOAD_TIMEOUT_S, KexecStrategy
+from .device_access import DeviceAccess
+from .interface import LOAD_TIMEOUT_S
 from .send_image import IMAGE_ON_DEVICE, VariantImage, send_image
 from .verify_boot import infrastructure_failure
 
@@ -25,7 +26,7 @@ ADVICE = (
 )
 
 
-def load(strategy: KexecStrategy, image: VariantImage) -> str | None:
+def load(strategy: DeviceAccess, image: VariantImage) -> str | None:
     """Load `image` as the crash kernel of the running variant; return None, or why it is not loaded.
 
     Raises DeviceFailure if the image does not arrive on the device, the connection breaks or the variant crashes.
@@ -43,7 +44,7 @@ def load(strategy: KexecStrategy, image: VariantImage) -> str | None:
     return said[-300:] or f"{LOADER} ended with status {answer.status}"
 
 
-def _command_line(strategy: KexecStrategy) -> str:
+def _command_line(strategy: DeviceAccess) -> str:
     """Return the crash kernel's command line: that of the device's kernels, for one CPU and in little memory."""
     boot = strategy.device.boot
     own = " ".join(word for word in boot.kernel_arguments.split() if not word.startswith("crashkernel="))

@@ -1,4 +1,4 @@
-"""Set the conditions of a boot on a labgrid device and restore them afterwards."""
+"""Set the conditions of a boot on a device and restore them afterwards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wqlab_contracts.messages import DeviceFacts
 
 from . import condition_commands, temperature
 from .condition_commands import ConditionResult
-from .kexec import KexecStrategy
+from .device_access import DeviceAccess
 from .verify_boot import check_conditions
 
 log = structlog.get_logger()
@@ -21,7 +21,7 @@ TIMEOUT_S = 60.0
 class DeviceConditions:
     """Conditions of one device, set over the strategy's SSH connection."""
 
-    def __init__(self, strategy: KexecStrategy, device: DeviceFacts) -> None:
+    def __init__(self, strategy: DeviceAccess, device: DeviceFacts) -> None:
         self._strategy = strategy
         self._device = device
         self._requested = device.conditions
@@ -70,5 +70,4 @@ class DeviceConditions:
         return facts
 
     def _run(self, command: str) -> str:
-        text: str = self._strategy.command(command, TIMEOUT_S).text
-        return text
+        return self._strategy.command(command, TIMEOUT_S).text

@@ -40,13 +40,14 @@ from wqlab_contracts.new_devices.trial import (
 )
 from wqlab_contracts.specs import BootMethod, Topology
 
-from ..claims.heartbeats import Stop, canceled
 from ..claims.server import sha256_of
 from ..measure.device_interface import DeviceFailure
 from ..measure.device_text import printable
 from . import answering_system, declare_topology, probe, trial_advice
+from .cancellation import Stop, canceled
 from .console_tap import ConsoleTap, Wakeup
-from .kexec import CONNECT_TIMEOUT_S, KexecStrategy, Status
+from .device_access import CONNECT_TIMEOUT_S
+from .kexec import KexecStrategy, Status
 from .own_system import OwnSystemStrategy
 from .power import POWER_TIMEOUT_S, time_limit
 from .send_image import VariantImage

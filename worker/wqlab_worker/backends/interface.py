@@ -9,6 +9,9 @@ from typing import Protocol
 from wqlab_contracts.enums import ArtifactKind
 from wqlab_contracts.messages import BlockPlan, BootKey, DeviceFacts, Failure, RunEvent, RunJob, RunResult
 
+LOAD_TIMEOUT_S = 120.0
+"""Longest time of `kexec -l`."""
+
 
 def kexec_options(device: DeviceFacts) -> list[str]:
     """Return the options of `kexec -l` for any variant on this device.
@@ -42,7 +45,7 @@ class EventSink(Protocol):
 
 
 class Cancel(Protocol):
-    """Cancellation of a run: when to stop and why. `claims.heartbeats.Stop` implements it."""
+    """Cancellation of a run: when to stop and why. `cancellation.Stop` implements it."""
 
     @property
     def failure(self) -> Failure | None: ...

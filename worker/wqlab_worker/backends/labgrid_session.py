@@ -27,15 +27,15 @@ from wqlab_contracts.enums import ArtifactKind, DeviceStep, ErrorKind, Outcome
 from wqlab_contracts.messages import BootKey, Failure, RunEvent, RunResult
 from wqlab_contracts.specs import ExternalPower
 
-from ..claims.heartbeats import Stop, canceled, lease_lost
+from ..claims.heartbeats import lease_lost
 from ..measure.device_interface import DeviceFailure
 from ..measure.health_check_report import HealthCheckReport
 from ..measure.measuring_loop import measure
 from ..measure.script_calls import checks_health
 from . import coordinator
+from .cancellation import Stop, canceled
 from .console_tap import ConsoleTap, Wakeup
 from .kexec import KexecStrategy
-from .labgrid_device import LabgridDevice
 from .own_system import OwnSystemStrategy
 from .power import POWER_TIMEOUT_S, CommandPowerDriver, is_unreachable, power_time_limit, time_limit
 from .send_image import VariantImage
@@ -51,6 +51,7 @@ from .session_messages import (
     SessionRequest,
 )
 from .ssh import public_key_blob
+from .ssh_device import SshDevice
 from .verify_boot import infrastructure_failure
 
 log = structlog.get_logger()
@@ -157,7 +158,7 @@ def _with_device(
         result = measure(
             request.job,
             request.remaining,
-            LabgridDevice(strategy, request.job, images, request.facts, request.modules),
+            SshDevice(strategy, request.job, images, request.facts, request.modules),
             writer,
             stop,
         )

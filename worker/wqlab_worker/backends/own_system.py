@@ -17,7 +17,7 @@ from wqlab_contracts.messages import BootKey
 from wqlab_contracts.specs import OwnSystem
 
 from ..measure.device_interface import DeviceFailure
-from .answering_system import ANSWER_S, AnsweringSystem, Unusable, ask, run
+from .answering_system import ANSWER_S, PAUSE_S, AnsweringSystem, Unusable, ask, run
 from .kexec import KexecStrategy, Status
 from .ssh import CommandResult
 from .verify_boot import infrastructure_failure
@@ -37,7 +37,6 @@ CHOSEN = " The golden system remains chosen: it starts at the next restart, and 
 POWER_ON_TRIES = 3
 POWER_ON_PAUSE_S = 10.0
 """A BMC may be busy for some seconds after it has cut the power."""
-PAUSE_S = 2.0
 NOT_CUT = "The lab has not cut its power, since its own system may be running. "
 
 

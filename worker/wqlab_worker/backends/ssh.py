@@ -1,8 +1,4 @@
-"""Run commands on a device over one SSH master connection: a labgrid driver, bound to a NetworkService.
-
-labgrid's own SSHDriver polls for the connection, splits commands at blanks, cannot stream into a command, and takes
-up to two minutes to close the connection to a dead device; see docs/decisions.
-"""
+"""Run commands on a device over one SSH master connection."""
 
 from __future__ import annotations
 
@@ -18,10 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import attr
-from labgrid import target_factory
-from labgrid.driver.common import Driver
 
 from ..measure.device_text import decode_output
 from .console_tap import Wakeup
@@ -139,30 +131,37 @@ def _write_some(pipe: int, data: memoryview) -> memoryview:
         return data[:0]
 
 
-@target_factory.reg_driver
-@attr.s(eq=False)
-class DeviceSSHDriver(Driver):  # type: ignore[misc]
-    """SSH driver: `connect` opens the master connection, `start` runs a command over it, `close` drops it at once."""
+@dataclass(frozen=True)
+class SshServer:
+    """Address of an SSH server, and the key with which it lets the lab in."""
 
-    bindings = {"networkservice": "NetworkService"}
-    keyfile: str = attr.ib(default="", validator=attr.validators.instance_of(str))
+    address: str
+    port: int
+    username: str
+    keyfile: str
 
-    def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
-        self._master: subprocess.Popen[bytes] | None = None
-        self._folder: Path | None = None
-        self._error = b""
 
-    def on_deactivate(self) -> None:
-        self.close()
+class SshConnection:
+    """SSH connection: `connect` opens the master connection, `start` runs a command over it, `close` drops it at once.
+
+    A subclass tells the server by `server`.
+    """
+
+    _master: subprocess.Popen[bytes] | None = None
+    _folder: Path | None = None
+    _error = b""
+
+    def server(self) -> SshServer:
+        """Return the server of the device."""
+        raise NotImplementedError
 
     @property
     def address(self) -> str:
         """Address of the device, as the lab connects to it."""
-        return str(self.networkservice.address)
+        return self.server().address
 
     def _options(self) -> list[str]:
-        service: Any = self.networkservice
+        server = self.server()
         options = {
             "BatchMode": "yes",
             "IdentitiesOnly": "yes",
@@ -171,8 +170,8 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
             "UserKnownHostsFile": "/dev/null",
             "LogLevel": "ERROR",
             "ControlPath": f"{self._folder}/control",
-            "Port": str(service.port),
-            "User": service.username,
+            "Port": str(server.port),
+            "User": server.username,
         }
         return ["-x", "-F", "none", *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
 
@@ -193,12 +192,12 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
             "ssh",
             *self._options(),
             "-MN",
-            *("-i", self.keyfile),
+            *("-i", self.server().keyfile),
             *("-o", f"ConnectTimeout={max(1, round(timeout_s))}"),
             *("-o", f"ServerAliveInterval={ALIVE_INTERVAL_S}", "-o", f"ServerAliveCountMax={ALIVE_COUNT}"),
             # Runs on this host once the master is authenticated and listens: the event that it is connected.
             *("-o", "PermitLocalCommand=yes", "-o", "LocalCommand=echo connected"),
-            self.networkservice.address,
+            self.address,
         ]
         self._error = b""
         self._master = subprocess.Popen(
@@ -224,9 +223,9 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
 
     def greets(self, timeout_s: float) -> bool:
         """Return True if an SSH server answers at the device's address, whether it lets the lab in or not."""
-        service: Any = self.networkservice
+        server = self.server()
         try:
-            with socket.create_connection((service.address, service.port), timeout_s) as connection:
+            with socket.create_connection((server.address, server.port), timeout_s) as connection:
                 # A forwarded port accepts for a machine that is off; only a server sends its greeting.
                 connection.settimeout(timeout_s)
                 return connection.recv(4) == b"SSH-"
@@ -240,7 +239,7 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
     def start(self, command: str, wakeup: Wakeup, stdin: bytes | None = None) -> Command:
         """Start a command in the device's shell."""
         process = subprocess.Popen(
-            ["ssh", *self._options(), self.networkservice.address, command],
+            ["ssh", *self._options(), self.address, command],
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -256,6 +255,16 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+
+class FixedSsh(SshConnection):
+    """SSH connection to one server."""
+
+    def __init__(self, server: SshServer) -> None:
+        self._server = server
+
+    def server(self) -> SshServer:
+        return self._server
 
 
 def public_key_blob(public_key_file: Path) -> str:

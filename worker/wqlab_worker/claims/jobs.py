@@ -34,10 +34,11 @@ from wqlab_contracts.messages.list_reads import ListReadJob, ListReadResult
 from wqlab_contracts.messages.lookups import LookupJob, LookupResult
 from wqlab_contracts.messages.thread_lookups import ThreadLookupJob, ThreadLookupResult
 
+from ..backends.cancellation import Stop
 from ..settings import Settings
 from ..workspace import Workspace
 from . import runs
-from .heartbeats import Heartbeats, Stop, lease_lost
+from .heartbeats import Heartbeats, lease_lost
 from .outcomes import failure_of, outcome_of
 from .server import JobRef, Server, ServerRefused, StaleFence
 

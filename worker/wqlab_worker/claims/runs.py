@@ -16,6 +16,7 @@ from wqlab_contracts.enums import ArtifactKind, ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BootKey, Failure, RunEvent, RunJob, RunResult
 from wqlab_contracts.specs import CpuArch
 
+from ..backends.cancellation import Stop
 from ..backends.instrumented import InstrumentedBackend
 from ..backends.interface import Backend
 from ..backends.labgrid import LabgridBackend
@@ -25,7 +26,7 @@ from ..settings import Settings
 from ..stacks.decoding_sink import DecodingSink
 from ..workspace import Workspace
 from .event_sink import ServerEventSink
-from .heartbeats import Stop, lease_lost
+from .heartbeats import lease_lost
 from .outcomes import failure_of, outcome_of
 from .server import JobRef, Server, ServerRefused, StaleFence
 

@@ -13,8 +13,8 @@ import pytest
 from wqlab_contracts import instrument
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind, Outcome
 from wqlab_contracts.messages import BlockDiscarded, BootVerified, Finding, Kernel, RunJob, Samples
+from wqlab_worker.backends.cancellation import canceled
 from wqlab_worker.backends.instrumented import InstrumentedBackend
-from wqlab_worker.claims.heartbeats import canceled
 
 from ..conftest import RecordingSink, lasting
 from .conftest import job_of

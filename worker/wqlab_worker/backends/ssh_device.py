@@ -1,4 +1,4 @@
-"""labgrid device: boot and verify variants, run the plan's script, diagnose failures."""
+"""Device with a console and SSH: boot and verify variants, run the plan's script, diagnose failures."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
 from ..measure.device_interface import DeviceFailure, ScriptOutput, VerifiedBoot
 from ..measure.script_calls import checks_health, observer
-from . import crash_kernel, diagnose_boot, diagnose_console, own_system, probe
+from . import answering_system, crash_kernel, diagnose_boot, diagnose_console, probe
+from .device_access import DeviceAccess
 from .device_conditions import DeviceConditions
-from .kexec import KexecStrategy, Status
-from .own_system import OwnSystemStrategy
 from .send_image import VariantImage
 from .ssh import CommandResult
 from .verify_boot import infrastructure_failure, kernel_failure, verify_variant
@@ -34,12 +33,12 @@ ECHO_TIMEOUT_S = 10.0
 """Longest time for the console to echo a line feed; after it the device counts as hung."""
 
 
-class LabgridDevice:
-    """Implementation of `measure.device_interface.Device` on a KexecStrategy."""
+class SshDevice:
+    """Implementation of `measure.device_interface.Device` on a `DeviceAccess`."""
 
     def __init__(
         self,
-        strategy: KexecStrategy,
+        strategy: DeviceAccess,
         job: RunJob,
         images: Mapping[str, VariantImage],
         facts: Mapping[str, str],
@@ -57,9 +56,9 @@ class LabgridDevice:
         started = time.monotonic()
         strategy = self._strategy
         try:
-            if isinstance(strategy, OwnSystemStrategy) and checks_health(self._job):
+            if checks_health(self._job):
                 strategy.try_power_switch()
-            strategy.transition(Status.variant, key=key, image=self._images[kernel.image.sha256])
+            strategy.boot_variant(key, self._images[kernel.image.sha256])
             probed = self._verify(key.arm, kernel)
             if unusable := diagnose_boot.unusable_console(strategy.tap, self._job.device.name):
                 raise unusable
@@ -101,7 +100,7 @@ class LabgridDevice:
     def off(self) -> None:
         """Power off. Logs an error instead of raising it: every clean-up calls this, and the next boot repeats it."""
         try:
-            self._strategy.transition(Status.off)
+            self._strategy.end_boot()
         except DeviceFailure as error:
             log.error("power off failed", error=error.failure.summary)
             self._strategy.tap.end_boot()
@@ -167,12 +166,12 @@ class LabgridDevice:
         command = f"cd {PLAN_FOLDER} && env {assignments} /bin/sh {script} {action}"
         running = strategy.ssh.start(command, strategy.wakeup)
         try:
-            strategy.wait(lambda: running.done or tap.fatal is not None or self._rebooted(), timeout_s)
+            strategy.wait(lambda: running.done or tap.fatal is not None or self._strategy.has_restarted(), timeout_s)
         finally:
             if not running.done:
                 running.kill()
         answer = running.answer
-        if tap.fatal or self._rebooted() or answer is None or answer.transport_lost:
+        if tap.fatal or self._strategy.has_restarted() or answer is None or answer.transport_lost:
             raise self._diagnose(action, timeout_s, answer)
         if answer.output_excess:
             raise infrastructure_failure(
@@ -193,10 +192,6 @@ class LabgridDevice:
             seconds=time.monotonic() - started,
         )
 
-    def _rebooted(self) -> bool:
-        ready = self._strategy.tap.ready
-        return ready is not None and ready.token != self._strategy.token
-
     def _diagnose(self, action: str, timeout_s: float, answer: CommandResult | None) -> DeviceFailure:
         """Return the failure of a script that did not end.
 
@@ -213,12 +208,12 @@ class LabgridDevice:
         console_offset = tap.offset
         if failure := self._failure_by_ssh(action, timeout_s, disconnected):
             return failure
-        if tap.offset == console_offset and self._has_crash_kernel and self._job.device.netconsole is not None:
+        if tap.offset == console_offset and self._has_crash_kernel and strategy.console_needs_network:
             # The crash kernel is silent until its network card has a link.
             strategy.wait(lambda: tap.offset > console_offset, self._job.device.boot.variant_timeout_s)
         if tap.crash_kernel_started:
             return self._crash_kernel_failure(action)
-        if tap.offset == console_offset and self._job.device.netconsole is not None:
+        if tap.offset == console_offset and strategy.console_needs_network:
             back = self._own_system_failure(action, timeout_s, disconnected)
             return back or infrastructure_failure(
                 f"no answer by SSH and no console output during `{action}`: the kernel hangs, or the network of "
@@ -269,12 +264,12 @@ class LabgridDevice:
         while own and time.monotonic() - started < own.timeout_s:
             if failure := self._failure_by_ssh(action, timeout_s, disconnected):
                 return failure
-            self._strategy.wait(self._kernel_ended, own_system.PAUSE_S)
+            self._strategy.wait(self._kernel_ended, answering_system.PAUSE_S)
         return self._kernel_gone_failure(action, None)
 
     def _kernel_ended(self) -> bool:
         """Return True if the console shows that the kernel under test has ended."""
-        return self._strategy.tap.fatal is not None or self._rebooted()
+        return self._strategy.tap.fatal is not None or self._strategy.has_restarted()
 
     def _kernel_gone_failure(self, action: str, command_line: str | None) -> DeviceFailure | None:
         """Return the failure of a kernel that reported a fatal error or was replaced by another system, else None.
@@ -285,7 +280,7 @@ class LabgridDevice:
         if tap.fatal:
             return kernel_failure(tap.fatal)
         other = command_line is not None and f"wqlab.token={self._strategy.token}" not in command_line.split()
-        if other or self._rebooted():
+        if other or self._strategy.has_restarted():
             title = f"the kernel under test is gone: the device restarted by itself during `{action}`"
             return kernel_failure(tap.add_finding(FindingKind.HANG, title, ""))
         return None
@@ -301,7 +296,7 @@ class LabgridDevice:
         finally:
             if not running.done:
                 running.kill()
-        answer: CommandResult | None = running.answer
+        answer = running.answer
         return None if answer is None or answer.status else answer.stdout.decode(errors="replace")
 
     def _timeout_failure(self, action: str, timeout_s: float, disconnected: bool) -> DeviceFailure:
@@ -329,7 +324,7 @@ class LabgridDevice:
         """Return True if the console echoes a line feed, as an open terminal does even without a network."""
         tap = self._strategy.tap
         before = tap.offset
-        self._strategy.console.write(b"\n")
+        self._strategy.type_line()
         return self._strategy.wait(lambda: tap.offset > before, ECHO_TIMEOUT_S)
 
 

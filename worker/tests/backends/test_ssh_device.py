@@ -12,9 +12,9 @@ import pytest
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind
 from wqlab_contracts.messages import Finding
 from wqlab_contracts.specs import OwnSystem
-from wqlab_worker.backends import kexec, own_system
+from wqlab_worker.backends import answering_system, device_access
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.backends.kexec import KexecStrategy
-from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.measure.device_interface import DeviceFailure
 
 from .scripted_variant import GOLDEN, GOLDEN_READY, LOST, MACHINE_CHECK, OURS, TOKEN, Scene
@@ -119,7 +119,7 @@ def test_a_restart_into_the_own_system_is_the_kernels_though_it_starts_slowly(
     netconsole: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither firmware nor own system say anything on netconsole; on a serial port the firmware does."""
-    monkeypatch.setattr(own_system, "PAUSE_S", 0.01)
+    monkeypatch.setattr(answering_system, "PAUSE_S", 0.01)
     scene = Scene(netconsole=netconsole, own_system=OwnSystem(timeout_s=3600))
     scene.strategy.console.echo = b"BIOS: memory test\r\n"
     try:
@@ -136,7 +136,7 @@ def test_a_restart_into_the_own_system_is_the_kernels_though_it_starts_slowly(
 @pytest.fixture
 def jumped(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> KexecStrategy:
     """A strategy right after the jump, without labgrid's drivers."""
-    monkeypatch.setattr(kexec, "QUIET_S", 0.02)
+    monkeypatch.setattr(device_access, "QUIET_S", 0.02)
     scene.ssh.asked = ["the jump"]
     strategy = object.__new__(KexecStrategy)
     strategy.tap, strategy.wakeup, strategy.ssh = scene.strategy.tap, scene.strategy.wakeup, scene.ssh
@@ -147,7 +147,7 @@ def jumped(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> KexecStrategy:
 
 def failure_of(strategy: KexecStrategy, timeout_s: float = 0.05) -> tuple[ErrorKind, str]:
     with pytest.raises(DeviceFailure) as caught:
-        strategy._await_variant(timeout_s)
+        strategy.await_variant(timeout_s)
     return caught.value.failure.kind, caught.value.failure.summary
 
 
@@ -182,7 +182,7 @@ def test_golden_ready_line_instead_of_variant_is_a_restart(scene: Scene, jumped:
 
 def test_a_variant_whose_ready_line_was_garbled_is_found_by_ssh(scene: Scene, jumped: KexecStrategy) -> None:
     scene.ssh.systems = [OURS]
-    jumped._await_variant(3600)
+    jumped.await_variant(3600)
     assert not scene.sink.of(Finding)
 
 
