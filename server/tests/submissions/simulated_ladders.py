@@ -9,10 +9,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from wqlab_comparison import Samples, TargetFacts, compare
+from wqlab_comparison.block_order import walk_plan
 from wqlab_contracts.enums import BETWEEN, Arm, Verdict
 from wqlab_contracts.messages.walk import StepState, WalkStep, rungs
 from wqlab_contracts.specs import TestPlan
-from wqlab_server.submissions.plan_runs import walk_plan
 
 PLAN = TestPlan.model_validate(
     {

@@ -5,19 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sqlalchemy import select
 
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.enums import Arm, JobState
+from wqlab_contracts.enums import JobState
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
 from wqlab_contracts.specs import INSTRUMENTED_METRICS, KernelRecipe
 from wqlab_server.http.problems import ApiProblem
 from wqlab_server.models import Apply
 from wqlab_server.submissions import service
-from wqlab_server.submissions.plan_runs import block_plan
 from wqlab_server.submissions.quote_service import make_quote
 
 from ..support.lab import SERIES, LabUnderTest
@@ -37,20 +34,6 @@ diff --git a/x b/x
 -a
 +b
 """
-
-
-@given(st.integers(1, 100), st.integers(0, 2**48))
-def test_half_of_the_blocks_begin_with_the_baseline(blocks: int, seed: int) -> None:
-    plan = block_plan(blocks, True, seed)
-    first = [arms[0] for arms in plan]
-    assert len(plan) == blocks
-    assert abs(first.count(Arm.BASELINE) - first.count(Arm.CANDIDATE)) <= 1
-    assert all(sorted(arms) == [Arm.BASELINE, Arm.CANDIDATE] for arms in plan)
-    assert plan == block_plan(blocks, True, seed), "the stored seed gives the same order"
-
-
-def test_block_order_is_shuffled() -> None:
-    assert len({tuple(arms[0] for arms in block_plan(10, True, seed)) for seed in range(50)}) > 20
 
 
 @pytest.mark.integration

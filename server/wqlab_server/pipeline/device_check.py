@@ -14,6 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_comparison import ALPHA, LEAST_BLOCKS, boot_values, compare
+from wqlab_comparison.block_order import block_plan
 from wqlab_contracts.api.quotes import DetectableEffect
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import (
@@ -137,7 +138,7 @@ def _order_noise_run(session: Session, data: DataFolder, check: DeviceCheck, dev
         owner=check.by,
         priority=health_checks.HEALTH_CHECK_PRIORITY,
         seed=seed,
-        blocks=plan_runs.block_plan(BLOCKS, series=True, seed=seed),
+        blocks=block_plan(BLOCKS, series=True, seed=seed),
         profile=shorten_profile(plan.profile(device_type.emulated), metric, plan.reference_setting),
         wanted_device=device.name,
         baseline_build_id=health.baseline_build_id,

@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
 
 from wqlab_comparison import LEAST_BLOCKS
+from wqlab_comparison.block_order import block_plan
 from wqlab_contracts.enums import CanaryKind, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.specs import DeviceType, TestPlan
@@ -77,7 +78,7 @@ def _create(session: Session, data: DataFolder, device: Device, settings: Settin
         owner=_OWNER,
         priority=0,
         seed=seed,
-        blocks=plan_runs.block_plan(profile.blocks, series=True, seed=seed),
+        blocks=block_plan(profile.blocks, series=True, seed=seed),
         profile=profile,
         wanted_device=device.name,
         baseline_build_id=baseline,

@@ -14,6 +14,7 @@ import structlog
 from sqlalchemy.orm import Session
 
 from wqlab_comparison import SamplesError
+from wqlab_comparison.block_order import block_plan
 from wqlab_contracts.api.report import Comparison as ComparisonData
 from wqlab_contracts.enums import JobState, Outcome, RunPurpose
 from wqlab_contracts.specs import Repetitions
@@ -22,7 +23,6 @@ from ..comparisons import service as comparisons
 from ..jobs.state import change_state
 from ..models import Device, Run, Submission
 from ..storage.events import emit_run_state
-from ..submissions.plan_runs import block_plan
 from ..views.traced_boots import TRACED_BLOCKS, differing, why_not_traced
 
 log = structlog.get_logger(__name__)

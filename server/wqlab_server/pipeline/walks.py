@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy.orm import Session
 
+from wqlab_comparison.block_order import walk_plan
 from wqlab_contracts.enums import BETWEEN, Arm, ErrorKind, Outcome
 from wqlab_contracts.messages import ApplyResult, Failure, RunResult, Source
 from wqlab_contracts.messages.walk import MISSING, StepState, WalkStep
@@ -14,7 +15,6 @@ from ..jobs.errors import infrastructure_failure
 from ..jobs.state import Ended, Retry
 from ..models import Build, Run
 from ..runs import service as runs
-from ..submissions.plan_runs import walk_plan
 
 
 def sources_of(applied: ApplyResult) -> dict[Arm, Source | None]:

@@ -1,4 +1,4 @@
-"""The order of a walk's boots, and the mistakes of its request."""
+"""The order of the boots of a run, with two kernels and with those of a walk."""
 
 from __future__ import annotations
 
@@ -6,11 +6,27 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from wqlab_comparison.block_order import block_plan, walk_plan
 from wqlab_contracts.enums import BETWEEN, Arm
-from wqlab_server.submissions.plan_runs import walk_plan
 
 ARMS = [Arm.BASELINE, *BETWEEN[:3], Arm.CANDIDATE]
+
+
+@given(st.integers(1, 100), st.integers(0, 2**48))
+def test_half_of_the_blocks_begin_with_the_baseline(blocks: int, seed: int) -> None:
+    plan = block_plan(blocks, True, seed)
+    first = [arms[0] for arms in plan]
+    assert len(plan) == blocks
+    assert abs(first.count(Arm.BASELINE) - first.count(Arm.CANDIDATE)) <= 1
+    assert all(sorted(arms) == [Arm.BASELINE, Arm.CANDIDATE] for arms in plan)
+    assert plan == block_plan(blocks, True, seed), "the stored seed gives the same order"
+
+
+def test_block_order_is_shuffled() -> None:
+    assert len({tuple(arms[0] for arms in block_plan(10, True, seed)) for seed in range(50)}) > 20
 
 
 @pytest.mark.parametrize("seed", range(5))
