@@ -205,6 +205,7 @@ listed() { # CPU_LIST: print each CPU of a list as 0-2,8, in order
 
 memory_disk() { # NAME MIB QUEUES [IRQMODE [NODE]]: create a memory disk and print its device; memory is allocated as blocks are written
 	# IRQMODE 0 (default) completes within submission, 2 from a timer interrupt, like real hardware.
+	[ -d "$NULLB" ] || modprobe null_blk nr_devices=0 2>/dev/null # the kernels of distributions have it as a module
 	[ -d "$NULLB" ] || mount -t configfs configfs /sys/kernel/config
 	[ -d "$NULLB" ] || lack "this kernel has no null_blk with configfs (CONFIG_BLK_DEV_NULL_BLK, CONFIG_CONFIGFS_FS)"
 	mkdir -p "$NULLB/$1"
