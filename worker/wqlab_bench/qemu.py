@@ -94,9 +94,34 @@ def describe_version(arch: CpuArch) -> str:
 def command(
     device_type: DeviceType, golden: Golden, ssh_port: int, accelerator: Accelerator, firmware: Firmware
 ) -> list[str]:
-    """Return the command line without console and monitor, which `Machine` adds.
+    """Return the command line of a device that boots the golden system. Raises UnsupportedTypeError.
 
-    `ssh_port` is the port on 127.0.0.1 that is forwarded to port 22 of the guest. Raises UnsupportedTypeError.
+    `ssh_port` is the port on 127.0.0.1 that is forwarded to port 22 of the guest.
+    """
+    system = System(golden.kernel, golden.rootfs, golden_arguments(device_type, golden))
+    return system_command(device_type, system, ssh_port, accelerator, firmware)
+
+
+@dataclass(frozen=True)
+class System:
+    """What a guest boots: a kernel, its initramfs and its command line."""
+
+    kernel: Path
+    initramfs: Path
+    arguments: str
+
+
+def system_command(  # noqa: PLR0917 - a device, and what it boots
+    device_type: DeviceType,
+    system: System,
+    ssh_port: int,
+    accelerator: Accelerator,
+    firmware: Firmware,
+    options: Sequence[str] = (),
+) -> list[str]:
+    """Return the command line without console and monitor, which `Machine` adds. Raises UnsupportedTypeError.
+
+    `options` are added to those of QEMU.
     """
     emulation = device_type.emulation
     if emulation is None:
@@ -114,13 +139,14 @@ def command(
     chosen = _accelerator_for(accelerator, arch)
     guest = [
         *machine, *confinement.SECCOMP, *accelerator_arguments(chosen), *extra,
-        "-kernel", str(golden.kernel), "-initrd", str(golden.rootfs), "-append", golden_arguments(device_type, golden),
+        "-kernel", str(system.kernel), "-initrd", str(system.initramfs), "-append", system.arguments,
         # restrict: the guest has no access to any network; only its forwarded port is reachable.
         "-netdev", f"user,id=network,restrict=on,hostfwd=tcp:127.0.0.1:{ssh_port}-10.0.2.15:22",
         "-device", "virtio-net-pci,id=net0,netdev=network,romfile=",
         "-device", "virtio-rng-pci",
+        *options,
     ]  # fmt: skip
-    visible = [golden.kernel, golden.rootfs, *(Path(word) for word in extra if word.startswith("/"))]
+    visible = [system.kernel, system.initramfs, *(Path(word) for word in extra if word.startswith("/"))]
     visible += [unpacked] if (unpacked := qemu_program.tree(arch)) else []
     return ["nice", "-n", "5", *confinement.confine(guest, visible, [_KVM] if chosen == "kvm" else [])]
 

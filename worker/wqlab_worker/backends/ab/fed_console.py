@@ -1,0 +1,54 @@
+"""A console whose bytes come from another thread: what a `ConsoleTap` reads in place of labgrid's console driver."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from pexpect import TIMEOUT  # type: ignore[import-untyped]
+
+DRAIN_S = 5.0
+
+
+class FedConsole:
+    """Console with the part of labgrid's ConsoleProtocol that the tap uses. `type_` sends bytes to the device."""
+
+    def __init__(self, type_: Callable[[bytes], None] = lambda _: None) -> None:
+        self._type = type_
+        self._condition = threading.Condition()
+        self._waiting = b""
+        self._is_idle = False
+        """True while the reader waits for bytes, so that it has processed all that came before."""
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes of the device. Call it from any thread."""
+        with self._condition:
+            self._waiting += data
+            self._is_idle = False
+            self._condition.notify_all()
+
+    def drain(self) -> None:
+        """Wait until the reader has processed what was fed, at most DRAIN_S."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._is_idle, DRAIN_S)
+
+    def write(self, data: bytes) -> None:
+        self._type(data)
+
+    def open(self) -> None:
+        """Nothing to open: the feeder decides."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def _read(self, size: int, timeout: float) -> bytes:
+        """Return at most `size` bytes. Raises TIMEOUT if none come in `timeout` seconds."""
+        with self._condition:
+            if not self._waiting and timeout:
+                self._is_idle = True
+                self._condition.notify_all()
+                self._condition.wait_for(lambda: bool(self._waiting), timeout)
+            if not self._waiting:
+                raise TIMEOUT("no output")
+            found, self._waiting = self._waiting[:size], self._waiting[size:]
+            return found

@@ -1,0 +1,51 @@
+"""Write the initramfs of a kernel that people have: the lab's root filesystem, and behind it the kernel's modules."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from wqlab_bench import cpio
+
+from ...build.module_tree import FOR_PEOPLE, ModuleTree
+
+OF_MACHINES = (
+    *FOR_PEOPLE, "drivers/ata", "drivers/bus", "drivers/comedi", "drivers/cxl", "drivers/hid", "drivers/hv",
+    "drivers/i2c", "drivers/input", "drivers/media", "drivers/mfd", "drivers/net/ethernet", "drivers/net/usb",
+    "drivers/nvdimm", "drivers/platform", "drivers/scsi", "drivers/target", "drivers/usb", "drivers/vfio",
+    "drivers/video", "drivers/xen", "fs/ceph", "fs/nfs", "fs/nfsd", "fs/nls", "fs/smb", "net/ceph", "net/netfilter",
+    "net/sctp", "net/sunrpc",
+)  # fmt: skip
+"""Folders below `kernel/` that an emulated device does not need: it has virtio devices only, and little memory."""
+VIRTIO = ("virtio_pci", "virtio_net", "virtio_rng")
+"""Modules that an emulated device loads before its network comes up; a kernel may have them built in."""
+MODULES_ARGUMENT = "wqlab.modules="
+"""Kernel argument with the modules that the root filesystem loads first, separated by commas."""
+
+
+def module_arguments(names: Sequence[str]) -> str:
+    """Return the kernel argument for these modules; empty for none."""
+    return f"{MODULES_ARGUMENT}{','.join(names)}" if names else ""
+
+
+def write(
+    rootfs: Path, release: str, tree: ModuleTree | None, path: Path, firmware: Mapping[str, bytes] | None = None
+) -> None:
+    """Write the initramfs. `firmware`: path below /lib/firmware -> content. Raises ModuleError.
+
+    The kernel unpacks archives one behind the other (Documentation/driver-api/early-userspace/buffer-format.rst).
+    """
+    files = {f"usr/lib/modules/{release}/{name}": data for name, data in tree.installed()} if tree else {}
+    files |= {f"usr/lib/firmware/{name}": data for name, data in (firmware or {}).items()}
+    folders = {str(folder) for name in files for folder in PurePosixPath(name).parents} - {"."}
+    entries = [cpio.directory(name) for name in sorted(folders)]
+    entries += [cpio.file(name, data) for name, data in sorted(files.items())]
+    appended = io.BytesIO()
+    cpio.write_archive(entries, appended)
+    with path.open("wb") as image:
+        with rootfs.open("rb") as base:
+            shutil.copyfileobj(base, image)
+        image.write(b"\0" * (-image.tell() % 4))  # an archive begins at a multiple of four bytes
+        image.write(appended.getvalue())
