@@ -18,7 +18,7 @@ from wqlab_contracts.keys import defect_key
 from wqlab_contracts.messages import Failure
 
 from . import system_text
-from .shared_text import joined
+from .shared_text import folder, is_local, joined
 
 _ADVICE = {
     ErrorKind.USER: "Correct the series or the request, and submit again.",
@@ -26,6 +26,15 @@ _ADVICE = {
     ErrorKind.INFRASTRUCTURE: "The lab failed, not the series. To run it again: `wqlab retry {id}`.",
     ErrorKind.CANCELED: "To run it again: `wqlab retry {id}`.",
 }
+
+
+_LOCAL_ADVICE = {
+    **_ADVICE,
+    ErrorKind.KERNEL: "The consoles of the boots are in {folder}/consoles.",
+    ErrorKind.INFRASTRUCTURE: "This host or the machine failed, no kernel. To go on: `wqlab ab --resume {folder}`.",
+    ErrorKind.CANCELED: "To go on: `wqlab ab --resume {folder}`.",
+}
+"""The same for a report of `wqlab ab`."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +79,8 @@ def main_failure(report: Report) -> MainFailure | None:
     if target is not None:
         told = target.headline if failure.kind is ErrorKind.KERNEL else failure.summary
         summary = f"{name(target)}: {told}"
-    advice = failure.advice or _ADVICE[failure.kind].format(
-        id=report.submission.id, run=target.run_id if target else "RUN"
+    advice = failure.advice or (_LOCAL_ADVICE if is_local(report) else _ADVICE)[failure.kind].format(
+        id=report.submission.id, run=target.run_id if target else "RUN", folder=folder(report)
     )
     return MainFailure(failure.kind, summary, _places(report, failure), failure.excerpt, advice, target)
 
@@ -154,10 +163,10 @@ def applies_rebuilding(report: Report) -> bool:
 
 
 def applies_checkpatch(report: Report) -> bool:
-    """Return True for a report with a series, unless it failed before it was applied."""
+    """Return True for a report of a lab with a series, unless it failed before it was applied."""
     submission = report.submission
     applied = submission.failure is None or submission.apply.outcome is Outcome.PASSED
-    return submission.request.series is not None and applied
+    return submission.request.series is not None and applied and not is_local(report)
 
 
 def is_same(failure: Failure, main: Failure) -> bool:

@@ -27,11 +27,13 @@ NOT_EVIDENCE = (
     "real hardware; they are shown as values only. Counts and shares are evidence of the mechanism, and the boots show "
     "that the kernels build, boot and survive."
 )
+FROM_GOLDEN = "from the same golden system by kexec"
+"""How a lab starts each boot."""
 METHOD = (
     "n is the number of boots. Each boot gives one value, the median of its repetitions without warm-up repetitions; "
     "the section of each device says how many there were. Timed figures need a warm-up repetition; counts, the only "
     "evidence from an emulated device, need none. Baseline and candidate boot on one device in alternating, shuffled "
-    "blocks, each from the same golden system by kexec. A difference is significant if an exact sign-flip test of the "
+    f"blocks, each {FROM_GOLDEN}. A difference is significant if an exact sign-flip test of the "
     "blocks' differences, each limited to 2.5 times their median size, reaches p <= .05, adjusted over its family; "
     "effect and 95 % interval are those of the same test. Figures that are the same whole number in every boot are "
     "counts and need no test."
@@ -61,9 +63,9 @@ def block_counts(target: TargetReport) -> str:
     return f"{target.blocks_completed} of {count(target.blocks_planned, 'block')} completed{seeds}{layouts}{rest}{stop}"
 
 
-def method_of(targets: Sequence[TargetReport]) -> str:
-    """Return the description of the statistical method, as far as the report uses it."""
-    parts = [METHOD]
+def method_of(targets: Sequence[TargetReport], started: str = FROM_GOLDEN) -> str:
+    """Return the description of the statistical method, as far as the report uses it. `started`: how each boot was."""
+    parts = [METHOD.replace(FROM_GOLDEN, started)]
     if any(each.plan.is_instrumented for each in targets):
         parts.append(METHOD_OF_COUNTS)
     if any(each.plan.is_modelled for each in targets):
@@ -209,12 +211,24 @@ def head(report: Report) -> str:
     state = "finished" if submission.finished_at else "as of"
     patches = len(submission.apply.patches)
     subject = f"settings of {submission.tree}" if is_study(report) else f"on {submission.tree}"
+    if is_local(report):
+        return f"wqlab ab, {state} {time.strftime('%Y-%m-%d %H:%M UTC')}"
     pair = submission.request.series.commits if submission.request.series is not None else None
     if pair is not None:
         subject = f"{pair.candidate[:12]} of {pair.ref} against {pair.baseline[:12]}, {submission.tree}"
     elif patches:
         subject = f"{patches} {'patch' if patches == 1 else 'patches'} on {submission.tree}"
     return f"wqlab submission {submission.id}, {state} {time.strftime('%Y-%m-%d %H:%M UTC')}, {subject}"
+
+
+def is_local(report: Report) -> bool:
+    """Return True for a report of `wqlab ab`, which no lab made: its address is a folder of this host."""
+    return report.lab_url.startswith("file:")
+
+
+def folder(report: Report) -> str:
+    """Return the name of the folder of a local report."""
+    return report.lab_url.rstrip("/").rpartition("/")[2]
 
 
 def trust(report: Report) -> str:
@@ -224,6 +238,8 @@ def trust(report: Report) -> str:
 
 def address(report: Report) -> str:
     """Return the permanent link to this report; a suffix selects another format."""
+    if is_local(report):
+        return f"{report.lab_url.rstrip('/')}/report"
     return f"{report.lab_url.rstrip('/')}/r/{report.submission.id}"
 
 
@@ -232,8 +248,15 @@ def api_address(report: Report, path: str) -> str:
     return f"{report.lab_url.rstrip('/')}/api/v1/{path}"
 
 
+def page(report: Report) -> str:
+    """Return the address of the page of this report."""
+    return f"{address(report)}.html" if is_local(report) else address(report)
+
+
 def live_page(report: Report) -> str:
-    """Return the address of the lab's interactive page for this report."""
+    """Return the address of the lab's interactive page for this report; empty for a local one."""
+    if is_local(report):
+        return ""
     return f"{report.lab_url.rstrip('/')}/submissions/{report.submission.id}/report"
 
 
@@ -246,8 +269,11 @@ def recompute_commands(report: Report) -> list[str]:
     references: dict[str, str] = {}
     for target in report.targets:
         if target.values:
-            files.append(f"run{target.run_id}.csv")
-            commands.append(f"wqlab samples {target.run_id} -o {files[-1]}")
+            if is_local(report):
+                files.append(shlex.quote(f"{folder(report)}/samples.csv"))
+            else:
+                files.append(f"run{target.run_id}.csv")
+                commands.append(f"wqlab samples {target.run_id} -o {files[-1]}")
             references |= {c.plan: c.reference for c in target.comparisons if c.question is Question.SETTING}
     named = references.values() if len(references) == 1 else (f"{plan}:{each}" for plan, each in references.items())
     against = "".join(f" --reference {shlex.quote(reference)}" for reference in named)

@@ -79,7 +79,7 @@ def brief(report: Report) -> Brief:
         sections=sections,
         end=_reproduce(report),
         complete=len(shown) < 2 or report.sweep is not None,
-        more=Paragraph(("More, and what was left out here: ", Link(shared_text.address(report)))),
+        more=Paragraph(("More, and what was left out here: ", Link(shared_text.page(report)))),
     )
 
 
@@ -109,7 +109,7 @@ def _head(report: Report) -> list[Block]:
         Paragraph(shared_text.joined([shared_text.head(report), base]), lines=3),
         *([Paragraph(f"checkpatch of the base tree: {checked}", lines=2)] if checked else []),
         *(_thread(apply.thread) if apply.thread is not None else []),
-        Paragraph((Link(shared_text.address(report)),)),
+        Paragraph((Link(shared_text.page(report)),)),
     ]
 
 
@@ -192,6 +192,12 @@ def _reproduce(report: Report) -> list[Block]:
     number = report.submission.id
     if report.submission.state is not SubmissionState.FINISHED or not failures.applies_rebuilding(report):
         return []
+    if shared_text.is_local(report):
+        return [
+            Paragraph(""),
+            Paragraph("To compute the verdicts again:"),
+            Commands(shared_text.recompute_commands(report)),
+        ]
     commands = [
         f"wqlab bundle {number} -o {number}.zip",
         f"wqlab replay {number}.zip          # the verdicts again, offline",

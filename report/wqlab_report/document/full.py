@@ -57,7 +57,7 @@ def _section(title: str, blocks: list[Block], anchor: str = "") -> Section:
 def _summary(report: Report) -> Section:
     """Return the head, the submission's failure and the targets' verdicts."""
     submission = report.submission
-    blocks: list[Block] = [Paragraph((f"{shared_text.head(report)}, ", Code(shared_text.address(report))))]
+    blocks: list[Block] = [Paragraph((f"{shared_text.head(report)}, ", Code(shared_text.page(report))))]
     blocks += not_finished(report, "Not finished", Style.STRONG)
     if (main := failures.main_failure(report)) is not None:
         blocks.append(_main_failure(main))
@@ -179,9 +179,10 @@ def _checkpatch(report: Report) -> list[Text | Bullets]:
 def _method(report: Report) -> Section:
     if not failures.applies_method(report):
         return Section([])
-    trust = Link(shared_text.trust(report), "How far to trust a verdict")
-    about = (trust, ": measured false claims, smallest effects and boots saved.")
-    blocks: list[Block] = [Paragraph(report.method, style=Style.NOTE), Paragraph(about)]
+    blocks: list[Block] = [Paragraph(report.method, style=Style.NOTE)]
+    if not shared_text.is_local(report):
+        trust = Link(shared_text.trust(report), "How far to trust a verdict")
+        blocks.append(Paragraph((trust, ": measured false claims, smallest effects and boots saved.")))
     if commands := shared_text.recompute_commands(report):
         blocks += [Paragraph("To recompute the verdicts from all samples:"), Commands(commands)]
     return _section("Method", blocks)
