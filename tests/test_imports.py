@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "worker/wqlab_worker": {"wqlab_contracts", "wqlab_host", "wqlab_bench"},
     "worker/wqlab_bench": {"wqlab_contracts", "wqlab_host"},
     "worker/wqlab_host": {"wqlab_contracts"},
-    "client/wqlab_client": {"wqlab_contracts", "wqlab_comparison", "wqlab_report"},
+    "client/wqlab_client": {"wqlab_contracts", "wqlab_comparison", "wqlab_report", "wqlab_worker", "wqlab_bench"},
     "lab/wqlab_lab": {"wqlab_contracts"},
     "rehearsal/wqlab_rehearsal": {"wqlab_contracts", "wqlab_host", "wqlab_bench"},
 }
@@ -151,6 +151,27 @@ def test_only_backends_that_start_an_emulator_import_the_bench() -> None:
         assert "wqlab_bench" not in names, f"{path.relative_to(ROOT)} imports wqlab_bench"
 
 
+WITHOUT_SERVER = {"backends", "build", "measure"}
+"""Folders of the worker of which `wqlab ab` may use modules."""
+
+
+def test_only_ab_of_the_client_imports_the_worker() -> None:
+    for path in sources("client/wqlab_client"):
+        reached = {name for name in imports(path, ROOT / "client/wqlab_client") if name.startswith("wqlab_")}
+        of_worker = {name for name in reached if name.split(".")[0] in {"wqlab_worker", "wqlab_bench"}}
+        if "ab" not in path.relative_to(ROOT / "client/wqlab_client").parts[:-1]:
+            assert not of_worker, f"{path.relative_to(ROOT)} imports {sorted(of_worker)}"
+        folders = {name.split(".")[1] for name in of_worker if name.startswith("wqlab_worker.")}
+        assert folders <= WITHOUT_SERVER, f"{path.relative_to(ROOT)} imports {sorted(folders - WITHOUT_SERVER)}"
+
+
+def test_ab_loads_neither_labgrid_nor_what_talks_to_a_server() -> None:
+    unwanted = ["labgrid", "celery", "wqlab_worker.claims", "wqlab_worker.settings", "wqlab_worker.tasks"]
+    program = f"import sys, wqlab_client.ab.run; sys.exit(' '.join(set({unwanted}) & set(sys.modules)) or 0)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"wqlab_client.ab.run imports {done.stderr}"
+
+
 FLOORS: list[set[str]] = [
     {"models", "oidc_settings", "wait"},
     {"settings", "storage"},
@@ -201,8 +222,9 @@ def test_pure_modules_touch_no_session_clock_or_network(module: str) -> None:
 
 
 def test_commands_start_without_numpy() -> None:
-    """It takes a second to import; the two commands that compute import it themselves."""
-    program = "import sys, wqlab_client.cli; sys.exit(' '.join({'numpy', 'scipy'} & set(sys.modules)) or 0)"
+    """It takes a second to import; the commands that compute import it themselves, and `ab` the worker."""
+    slow = ["numpy", "scipy", "wqlab_worker"]
+    program = f"import sys, wqlab_client.cli.ab; sys.exit(' '.join(set({slow}) & set(sys.modules)) or 0)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"wqlab_client.cli imports {done.stderr}"
 

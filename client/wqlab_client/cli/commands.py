@@ -10,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 COMMANDS = {
+    "ab": ("ab", "Compare two kernels on one machine or in an emulator, without a lab."),
     "submit": ("submit", "Submit a series or a settings study."),
     "inspect": ("inspect_mails", "Show which patches of an mbox the lab would apply, in order."),
     "b4-check": ("b4_check", "Answer b4's check commands: what the lab has measured of the mail on standard input."),

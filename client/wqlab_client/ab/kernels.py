@@ -1,0 +1,84 @@
+"""Find the kernels that a person names: an image, or a folder with one, with its modules and configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from wqlab_worker.build.kernel_image import ImageError, read_kernel_image
+
+from ..errors import UsageError
+
+_IMAGE = "arch/x86/boot/bzImage"
+
+
+@dataclass(frozen=True)
+class GivenKernel:
+    """A kernel as a person named it, with what was found beside it."""
+
+    name: str
+    """As given on the command line."""
+    image: Path
+    release: str
+    build_id_gnu: str
+    modules: Path | None
+    """Folder of its modules: `lib/modules/RELEASE`, or the folder in which it was built."""
+    config: Path | None
+    commit: str = ""
+    """Full hash of the commit that it was built from; empty for an image."""
+
+
+def find_kernel(name: str, modules: Path | None = None) -> GivenKernel:
+    """Return the kernel at a path: an image, a folder in which a kernel was built, or an unpacked package.
+
+    `modules` replaces what is found beside the image. Raises UsageError if there is no kernel, or more than one.
+    """
+    path = Path(name).expanduser()
+    image = _image_in(path) if path.is_dir() else path
+    try:
+        found = read_kernel_image(image)
+    except ImageError as error:
+        raise UsageError(str(error), "give a bzImage or vmlinuz, or the folder of the build") from None
+    except OSError as error:
+        raise UsageError(f"kernel {name}: {error.strerror or error}", "give the path of a bzImage or vmlinuz") from None
+    folder, config = _beside(image.resolve(), found.release)
+    if modules is not None:
+        folder = _modules_in(modules, found.release)
+    return GivenKernel(name, image, found.release, found.build_id_gnu, folder, config)
+
+
+def _image_in(folder: Path) -> Path:
+    if (built := folder / _IMAGE).exists():
+        return built
+    images = sorted([*folder.glob("vmlinuz-*"), *folder.glob("boot/vmlinuz-*")])
+    if len(images) == 1:
+        return images[0]
+    what = f"{len(images)} kernels: {', '.join(each.name for each in images)}" if images else "no kernel"
+    raise UsageError(f"{folder} has {what}", "give the path of one bzImage or vmlinuz")
+
+
+def _beside(image: Path, release: str) -> tuple[Path | None, Path | None]:
+    """Return folder of the modules and configuration of an image, as builds and distributions place them."""
+    if image.parts[-4:] == tuple(_IMAGE.split("/")):
+        root = image.parents[3]
+        return (root if (root / "modules.order").exists() else None), _existing(root / ".config")
+    # /boot/vmlinuz-RELEASE, also of a package that was unpacked. Some distributions keep the image beside the modules.
+    candidates = [image.parent.parent / "lib/modules" / release, image.parent.parent / "usr/lib/modules" / release]
+    own = image.parent if image.parent.name == release else None
+    folder = next((each for each in (own, *candidates) if each is not None and each.is_dir()), None)
+    config = _existing(image.parent / f"config-{release}") or (_existing(folder / "config") if folder else None)
+    return folder, config
+
+
+def _existing(path: Path) -> Path | None:
+    return path if path.exists() else None
+
+
+def _modules_in(folder: Path, release: str) -> Path:
+    """Return the folder of a release's modules: as given, or below it. Raises UsageError."""
+    for each in (folder / "lib/modules" / release, folder / release, folder):
+        if each.is_dir() and (each.name == release or (each / "modules.order").exists()):
+            return each
+    raise UsageError(
+        f"--modules {folder}: no modules of {release}", f"give lib/modules/{release}, or the folder above lib/modules"
+    )

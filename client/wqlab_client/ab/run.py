@@ -1,0 +1,135 @@
+"""Measure what the plan of a folder says, from where the last attempt ended, and write the report."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import structlog
+
+from wqlab_contracts.api.report import Report
+from wqlab_contracts.enums import ErrorKind, Outcome
+from wqlab_contracts.messages import Failure, Progress, RunResult
+from wqlab_worker.backends.ab.emulator import EmulatorBackend
+from wqlab_worker.backends.cancellation import Stop, canceled
+from wqlab_worker.backends.interface import Backend
+from wqlab_worker.backends.ssh import public_key_blob
+
+from ..errors import UsageError
+from .journal import Journal, read_events, remaining_blocks
+from .record import Recorded, record_of
+from .report import write_report
+from .state import INITRAMFS, Plan, StateFolder
+
+MOST_ROUNDS = 3
+"""Times that blocks are measured which a fatal report behind the last script has discarded, or the machine."""
+
+
+def measure_all(folder: StateFolder, cache: Path, say: Callable[[str], None]) -> Report:
+    """Measure the blocks that are left, and return the report.
+
+    Ctrl-C ends it in a state from which it goes on: the block that is being measured is discarded. Raises UsageError if
+    a file of the folder was changed.
+    """
+    plan = folder.read_plan()
+    stop = Stop()
+    with _log_into(folder), _stop_on_signal(stop, say):
+        return _measure(folder, plan, _backend(folder, plan, cache), stop, say)
+
+
+def report_so_far(folder: StateFolder) -> Report:
+    """Write the report of the blocks that are finished, without measuring."""
+    plan = folder.read_plan()
+    return write_report(folder, plan, _recorded(folder, plan, None), datetime.now(UTC))
+
+
+def _measure(folder: StateFolder, plan: Plan, backend: Backend, stop: Stop, say: Callable[[str], None]) -> Report:
+    journal = Journal(folder, lambda progress: say(_progress_line(progress)))
+    try:
+        journal.close_open_blocks(read_events(folder.events))
+        result = RunResult(outcome=Outcome.PASSED)
+        for _ in range(MOST_ROUNDS):
+            recorded = _recorded(folder, plan, None)
+            remaining = remaining_blocks(plan.job, read_events(folder.events), recorded.finished_blocks)
+            if not remaining:
+                break
+            result = backend.execute(plan.job, remaining, journal, stop)
+            if result.outcome is not Outcome.PASSED or stop.is_set():
+                break
+    finally:
+        journal.close()
+    return write_report(folder, plan, _recorded(folder, plan, result), datetime.now(UTC))
+
+
+def _recorded(folder: StateFolder, plan: Plan, result: RunResult | None) -> Recorded:
+    events = read_events(folder.events)
+    if result is None:
+        return record_of(plan.job, plan.device_type, events, None, None)
+    return record_of(plan.job, plan.device_type, events, result.outcome, result.failure)
+
+
+def _backend(folder: StateFolder, plan: Plan, cache: Path) -> Backend:
+    if plan.accelerator is None:
+        raise UsageError(f"{folder.path} was made by another version of wqlab: it names no emulator", "start again")
+    return EmulatorBackend(
+        plan.device_type,
+        plan.accelerator,
+        initramfs={arm: folder.kernel(arm, INITRAMFS) for arm in plan.job.kernels},
+        fetch=folder.artifact,
+        cache=cache,
+        keyfile=folder.key,
+        public_key=public_key_blob(folder.key.with_suffix(".pub")),
+    )
+
+
+def _progress_line(progress: Progress) -> str:
+    return f"[{progress.done}/{progress.total}] {progress.text}"
+
+
+@contextmanager
+def _stop_on_signal(stop: Stop, say: Callable[[str], None]) -> Iterator[None]:
+    """Request `stop` on the first SIGINT or SIGTERM; the second one ends the program at once."""
+
+    def request(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        say("stopping: this block is discarded. Again: stop at once")
+        stop.request(canceled("interrupted"))
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _log_into(folder: StateFolder) -> Iterator[None]:
+    """Write the messages of the measuring code into log.txt."""
+    with (folder.path / "log.txt").open("a") as file:
+        structlog.configure(
+            processors=[
+                structlog.processors.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso"),
+                structlog.dev.ConsoleRenderer(colors=False),
+            ],
+            logger_factory=structlog.WriteLoggerFactory(file),
+            cache_logger_on_first_use=False,
+        )
+        yield
+    structlog.reset_defaults()
+
+
+def is_interrupted(failure: Failure | None) -> bool:
+    """Return True if a run ended because its user stopped it."""
+    return failure is not None and failure.kind is ErrorKind.CANCELED

@@ -1,0 +1,156 @@
+"""`wqlab ab`: compare two kernels on one machine or in an emulator, without a lab."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wqlab_contracts.enums import PAIR
+
+from ..errors import UsageError
+from ..formatting import one_line
+from .session import DETACHED_EXIT, Session, session_of
+
+if TYPE_CHECKING:
+    from ..ab.state import StateFolder
+
+_EMULATOR = "qemu"
+
+
+def ab(  # noqa: PLR0917 - the options of a command
+    context: typer.Context,
+    target: Annotated[
+        str | None,
+        typer.Argument(metavar="[qemu]", help="qemu: an emulator on this host", show_default=False),
+    ] = None,
+    kernels: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--kernels", metavar="A B", help="Two kernels, each a bzImage, a vmlinuz or the folder of a build"
+        ),
+    ] = None,
+    modules: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option("--modules", metavar="A B", help="Folders of their modules, unless they are beside the images"),
+    ] = None,
+    plan: Annotated[str | None, typer.Option(metavar="PLAN", help="Test plan")] = None,
+    topology: Annotated[str, typer.Option(metavar="TYPE", help="Device type to emulate")] = "tiny",
+    blocks: Annotated[
+        int | None, typer.Option(min=1, max=100, help="Pairs of boots; by default as many as the plan says")
+    ] = None,
+    scenario: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this scenario; repeatable")] = None,
+    setting: Annotated[list[str] | None, typer.Option(metavar="SETTING", help="Only this setting; repeatable")] = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option("--parameter", metavar="NAME=VALUE", help="Parameter of the plan; repeatable")
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the folder wqlab-ab-NAME")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on in the folder that was begun last here, or in the one named")
+    ] = False,
+    rootfs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The lab's root filesystem image, if it cannot be made here")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder with test plans and device types", show_default=False)
+    ] = None,
+) -> None:
+    """Compare two kernels on one machine or in an emulator, without a lab.
+
+    They boot in turn, and a plan is measured on both. Everything is in a folder wqlab-ab-NAME, also the report. Ctrl-C loses only the block that is being measured.
+    """
+    session = session_of(context)
+    _need_worker()
+    if resume:
+        from ..ab.state import StateFolder, latest_folder
+
+        folder = StateFolder(Path(target).absolute()) if target else latest_folder()
+        session.output.note(f"going on in {folder.path.name}")
+    else:
+        from ..ab.state import new_folder
+
+        if target != _EMULATOR:
+            raise UsageError(
+                f"no machine {target}" if target else "on what?", "for an emulator: `wqlab ab qemu --kernels A B ...`"
+            )
+        if kernels is None or plan is None:
+            raise UsageError("--kernels A B and --plan PLAN are needed", "`wqlab ab --help` shows an example")
+        folder = new_folder(name or plan)
+        _prepare(session, folder, kernels, modules, plan, topology, blocks, scenario, setting, parameter, rootfs, data)
+    _measure(session, folder)
+
+
+def _prepare(  # noqa: PLR0917 - the options of the command
+    session: Session,
+    folder: StateFolder,
+    kernels: tuple[str, str],
+    modules: tuple[Path, Path] | None,
+    plan: str,
+    topology: str,
+    blocks: int | None,
+    scenarios: list[str] | None,
+    settings: list[str] | None,
+    parameters: list[str] | None,
+    rootfs: Path | None,
+    data: Path | None,
+) -> None:
+    from ..ab.job import find_data
+    from ..ab.kernels import find_kernel
+    from ..ab.prepare import Wanted, prepare_emulator
+
+    found = {arm: find_kernel(kernels[number], modules[number] if modules else None) for number, arm in enumerate(PAIR)}
+    for arm, kernel in found.items():
+        beside = f"modules in {kernel.modules}" if kernel.modules else "without modules"
+        session.output.note(f"{arm.value}: {kernel.release}, build-id {kernel.build_id_gnu[:12]}, {beside}")
+    wanted = Wanted(
+        plan=plan,
+        kernels=found,
+        blocks=blocks,
+        scenarios=scenarios or [],
+        settings=settings or [],
+        parameters=dict(_parameter(each) for each in parameters or []),
+    )
+    made = prepare_emulator(
+        folder, find_data(data), wanted, topology, cache=cache_folder(), root=rootfs, say=session.output.note
+    )
+    session.output.note(
+        f"{made.job.plan.name} on {topology}, {len(made.job.blocks)} blocks, emulated by {made.accelerator}; "
+        f"all is in {folder.path.name}"
+    )
+
+
+def _measure(session: Session, folder: StateFolder) -> None:
+    from ..ab.run import is_interrupted, measure_all
+
+    report = measure_all(folder, cache_folder(), session.output.note)
+    session.output.text((folder.path / "report.txt").read_text())
+    if is_interrupted(report.submission.failure):
+        session.output.note(f"go on with `wqlab ab --resume {folder.path.name}`")
+        raise typer.Exit(DETACHED_EXIT)
+    raise typer.Exit(report.submission.exit_code or 0)
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--parameter {one_line(text)}: no value", "write NAME=VALUE")
+    return name, value
+
+
+def cache_folder() -> Path:
+    """Return the folder for what is made once and used again, such as the root filesystem: below $XDG_CACHE_HOME."""
+    base = os.environ.get("WQLAB_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    folder = Path(base) if base else Path.home() / ".cache"
+    return folder if os.environ.get("WQLAB_CACHE") else folder / "wqlab"
+
+
+def _need_worker() -> None:
+    if find_spec("wqlab_worker") is None:
+        raise UsageError("`wqlab ab` needs the package wqlab-worker", "install wqlab-client[ab]")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("ab")(ab)
