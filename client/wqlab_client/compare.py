@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from wqlab_comparison import CsvError, Samples, SamplesError, compare, read_csv
-from wqlab_contracts.enums import ExitCode, Question, Role, Verdict
+from wqlab_comparison import CsvError, Samples, SamplesError, compare, is_regression, read_csv
+from wqlab_contracts.enums import ExitCode
 from wqlab_contracts.text import clean
 from wqlab_report.comparisons import comparisons_text
 
@@ -86,14 +86,8 @@ def _references_by_plan(samples: Samples, references: Sequence[str]) -> dict[str
 
 
 def exit_code(comparisons: Sequence[Comparison]) -> ExitCode:
-    """Return REGRESSION if the candidate kernel is worse in a primary metric, else DONE.
+    """Return REGRESSION if the candidate kernel is judged worse by any metric, else DONE.
 
     A setting that is worse than the reference setting is a result, not a regression.
     """
-    worse = any(
-        comparison.verdict is Verdict.REGRESSION
-        and comparison.role is Role.PRIMARY
-        and comparison.question is Question.KERNEL
-        for comparison in comparisons
-    )
-    return ExitCode.REGRESSION if worse else ExitCode.DONE
+    return ExitCode.REGRESSION if any(map(is_regression, comparisons)) else ExitCode.DONE

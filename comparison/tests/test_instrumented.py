@@ -112,15 +112,17 @@ def test_counts_and_hardware_figures_are_never_one_family() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "text"),
+    ("factors", "text"),
     [
-        (Verdict.IMPROVEMENT, "fewer kernel instructions on split-l3 (instrumented)"),
-        (Verdict.REGRESSION, "more kernel instructions on split-l3 (instrumented)"),
-        (Verdict.EQUIVALENT, "the same kernel instructions on split-l3 (instrumented)"),
+        ((0.98, 0.97, 0.985, 0.98, 0.975, 0.981), "Better: 2.13 % fewer kernel instructions per op"),
+        ((1.02, 1.03, 1.015, 1.02, 1.025, 1.019), "Worse: 2.13 % more kernel instructions per op"),
+        ((1.0,) * 6, "No change of kernel instructions per op"),
     ],
 )
-def test_summary_states_counts(verdict: Verdict, text: str) -> None:
-    assert summarise([Stated("xfs-fsync", "split-l3", True, verdict, False, None, True)]) == text
+def test_summary_states_counts(factors: tuple[float, ...], text: str) -> None:
+    found = [counted(SEEDS, scaled(*factors))]
+    target = Stated("xfs-fsync", "split-l3", True, conclude(found).verdict, False, None, True, comparisons=found)
+    assert summarise([target]) == f"{text} on split-l3 (instrumented). Speed was not measured."
 
 
 def test_equal_counts_have_no_interval_but_are_exact() -> None:

@@ -135,20 +135,36 @@ def test_modelled_counted_and_measured_figures_are_three_families() -> None:
     assert len(together) == len(kinds)
 
 
+FASTER, SAME = modelled(SEEDS, times(*LARGER)), modelled(SEEDS, SEEDS)
+COUNTED = one(
+    SEEDS, times(*LARGER), evidence="instrumented", role="secondary", metric="instructions", direction="lower_is_better"
+)
+
+
 @pytest.mark.parametrize(
-    ("verdict", "study", "text"),
+    ("comparisons", "text"),
     [
-        (Verdict.IMPROVEMENT, False, "improves xeon, modelled as better on model (modelled)"),
-        (Verdict.REGRESSION, False, "regresses xeon, modelled as worse on model (modelled)"),
-        (Verdict.EQUIVALENT, False, "no change on xeon, modelled as the same on model (modelled)"),
-        (Verdict.WITHHELD, False, "verdict withheld on xeon and model (modelled)"),
-        (Verdict.IMPROVEMENT, True, "a setting improves xeon, a setting is modelled as better on model (modelled)"),
+        ([FASTER], "Modelled as better: 7.05 % more MiB/s (bandwidth) on model (modelled)."),
+        ([SAME], "Bandwidth modelled as the same on model (modelled)."),
+        (
+            [FASTER, COUNTED],
+            "Worse: 7.05 % more instructions on model (modelled). "
+            "Modelled as better: 7.05 % more MiB/s (bandwidth) on model (modelled).",
+        ),
     ],
 )
-def test_a_summary_names_what_is_modelled_and_joins_no_verdict(verdict: Verdict, study: bool, text: str) -> None:
-    measured = Stated("dm-crypt", "xeon", False, verdict, study)
-    model = Stated("dm-crypt", "model", True, verdict, study, None, instrumented=True, modelled=True)
-    assert summarise([measured, model]) == text
+def test_a_summary_names_what_is_modelled(comparisons: Sequence[Comparison], text: str) -> None:
+    verdict = conclude(comparisons).verdict
+    model = Stated(
+        "dm-crypt", "model", True, verdict, False, None, instrumented=True, modelled=True, comparisons=comparisons
+    )
+    assert summarise([model]) == f"{text} Speed was modelled, not measured."
+
+
+def test_counts_beside_a_models_figures_are_named_and_give_no_modelled_verdict() -> None:
+    found = conclude([FASTER, COUNTED], machine="ryzen-3900x")
+    assert found.verdict is Verdict.IMPROVEMENT
+    assert "; counted as worse: instructions: 7.05 % more [" in found.headline
 
 
 # --- words ----------------------------------------------------------------------------------------------------------

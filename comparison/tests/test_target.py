@@ -21,6 +21,11 @@ UNSURE = one([33, 34, 33], [33, 33, 34], scenario="unsure", **LOCKS)
 VALUE = one([1.0], [2.0], evidence="none", role="explanatory", scenario="value")
 
 
+def secondary(baseline, candidate):
+    columns = {**LOCKS, "metric": "locks_per_fsync", "scale": "ratio", "role": "secondary", "scenario": "secondary"}
+    return one(baseline, candidate, **columns, delta=1.0)
+
+
 def finding(
     arm=Arm.CANDIDATE, kind=FindingKind.PANIC, block=0, fatal=True, attempt=0, title="Kernel panic - not syncing"
 ):
@@ -90,32 +95,101 @@ def test_counts_are_worded_as_what_they_are(metric, unit, text):
     assert "of the others 1 inconclusive" in conclude([FEWER, UNSURE]).headline
 
 
-def test_summary_covers_all_targets_in_one_sentence():
-    def on(device_type, verdict, plan="xfs-fsync", emulated=False, study=False, failure=None):
-        return Stated(plan, device_type, emulated, verdict, study, failure)
+CANCELED = Failure(kind=ErrorKind.CANCELED, summary="canceled by its owner")
+WORSE = secondary([20.0, 20.1, 19.9, 20.0, 20.2, 19.8], [22.6, 22.7, 22.5, 22.6, 22.8, 22.4])
+BETTER = secondary([22.6, 22.7, 22.5, 22.6, 22.8, 22.4], [20.0, 20.1, 19.9, 20.0, 20.2, 19.8])
 
-    broken = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no power")
-    panicked = Failure(kind=ErrorKind.KERNEL, summary="panic")
-    assert summarise([]) == ""
-    assert (
-        summarise(
+
+@pytest.mark.parametrize(
+    ("comparisons", "verdict", "headline"),
+    [
+        ([SAME, WORSE], Verdict.REGRESSION, "locks_per_fsync +13.0 % ["),
+        ([UNSURE, WORSE], Verdict.REGRESSION, "locks_per_fsync +13.0 % ["),
+        ([FEWER, WORSE], Verdict.REGRESSION, "locks_per_fsync +13.0 % ["),
+        ([MORE, WORSE], Verdict.REGRESSION, "locks: 33 -> 99"),
+        ([WORSE], Verdict.REGRESSION, "locks_per_fsync +13.0 % ["),
+        (
+            [SAME, BETTER],
+            Verdict.EQUIVALENT,
+            "locks is 33 in every boot of both kernels (n=3); better: locks_per_fsync -11.5 %",
+        ),
+        ([FEWER, BETTER], Verdict.IMPROVEMENT, "locks: 33 -> 3"),
+    ],
+)
+def test_regression_of_any_judged_metric_is_the_verdict_and_leads_the_headline(comparisons, verdict, headline):
+    found = conclude([each.model_copy(update={"scenario": ""}) for each in comparisons])
+    assert found.verdict is verdict
+    assert found.headline.startswith(headline)
+
+
+def test_headline_says_what_the_primary_metric_says_beside_a_regression():
+    assert conclude([FEWER, WORSE]).headline.endswith("; better: fewer locks 33 -> 3")
+    assert "; same: locks is 33 in every boot of both kernels" in conclude([SAME, WORSE]).headline
+    assert "better: " not in conclude([FEWER, BETTER]).headline
+
+
+@pytest.mark.parametrize("failure", [Failure(kind=kind, summary="over") for kind in ErrorKind])
+def test_canceled_run_did_not_fail(failure):
+    canceled = failure.kind is ErrorKind.CANCELED
+    assert conclude([], failure=failure).verdict is (Verdict.INCONCLUSIVE if canceled else Verdict.FAILED)
+
+
+def on(device_type, *comparisons, verdict=None, plan="xfs-fsync", failure=None, **kind):
+    found = verdict or conclude(comparisons, failure=failure).verdict
+    return Stated(
+        plan,
+        device_type,
+        kind.pop("emulated", False),
+        found,
+        kind.pop("study", False),
+        failure,
+        comparisons=comparisons,
+        **kind,
+    )
+
+
+TIMED = one([100.0] * 6, [107.0, 107.1, 106.9, 107.0, 107.2, 106.8], scenario="HIGH")
+
+
+@pytest.mark.parametrize(
+    ("targets", "text"),
+    [
+        ([], ""),
+        (
+            [on("xeon-2s", FEWER, emulated=True)],
+            "Better: locks 33 -> 3 on xeon-2s (emulated). Speed was not measured.",
+        ),
+        (
+            [on("xeon-2s", SAME, emulated=True), on("tiny", SAME, WORSE, emulated=True)],
+            "Worse: locks per fsync +13.0 % on tiny (emulated). "
+            "No change of locks on tiny (emulated) and xeon-2s (emulated). Speed was not measured.",
+        ),
+        (
+            [on("xeon-2s", FEWER, MORE, SAME)],
+            "Worse: locks 33 -> 99 in more on xeon-2s. Better: locks 33 -> 3 in fewer on xeon-2s. "
+            "Speed was not measured.",
+        ),
+        ([on("epyc", TIMED)], "Better: bandwidth +7.00 % on epyc."),
+        (
             [
-                on("chromebook", Verdict.INCONCLUSIVE, emulated=True),
-                on("xeon-2s", Verdict.IMPROVEMENT),
-                on("ryzen-3900x", Verdict.EQUIVALENT),
-                on("epyc", Verdict.IMPROVEMENT),
-                on("atom", Verdict.IMPROVEMENT),
-                on("n100", Verdict.FAILED, failure=broken),
-                on("pentium", Verdict.FAILED, failure=panicked),
-            ]
-        )
-        == "not measured on n100, fails on pentium, improves xeon-2s, epyc and atom, no change on ryzen-3900x, "
-        "can't tell on chromebook (emulated)"
-    )
-    assert (
-        summarise([on("tiny", Verdict.REGRESSION), on("tiny", Verdict.IMPROVEMENT, "dm-crypt", study=True)])
-        == "xfs-fsync: regresses tiny; dm-crypt: a setting improves tiny"
-    )
+                on("n100", verdict=Verdict.FAILED, failure=Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no power")),
+                on("pentium", verdict=Verdict.FAILED, failure=Failure(kind=ErrorKind.KERNEL, summary="panic")),
+                on("atom", failure=CANCELED),
+            ],
+            "Fails on pentium. Not measured (infrastructure) on n100. Not measured (canceled) on atom.",
+        ),
+        (
+            [on("xeon-2s", FEWER, verdict=Verdict.FAILED), on("tiny", verdict=Verdict.EQUIVALENT)],
+            "Fails on xeon-2s. Byte-identical kernels on tiny. Speed was not measured.",
+        ),
+        (
+            [on("tiny", UNSURE), on("xeon-2s", FEWER, plan="dm-crypt")],
+            "Better: locks 33 -> 3 on xeon-2s (dm-crypt). Can't tell yet on tiny (xfs-fsync). Speed was not measured.",
+        ),
+    ],
+)
+def test_summary_says_what_was_found_and_that_speed_was_not_measured(targets, text):
+    assert summarise(targets) == text
 
 
 class TestKernelFailures:

@@ -15,7 +15,7 @@ from .questions import TargetFacts
 from .samples import Samples, SamplesError
 from .significance import ALPHA
 from .summary import Stated, summarise
-from .target import Conclusion, conclude
+from .target import Conclusion, conclude, deciding, is_regression
 
 __all__ = [
     "ALPHA",
@@ -33,7 +33,9 @@ __all__ = [
     "compare",
     "conclude",
     "curves",
+    "deciding",
     "estimate_effect",
+    "is_regression",
     "read_csv",
     "smallest_effect",
     "summarise",

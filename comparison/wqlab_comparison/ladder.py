@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from wqlab_contracts.api.comparison import Comparison
 from wqlab_contracts.api.ladder import Ladder, LadderRung
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import Arm, Evidence, FindingKind, Role, Verdict
+from wqlab_contracts.enums import Arm, FindingKind, Verdict
 from wqlab_contracts.messages.walk import MISSING, Rung, StepState, WalkStep, reference_of, rungs
 
 from .runs import RecordedBoot, RecordedRun
-from .target import Accusation, Conclusion, as_modelled, conclude_kernels, failures_against
+from .target import Accusation, Conclusion, as_modelled, conclude_figures, failures_against, is_modelled, of_kernels
 from .words import count
 
 _BREAKS = {
@@ -120,11 +120,10 @@ def _conclude(
         return Conclusion(Verdict.FAILED, "; ".join(_describe(each, total) for each in accused), accused)
     if not figures and total:
         return Conclusion(Verdict.NO_EVIDENCE, f"no problem found in {count(total, 'boot')}")
-    primaries = [each for each in comparisons if each.role is Role.PRIMARY]
-    if not primaries:
+    if not of_kernels(comparisons):
         return None
-    conclusion = conclude_kernels(primaries)
-    return as_modelled(conclusion) if primaries[0].evidence is Evidence.MODELLED else conclusion
+    conclusion, _ = conclude_figures(comparisons, study=False)
+    return as_modelled(conclusion) if is_modelled(comparisons) else conclusion
 
 
 def _describe(failure: Accusation, boots: int) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wqlab_contracts.api.report import Comparison
@@ -80,13 +80,14 @@ def conclude(
     *,
     machine: str = "",
 ) -> Conclusion:
-    """Return the verdict of the primary metric over all scenarios: the most severe significant one.
+    """Return the verdict of the judged metrics over all scenarios: the most severe significant one.
 
     A kernel failure that only the candidate showed precedes any figure, provided that a boot of the baseline passed:
-    without one, the device or the tree may be at fault. Next is a regression in any cell, then an improvement in any
-    cell; `equivalent` needs every primary to be equivalent. Without a second kernel the settings are compared and the
-    best setting gives the verdict: a setting worse than the reference is no regression. `boots` has each planned arm.
-    `machine`: cost profile of a modelled device.
+    without one, the device or the tree may be at fault. Next is a regression of any judged metric in any cell, then
+    the primary metric: an improvement in any cell; `equivalent` needs every primary to be equivalent. Without a second
+    kernel the settings are compared and the best setting gives the verdict: a setting worse than the reference is no
+    regression. A canceled run without figures is `inconclusive`. `boots` has each planned arm. `machine`: cost profile
+    of a modelled device.
     """
     if boots:
         study = Arm.CANDIDATE not in boots
@@ -95,14 +96,9 @@ def conclude(
     accused = failures_against(
         findings, emulated, Arm.BASELINE if study and _only_baseline(findings) else Arm.CANDIDATE
     )
-    primaries = [
-        comparison
-        for comparison in comparisons
-        if comparison.role is Role.PRIMARY and (study or comparison.question is Question.KERNEL)
-    ]
-    figures = _conclude_settings(primaries) if study else conclude_kernels(primaries)
+    figures, _ = conclude_figures(comparisons, study=study)
     surviving = _surviving_figures(figures)
-    if any(comparison.evidence is Evidence.MODELLED for comparison in primaries):
+    if is_modelled(comparisons):
         figures, surviving = (
             as_modelled(figures, machine),
             "",
@@ -126,7 +122,9 @@ def conclude(
             accused,
         )
     if failure and figures.verdict in {Verdict.INCONCLUSIVE, Verdict.FAILED, Verdict.NO_EVIDENCE}:
-        return Conclusion(Verdict.FAILED, f"not measured ({failure.kind}): {failure.summary}")
+        # Somebody's cancellation is no failure: nobody can tell yet.
+        verdict = Verdict.INCONCLUSIVE if failure.kind is ErrorKind.CANCELED else Verdict.FAILED
+        return Conclusion(verdict, f"not measured ({failure.kind}): {failure.summary}")
     if failure:
         return Conclusion(figures.verdict, _join(figures.headline, f"the run ended early ({failure.kind})"))
     return figures
@@ -217,25 +215,106 @@ def _describe_control(baseline: BootCount) -> str:
     return came_through if baseline.passed else f"can't tell if the candidate is the cause: {came_through}"
 
 
-def conclude_kernels(primaries: Sequence[Comparison]) -> Conclusion:
-    """Return the verdict of the figures of two kernels, from the comparisons of the primary metric."""
-    verdict = _worst(primaries)
+def conclude_figures(comparisons: Sequence[Comparison], *, study: bool) -> tuple[Conclusion, Verdict | None]:
+    """Return the conclusion of a target's figures alone, and the verdict of its primary metric if it has one.
+
+    `study`: settings of one kernel were compared.
+    """
+    if study:
+        conclusion = _conclude_settings(_primaries(comparisons))
+        return conclusion, conclusion.verdict
+    judged = of_kernels(comparisons)
+    modelled = is_modelled(judged)
+    own = [each for each in judged if (each.evidence is Evidence.MODELLED) is modelled]
+    conclusion = conclude_kernels(own)
+    counted = _largest(each for each in judged if modelled and each not in own and is_regression(each))
+    if counted:  # counts beside a model's figures: they are exact, so a headline has them
+        text = f"counted as worse: {_describe_cells(counted, *_places(judged))}"
+        conclusion = replace(conclusion, headline=_join(conclusion.headline, text))
+    return conclusion, _worst(_primaries(own))
+
+
+def is_modelled(comparisons: Sequence[Comparison]) -> bool:
+    """Return True if the primary metric is a model's figure."""
+    return any(each.evidence is Evidence.MODELLED for each in _primaries(comparisons))
+
+
+def of_kernels(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Return the judged comparisons of two kernels: of primary and secondary metrics."""
+    return [each for each in comparisons if each.role is not Role.EXPLANATORY and each.question is Question.KERNEL]
+
+
+def deciding(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Return the comparisons of which a target's verdict is made: of primary metrics, and each judged regression."""
+    return [each for each in comparisons if each.role is Role.PRIMARY or is_regression(each)]
+
+
+def is_regression(comparison: Comparison) -> bool:
+    """Return True if the candidate kernel is judged worse by any metric. A setting that is worse is no regression."""
+    return comparison.verdict is Verdict.REGRESSION and comparison.question is Question.KERNEL
+
+
+def conclude_kernels(judged: Sequence[Comparison]) -> Conclusion:
+    """Return the verdict of the figures of two kernels, from the comparisons of judged metrics.
+
+    The primary metric decides, unless any metric is judged worse. The headline has what became worse first, then what
+    became better (beside an improvement of the primary metric only the table has the others), then what the primary
+    metric says beside it.
+    """
+    primaries = _primaries(judged)
+    of_primaries = _worst(primaries)
+    worse = _largest(each for each in judged if is_regression(each))
+    verdict = Verdict.REGRESSION if worse and of_primaries is not Verdict.FAILED else of_primaries
     if verdict is None:
         return Conclusion(Verdict.INCONCLUSIVE, "no primary metric was measured")
-    settings = {comparison.setting for comparison in primaries}
-    carrying = [comparison for comparison in primaries if comparison.verdict is verdict]
-    carrying.sort(key=lambda comparison: -abs(comparison.effect or 0.0))
-    texts = [
-        _describe_comparison(comparison, len(primaries) > 1, len(settings) > 1) for comparison in carrying[:_MAX_NAMED]
+    carrying = worse if verdict is Verdict.REGRESSION else [each for each in primaries if each.verdict is verdict]
+    better = [each for each in judged if each.verdict is Verdict.IMPROVEMENT and verdict is not Verdict.IMPROVEMENT]
+    is_told = any(each.role is Role.PRIMARY for each in (*carrying, *better))
+    beside = [] if is_told else [each for each in primaries if each.verdict is of_primaries]
+    places = _places(judged)
+    found = [
+        _describe_cells(_largest(carrying), *places),
+        _describe_better(_largest(better), *places),
+        _describe_cells(beside, *places),
     ]
-    if len(carrying) > _MAX_NAMED:
-        texts.append(f"{len(carrying) - _MAX_NAMED} more like it")
-    others: dict[Verdict, int] = defaultdict(int)
-    for comparison in primaries:
-        if comparison.verdict not in {verdict, None}:
-            others[comparison.verdict or verdict] += 1
+    named = {id(each) for group in (carrying, better, beside) for each in group}
+    others = Counter(each.verdict for each in primaries if id(each) not in named and each.verdict is not None)
     rest = ", ".join(f"{number} {words.VERDICT[other]}" for other, number in others.items())
-    return Conclusion(verdict, _join("; ".join(texts), f"of the others {rest}" if rest else ""))
+    return Conclusion(verdict, _join(*found, f"of the others {rest}" if rest else ""))
+
+
+def _describe_better(cells: Sequence[Comparison], scenario: bool, setting: bool) -> str:
+    """Return what became better beside the verdict, each metric once and briefly."""
+    largest = {each.metric: each for each in reversed(cells)}
+    shown = [each for each in cells if largest[each.metric] is each][:_MAX_NAMED]
+    texts = [f"{_where(each, scenario, setting)}{words.claim(each)}" for each in shown]
+    more = f"{len(cells) - len(shown)} more" if len(cells) > len(shown) else ""
+    return f"better: {', '.join(filter(None, [*texts, more]))}" if texts else ""
+
+
+def _where(comparison: Comparison, scenario: bool, setting: bool) -> str:
+    parts = [comparison.scenario if scenario else "", comparison.setting if setting else ""]
+    return f"{' '.join(filter(None, parts))} " if any(parts) else ""
+
+
+def _places(comparisons: Sequence[Comparison]) -> tuple[bool, bool]:
+    """Return if a description needs the scenario, and if it needs the setting."""
+    settings = {each.setting for each in comparisons}
+    return len({(each.scenario, each.setting) for each in comparisons}) > 1, len(settings) > 1
+
+
+def _primaries(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    return [each for each in comparisons if each.role is Role.PRIMARY]
+
+
+def _largest(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Return the comparisons by the size of their effects, those of primary metrics first."""
+    return sorted(comparisons, key=lambda each: (each.role is not Role.PRIMARY, -abs(each.effect or 0.0)))
+
+
+def _describe_cells(cells: Sequence[Comparison], scenario: bool, setting: bool) -> str:
+    texts = [_describe_comparison(each, scenario, setting) for each in cells[:_MAX_NAMED]]
+    return "; ".join([*texts, *([f"{len(cells) - _MAX_NAMED} more like it"] if len(cells) > _MAX_NAMED else [])])
 
 
 def _conclude_settings(primaries: Sequence[Comparison]) -> Conclusion:
@@ -277,9 +356,7 @@ def _worst(comparisons: Sequence[Comparison]) -> Verdict | None:
 
 
 def _describe_comparison(comparison: Comparison, scenario: bool, setting: bool) -> str:
-    where = " ".join(
-        part for part in (comparison.scenario if scenario else "", comparison.setting if setting else "") if part
-    )
+    where = _where(comparison, scenario, setting).rstrip()
     metric = f"{where}: {comparison.metric}" if where else comparison.metric
     before, after = comparison.baseline, comparison.candidate
     if comparison.exact and before and after and comparison.verdict is not Verdict.INCONCLUSIVE:

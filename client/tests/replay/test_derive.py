@@ -151,20 +151,20 @@ def refuse_the_series(lab: LabUnderTest) -> int:
 @pytest.mark.parametrize(
     ("story", "summary"),
     [
-        (improve, "improves device (emulated)"),
+        (improve, "on device (emulated). Speed was not measured."),
         (compare_settings, "device (emulated)"),
-        (two_targets, "improves device (emulated) and single (emulated)"),
-        (noisy, "device (emulated)"),
-        (model, "verdict withheld on model (modelled)"),
-        (discard_candidates, "can't tell on device (emulated)"),
-        (lose_sessions, "improves device (emulated)"),
-        (build_equal_kernels, "no change on device (emulated)"),
-        (panic, "fails on device (emulated)"),
-        (lose_power, "not measured on single (emulated)"),
+        (two_targets, "on single (emulated, locks)"),
+        (noisy, "device (emulated, locks)"),
+        (model, "Verdict withheld on model (modelled)"),
+        (discard_candidates, "Can't tell yet on device (emulated)"),
+        (lose_sessions, "Better: locks per flush"),
+        (build_equal_kernels, "Byte-identical kernels on device (emulated)"),
+        (panic, "Fails on device (emulated)"),
+        (lose_power, "Not measured (infrastructure) on single (emulated)"),
         (lack_a_scope, "device (emulated)"),
-        (find_faults, "no evidence from device (emulated)"),
-        (cancel, "not measured on device (emulated)"),
-        (refuse_the_series, "not measured on device (emulated)"),
+        (find_faults, "No problem and no figures on device (emulated)"),
+        (cancel, "Not measured (canceled) on device (emulated)"),
+        (refuse_the_series, "Not measured (user) on device (emulated)"),
     ],
     ids=lambda value: value.__name__ if callable(value) else None,
 )
@@ -231,7 +231,7 @@ def test_changed_conclusion_is_noticed(improvement: Path, signing_key: Path, fie
     )
     assert f"report says {value}" in sole(found, "verdict").text
     found = replayed(changed(improvement, signing_key, "report.json", lambda report: report.update(summary="better")))
-    assert "report says better, samples give improves device" in sole(found, "summary").text
+    assert "report says better, samples give Better: locks per flush" in sole(found, "summary").text
 
 
 def test_changed_sample_is_noticed(improvement: Path, signing_key: Path) -> None:

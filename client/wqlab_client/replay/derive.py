@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from wqlab_comparison import Samples, SamplesError, Stated, boot_values, compare, summarise
+from wqlab_comparison import Samples, SamplesError, Stated, boot_values, compare, deciding, summarise
 from wqlab_comparison.ladder import ladder_of
 from wqlab_comparison.runs import RecordedBoot, conclude_run, facts_of_run
 from wqlab_contracts.api.report import BootValue, Comparison, Report, UnsupportedView
 from wqlab_contracts.bundle import REPORT
-from wqlab_contracts.enums import PAIR, Evidence, Outcome, Role, Verdict
+from wqlab_contracts.enums import PAIR, Evidence, Outcome, Verdict
 
 from .archive import Bundle, BundleError
 from .checks import Check, Result, check, differences, equal, from_problems, shown
@@ -75,18 +75,16 @@ def replay(bundle: Bundle) -> Replay:
                 record.failure,
                 record.plan.is_instrumented,
                 record.plan.is_modelled,
+                own,
             )
         )
     found.summary = summarise(stated)
     counts = Counter(
         each.verdict
-        for each in derived
-        if each.role is Role.PRIMARY
-        and each.verdict is not None
-        and each.patch is None
-        and each.evidence is not Evidence.MODELLED
+        for each in deciding(derived)
+        if each.verdict is not None and each.patch is None and each.evidence is not Evidence.MODELLED
     )
-    found.checks.append(check("", "primary verdicts", (_counted(report.submission.verdicts),), (_counted(counts),)))
+    found.checks.append(check("", "deciding verdicts", (_counted(report.submission.verdicts),), (_counted(counts),)))
     found.checks.append(check("", "summary", (report.summary,), (found.summary,)))
     return found
 

@@ -163,7 +163,10 @@ class Report(Message):
     generated_at: datetime
     lab_url: str
     summary: str = ""
-    """The verdicts of all targets in one sentence: `improves xeon-2s, no change on ryzen-3900x`."""
+    """What was found on all targets, and what was not measured.
+
+    Example: `Better: locks per flush 34 -> 4 on xeon-2s (emulated). Speed was not measured.`
+    """
     targets: list[TargetReport]
     sweep: SweepReport | None = None
     """Metrics over the topology; null if the submission has no sweep."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from wqlab_comparison import words
+from wqlab_comparison import deciding, words
 from wqlab_contracts.api.instrument import (
     FunctionChange,
     InstrumentCell,
@@ -215,10 +215,10 @@ def noise_floor(target: TargetReport, cell: Comparison) -> str:
 
 
 def headline(target: TargetReport) -> str:
-    """Return the target's headline, with the noise floor of its primary counts or modelled figures."""
-    primaries = [cell for cell in target.comparisons if cell.role is Role.PRIMARY]
-    kernels = [cell for cell in primaries if cell.question is Question.KERNEL]
-    floors = dict.fromkeys(text for cell in kernels or primaries if (text := noise_floor(target, cell)))
+    """Return the target's headline, with the noise floor of its deciding counts or modelled figures."""
+    found = deciding(target.comparisons)
+    kernels = [cell for cell in found if cell.question is Question.KERNEL]
+    floors = dict.fromkeys(text for cell in kernels or found if (text := noise_floor(target, cell)))
     if not floors:
         return target.headline
     what = [] if target.plan.is_modelled else [words.INSTRUMENTED]  # a model's headline says what it is

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wqlab_comparison import words
+from wqlab_comparison import deciding, words
 from wqlab_contracts.api.ladder import Ladder, LadderRung
 from wqlab_contracts.api.report import Comparison, TargetReport
-from wqlab_contracts.enums import Question, Role, Verdict
+from wqlab_contracts.enums import Question, Verdict
 from wqlab_contracts.messages.walk import StepState
 
 HEADING = "Patch by patch"
@@ -48,18 +48,13 @@ def rung_row(rung: LadderRung) -> list[str]:
     text = rung.subject
     if rung.reference != rung.patch - 1:
         text = f"(against {rung.reference or 'base'}) {text}"
-    return [f"{rung.patch}", text, *_figures(rung.state, rung.verdict, primaries(rung.comparisons))]
+    return [f"{rung.patch}", text, *_figures(rung.state, rung.verdict, deciding(rung.comparisons))]
 
 
 def _whole(target: TargetReport) -> list[str]:
-    cells = primaries([each for each in target.comparisons if each.question is Question.KERNEL])
+    cells = deciding([each for each in target.comparisons if each.question is Question.KERNEL])
     state = StepState.IDENTICAL if target.byte_identical else StepState.MEASURED
     return ["", WHOLE, *_figures(state, target.verdict, cells)]
-
-
-def primaries(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Return the comparisons that give a patch its verdict."""
-    return [each for each in comparisons if each.role is Role.PRIMARY]
 
 
 def shown(verdict: Verdict | None, cells: Sequence[Comparison]) -> Comparison | None:
@@ -88,15 +83,15 @@ def _share(verdict: Verdict | None, cells: Sequence[Comparison]) -> str:
 def verdicts(target: TargetReport) -> list[tuple[Verdict | None, str]]:
     """Return the verdict of each row, and how many of several cells have it."""
     rungs = target.ladder.rungs if target.ladder else []
-    of_rows = [(rung.verdict, primaries(rung.comparisons)) for rung in rungs]
+    of_rows = [(rung.verdict, deciding(rung.comparisons)) for rung in rungs]
     kernels = [each for each in target.comparisons if each.question is Question.KERNEL]
-    return [(verdict, _share(verdict, cells)) for verdict, cells in [*of_rows, (target.verdict, primaries(kernels))]]
+    return [(verdict, _share(verdict, cells)) for verdict, cells in [*of_rows, (target.verdict, deciding(kernels))]]
 
 
 def what(target: TargetReport) -> str:
     """Return what the changes are of: the metric if all rows show the same, and how many cells there are."""
     ladder = target.ladder
-    cells = [each for rung in (ladder.rungs if ladder else []) for each in primaries(rung.comparisons)]
+    cells = [each for rung in (ladder.rungs if ladder else []) for each in deciding(rung.comparisons)]
     metrics = list(dict.fromkeys(f"{each.metric} ({each.unit})" if each.unit else each.metric for each in cells))
     places = {(each.scenario, each.setting, each.metric) for each in cells}
     text = " and ".join(metrics[:2])

@@ -37,7 +37,8 @@ def of_kernels(target: TargetReport) -> Survival:
     """Judge the boots of all kernels of a target."""
     if target.failure:
         failure = target.failure
-        return Survival(State.FAILED, f"{failure.kind}: {failure.summary}", failure.kind, failure.excerpt)
+        state = State.UNKNOWN if failure.kind is ErrorKind.CANCELED else State.FAILED
+        return Survival(state, f"{failure.kind}: {failure.summary}", failure.kind, failure.excerpt)
     if target.verdict is Verdict.FAILED:
         excerpt = "\n".join(finding.excerpt for finding in target.findings)
         return Survival(State.FAILED, target.headline, ErrorKind.KERNEL, excerpt)
@@ -58,7 +59,8 @@ def _of_arm_under_test(report: Report, target: TargetReport) -> Survival:
     """Judge as the verdict does: a candidate is blamed only if the baseline came through."""
     failure = _failure(report, target)
     if failure is not None and failure.kind is not ErrorKind.KERNEL:
-        return Survival(State.FAILED, failure.summary, failure.kind)
+        state = State.UNKNOWN if failure.kind is ErrorKind.CANCELED else State.FAILED
+        return Survival(state, failure.summary, failure.kind)
     if failure is None and target.verdict is not Verdict.FAILED:
         return _of_blocks(target)
     arm = arm_under_test(report)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from wqlab_comparison import words
-from wqlab_contracts.enums import Verdict
+from wqlab_contracts.enums import ErrorKind, Verdict
 
 from ..figures.figures import Figure
 
@@ -127,6 +127,8 @@ class Stated:
 
     @property
     def word(self) -> str:
+        if self.kind == ErrorKind.CANCELED:
+            return "CANCELED"
         return f"{words.VERDICT[self.verdict].upper()}{f' ({self.kind})' if self.kind else ''}"
 
 

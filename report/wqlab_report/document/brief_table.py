@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wqlab_comparison import words
+from wqlab_comparison import is_regression, words
 from wqlab_comparison.reasons import reasons as all_reasons
 from wqlab_contracts.api.report import Comparison, TargetReport
 from wqlab_contracts.enums import SEEDED, VERDICT_ORDER, Evidence, Question, Role
@@ -22,7 +22,7 @@ def judged(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def blocks(comparisons: Sequence[Comparison], most: int) -> list[Block]:
-    """Return the table in at most `most` rows: those of primary metrics and severe verdicts."""
+    """Return the table in at most `most` rows: regressions, then those of primary metrics and severe verdicts."""
     found = judged(comparisons)
     if not found:
         return []
@@ -61,7 +61,7 @@ def reasons(comparisons: Sequence[Comparison]) -> list[str]:
 
 def _importance(cell: Comparison) -> tuple[int, int]:
     verdict = VERDICT_ORDER.index(cell.verdict) if cell.verdict else len(VERDICT_ORDER)
-    return 0 if cell.role is Role.PRIMARY else 1, verdict
+    return 0 if cell.role is Role.PRIMARY or is_regression(cell) else 1, verdict
 
 
 def _table(shown: Sequence[Comparison], of: Sequence[Comparison]) -> Table:

@@ -1,10 +1,11 @@
 """What a CI is told of a report: checks that passed, failed, or were skipped, with the reason.
 
-There is one check per device type, scenario, setting and primary metric; on an emulated device, the primary metrics
-of real hardware are included as skipped (no evidence). Regressions and failures of the kernel are failures; errors of
-the lab or of the request are errors; inconclusive, no evidence and unsupported are skipped, and so is every modelled
-figure, whatever its verdict: it is no finding. The type of a skipped check is the cause of the missing figure
-(`NotMeasuredCause`), if one is missing, `modelled` for a modelled figure, else the verdict.
+There is one check per device type, scenario, setting and primary metric, and one for each other metric that
+regressed; on an emulated device, the primary metrics of real hardware are included as skipped (no evidence).
+Regressions and failures of the kernel are failures; errors of the lab or of the request are errors; inconclusive, no
+evidence and unsupported are skipped, and so is every modelled figure, whatever its verdict: it is no finding. The
+type of a skipped check is the cause of the missing figure (`NotMeasuredCause`), if one is missing, `modelled` for a
+modelled figure, else the verdict.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wqlab_comparison import words
+from wqlab_comparison import is_regression, words
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.enums import ErrorKind, Evidence, Question, Role, Verdict
 
@@ -69,7 +70,9 @@ def _suite(report: Report, target: TargetReport) -> Suite:
     checks = [
         _figure(cell, target, shown=shown)
         for cell in target.comparisons
-        if cell.role is Role.PRIMARY or (cell.evidence is Evidence.NONE and cell.metric in on_hardware)
+        if cell.role is Role.PRIMARY
+        or is_regression(cell)
+        or (cell.evidence is Evidence.NONE and cell.metric in on_hardware)
     ]
     verdict = f"{words.VERDICT[target.verdict]}: {instrument_tables.headline(target)}"
     remarks = [] if target.verdict is Verdict.FAILED else [verdict, *shared_text.canaries(target)]
@@ -106,7 +109,7 @@ def _figure(cell: Comparison, target: TargetReport, *, shown: bool) -> Check:
     message = f"{words.VERDICT[cell.verdict]}: {cell.reason}" if cell.verdict else cell.reason
     if cell.evidence is Evidence.MODELLED and shown and cell.verdict is not Verdict.FAILED:
         return Check(name, group, Result.SKIPPED, f"modelled, no finding: {message}", "modelled", figures)
-    if cell.verdict is Verdict.REGRESSION and cell.question is Question.KERNEL:
+    if is_regression(cell):
         return Check(name, group, Result.FAILURE, message, "regression", figures)
     if not shown or (cell.verdict is Verdict.FAILED and target.verdict is Verdict.FAILED):
         return Check(name, group, Result.SKIPPED, f"not measured: see {SURVIVAL}", "failed")
@@ -120,4 +123,6 @@ def _figure(cell: Comparison, target: TargetReport, *, shown: bool) -> Check:
 
 
 def _result(kind: ErrorKind | None) -> Result:
+    if kind is ErrorKind.CANCELED:
+        return Result.SKIPPED
     return Result.FAILURE if kind is ErrorKind.KERNEL else Result.ERROR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wqlab_contracts.api.report import Report, TargetReport
-from wqlab_contracts.enums import SubmissionState, Verdict
+from wqlab_contracts.enums import ErrorKind, SubmissionState, Verdict
 
 from ..content import failures, instrument_tables
 from .blocks import Block, Paragraph, Stated, Style
@@ -21,7 +21,10 @@ def not_finished(report: Report, label: str = "NOT FINISHED", style: Style = Sty
 
 def of_submission(main: failures.MainFailure | None) -> list[Stated]:
     """Return the failure of the submission; nothing if it has none."""
-    return [] if main is None else [Stated("", Verdict.FAILED, [main.summary], kind=main.kind.value)]
+    if main is None:
+        return []
+    verdict = Verdict.INCONCLUSIVE if main.kind is ErrorKind.CANCELED else Verdict.FAILED
+    return [Stated("", verdict, [main.summary], kind=main.kind.value)]
 
 
 def of_target(target: TargetReport, more: Sequence[str] = (), anchor: str = "") -> Stated:

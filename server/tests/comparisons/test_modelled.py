@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from wqlab_contracts.enums import Evidence, ExitCode, OutboxEvent, Role, Verdict
 from wqlab_server.models import Comparison, PendingEvent, Run
-from wqlab_server.views.load import primary_verdicts, target_summaries
+from wqlab_server.views.load import deciding_verdicts, target_summaries
 
 from ..support.lab import LabUnderTest
 from ..support.modelled import HASH, add_modelled_device
@@ -47,7 +47,7 @@ def test_a_verdict_is_stated_for_what_is_validated(
         primary = session.scalars(
             select(Comparison).join(Run, Run.id == Comparison.run_id).where(Comparison.role == Role.PRIMARY)
         ).one()
-        counts = primary_verdicts(session, [submission_id])[submission_id]
+        counts = deciding_verdicts(session, [submission_id])[submission_id]
         (summary,) = target_summaries(session, [submission_id])[submission_id]
         told = session.scalars(select(PendingEvent).where(PendingEvent.event == OutboxEvent.REGRESSION_FOUND)).all()
     assert (primary.data.metric, primary.data.evidence) == ("throughput", Evidence.MODELLED)

@@ -6,12 +6,12 @@ from itertools import product
 
 import pytest
 
-from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome, Question, Role, SubmissionState, Verdict
+from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome, Question, SubmissionState, Verdict
 from wqlab_contracts.messages import Failure
 from wqlab_server.jobs.errors import IllegalTransition
 from wqlab_server.submissions.state import ALLOWED, check_transition, end
 
-REGRESSION = (Question.KERNEL, Role.PRIMARY, Verdict.REGRESSION)
+REGRESSION = (Question.KERNEL, Verdict.REGRESSION)
 
 
 def failure(kind: ErrorKind) -> Failure:
@@ -50,12 +50,11 @@ def test_worst_failure_decides(kinds: list[ErrorKind], worst: ErrorKind, exit_co
     assert (found.outcome, found.failure.kind, found.exit_code) == (Outcome.FAILED, worst, exit_code)
 
 
-def test_only_a_primary_kernel_regression_is_a_regression() -> None:
+def test_only_a_regression_of_the_kernel_is_a_regression() -> None:
     assert end([], [REGRESSION]).exit_code is ExitCode.REGRESSION
     others = [
-        (Question.SETTING, Role.PRIMARY, Verdict.REGRESSION),
-        (Question.KERNEL, Role.SECONDARY, Verdict.REGRESSION),
-        (Question.KERNEL, Role.PRIMARY, None),
+        (Question.SETTING, Verdict.REGRESSION),
+        (Question.KERNEL, None),
     ]
     assert (end([], others).outcome, end([], others).exit_code) == (Outcome.PASSED, ExitCode.DONE)
 
@@ -69,11 +68,10 @@ def test_canceled_submission_is_never_a_pass() -> None:
     ("kinds", "verdicts", "code"),
     [
         ([], [], ExitCode.DONE),
-        ([], [(Question.KERNEL, Role.PRIMARY, Verdict.IMPROVEMENT)], ExitCode.DONE),
-        ([], [(Question.KERNEL, Role.PRIMARY, Verdict.INCONCLUSIVE)], ExitCode.DONE),
+        ([], [(Question.KERNEL, Verdict.IMPROVEMENT)], ExitCode.DONE),
+        ([], [(Question.KERNEL, Verdict.INCONCLUSIVE)], ExitCode.DONE),
         ([], [REGRESSION], ExitCode.REGRESSION),
-        ([], [(Question.KERNEL, Role.SECONDARY, Verdict.REGRESSION)], ExitCode.DONE),
-        ([], [(Question.SETTING, Role.PRIMARY, Verdict.REGRESSION)], ExitCode.DONE),
+        ([], [(Question.SETTING, Verdict.REGRESSION)], ExitCode.DONE),
         ([ErrorKind.USER], [REGRESSION], ExitCode.SERIES_FAILED),
         ([ErrorKind.KERNEL], [REGRESSION], ExitCode.SERIES_FAILED),
         ([ErrorKind.INFRASTRUCTURE], [REGRESSION], ExitCode.INFRASTRUCTURE),
@@ -81,7 +79,7 @@ def test_canceled_submission_is_never_a_pass() -> None:
     ],
 )
 def test_exit_code_follows_failures_and_verdicts(
-    kinds: list[ErrorKind], verdicts: list[tuple[Question, Role, Verdict | None]], code: ExitCode
+    kinds: list[ErrorKind], verdicts: list[tuple[Question, Verdict | None]], code: ExitCode
 ) -> None:
     result = end([failure(kind) for kind in kinds], verdicts)
     assert result.exit_code is code

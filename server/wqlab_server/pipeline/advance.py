@@ -398,12 +398,12 @@ def _finish_submission(
     all_failures = [*failures, *(failure for failure in run_failures if failure is not None)]
     # A model's verdict is no regression of a kernel: it changes no exit code, and nobody is told of it.
     verdicts = session.execute(
-        select(Comparison.question, Comparison.role, Comparison.verdict)
+        select(Comparison.question, Comparison.verdict)
         .join(Run, Run.id == Comparison.run_id)
         .where(Run.submission_id == submission.id, Comparison.patch.is_(None), not_(is_modelled_figure()))
     )
     canceled = submission.cancel_requested_at is not None or any(f.kind is ErrorKind.CANCELED for f in all_failures)
-    result = end(all_failures, [(question, role, verdict) for question, role, verdict in verdicts], canceled=canceled)
+    result = end(all_failures, [(question, verdict) for question, verdict in verdicts], canceled=canceled)
     submissions.enter(session, submission, SubmissionState.FINISHED)
     submission.outcome, submission.failure, submission.exit_code = result.outcome, result.failure, int(result.exit_code)
     submission.finished_at = clock(session)

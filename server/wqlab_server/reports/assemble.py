@@ -299,6 +299,7 @@ def _summary(targets: Sequence[api_report.TargetReport], study: bool) -> str:
                 each.failure,
                 each.plan.is_instrumented,
                 each.plan.is_modelled,
+                each.comparisons,
             )
             for each in targets
         ]

@@ -26,7 +26,7 @@ from ..http.problems import ApiProblem, documented
 from ..http.sse import event_schema, guarded, notifications_of
 from ..models import Submission
 from ..views.build import VerdictCounts, submission_summary, submission_view
-from ..views.load import primary_verdicts, submission_rows, target_summaries
+from ..views.load import deciding_verdicts, submission_rows, target_summaries
 from . import queries, quotas, service
 from .stream import events
 
@@ -176,7 +176,7 @@ def list_submissions(
     """List the submissions that match every filter; keep the filters and `sort` the same while following `next`."""
     rows, total, last = queries.page(session, conditions, sort, before, limit)
     ids = [row.id for row in rows]
-    verdicts, targets = primary_verdicts(session, ids), target_summaries(session, ids)
+    verdicts, targets = deciding_verdicts(session, ids), target_summaries(session, ids)
     return Page[SubmissionSummary](
         items=[submission_summary(row, verdicts.get(row.id, VerdictCounts()), targets.get(row.id, [])) for row in rows],
         total=min(total, queries.MAX_COUNT),

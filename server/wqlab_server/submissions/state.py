@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome, Question, Role, SubmissionState, Verdict
+from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome, Question, SubmissionState, Verdict
 from wqlab_contracts.messages import Failure
 
 from ..jobs.errors import IllegalTransition
@@ -38,11 +38,11 @@ _SEVERITY = (ErrorKind.INFRASTRUCTURE, ErrorKind.USER, ErrorKind.KERNEL, ErrorKi
 
 
 def end(
-    failures: Sequence[Failure], primaries: Iterable[tuple[Question, Role, Verdict | None]], *, canceled: bool = False
+    failures: Sequence[Failure], verdicts: Iterable[tuple[Question, Verdict | None]], *, canceled: bool = False
 ) -> End:
     """Determine the end of a submission from its failures and the verdicts of its metrics.
 
-    Exit codes by precedence: 4 infrastructure, 3 the series failed, 1 a primary metric regressed against the baseline
+    Exit codes by precedence: 4 infrastructure, 3 the series failed, 1 a judged metric regressed against the baseline
     kernel, 0 otherwise. A setting that is worse than the reference setting is a result, not a regression. A canceled
     submission says nothing about the series; its exit code is 4, so that a CI does not take it for a pass.
     """
@@ -57,8 +57,5 @@ def end(
         worst = min(failures, key=lambda failure: _SEVERITY.index(failure.kind))
         series_failed = worst.kind in {ErrorKind.USER, ErrorKind.KERNEL}
         return End(Outcome.FAILED, worst, ExitCode.SERIES_FAILED if series_failed else ExitCode.INFRASTRUCTURE)
-    regressed = any(
-        question is Question.KERNEL and role is Role.PRIMARY and verdict is Verdict.REGRESSION
-        for question, role, verdict in primaries
-    )
+    regressed = (Question.KERNEL, Verdict.REGRESSION) in verdicts
     return End(Outcome.PASSED, None, ExitCode.REGRESSION if regressed else ExitCode.DONE)

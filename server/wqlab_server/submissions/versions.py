@@ -15,7 +15,7 @@ from wqlab_contracts.enums import RunPurpose
 from ..http.problems import invalid
 from ..models import Apply, Comparison, Run, Submission
 from ..views.build import VerdictCounts, submission_summary
-from ..views.load import primary_verdicts, target_summaries
+from ..views.load import deciding_verdicts, target_summaries
 from .side_by_side import Side, compare
 
 MAX_VERSIONS = 100
@@ -37,7 +37,7 @@ def of_series(session: Session, submission: Submission) -> list[SubmissionVersio
 
 def _views(session: Session, rows: Sequence[Submission]) -> list[SubmissionVersion]:
     ids = [row.id for row in rows]
-    verdicts, targets = primary_verdicts(session, ids), target_summaries(session, ids)
+    verdicts, targets = deciding_verdicts(session, ids), target_summaries(session, ids)
     result = type_coerce(Apply.result, JSONB)
     sources = {
         submission_id: (base_commit, tree_oid)

@@ -7,12 +7,12 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, case, cast, func, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Text, and_, case, cast, func, or_, select, type_coerce
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, JSONPATH, array
 from sqlalchemy.orm import Session, defer
 
 from wqlab_contracts.api.submissions import SubmittedRequest, TargetSummary
-from wqlab_contracts.enums import BootState, DeviceHealth, Evidence, JobState, Role, RunPurpose, Verdict
+from wqlab_contracts.enums import BootState, DeviceHealth, Evidence, JobState, Question, Role, RunPurpose, Verdict
 
 from ..estimates import timings
 from ..estimates.eta import Estimate, RemainingBuild, RemainingRun, estimate
@@ -72,7 +72,7 @@ def submission_rows(
     loaded = run_rows(session, session.scalars(query).all(), environments=environments)
     rows = [each for each in loaded if each.run.purpose is not RunPurpose.TRACE]
     traced = [each for each in loaded if each.run.purpose is RunPurpose.TRACE]
-    verdicts = primary_verdicts(session, [submission.id]).get(submission.id, VerdictCounts())
+    verdicts = deciding_verdicts(session, [submission.id]).get(submission.id, VerdictCounts())
     request = submitted_request(session, submission.id)
     eta = _eta(session, submission, request, apply, builds, runs=loaded)
     return SubmissionRows(submission, request, apply, builds, rows, traced, verdicts, eta)
@@ -127,20 +127,25 @@ def run_rows(session: Session, runs: Sequence[Run], *, environments: bool = True
     ]
 
 
-def primary_verdicts(session: Session, submission_ids: Collection[int]) -> dict[int, VerdictCounts]:
-    """Count the verdicts of primary comparisons, by submission id; those of modelled figures apart."""
+def deciding_verdicts(session: Session, submission_ids: Collection[int]) -> dict[int, VerdictCounts]:
+    """Count the verdicts of primary metrics, and every judged regression, by submission id; modelled figures apart."""
     counted: dict[int, tuple[list[tuple[Verdict, int]], list[tuple[Verdict, int]]]] = defaultdict(lambda: ([], []))
     modelled = is_modelled_figure()
     for submission_id, verdict, is_modelled, count in session.execute(
         select(Run.submission_id, Comparison.verdict, modelled, func.count())
         .join(Comparison, Comparison.run_id == Run.id)
-        .where(Run.submission_id.in_(submission_ids), Comparison.role == Role.PRIMARY, Comparison.verdict.is_not(None))
+        .where(Run.submission_id.in_(submission_ids), Comparison.verdict.is_not(None))
+        .where(or_(Comparison.role == Role.PRIMARY, _is_regression()))
         .where(Comparison.patch.is_(None))
         .group_by(Run.submission_id, Comparison.verdict, modelled)
     ):
         if submission_id is not None and verdict is not None:
             counted[submission_id][is_modelled].append((verdict, count))
     return {submission_id: VerdictCounts(*map(count_verdicts, pairs)) for submission_id, pairs in counted.items()}
+
+
+def _is_regression() -> ColumnElement[bool]:
+    return and_(Comparison.question == Question.KERNEL, Comparison.verdict == Verdict.REGRESSION)
 
 
 def is_modelled_figure() -> ColumnElement[bool]:
