@@ -19,6 +19,9 @@ import type {
 /** For resources that change only when an operator edits a file. */
 const RARELY_CHANGES = { staleTime: 5 * 60_000 } as const;
 
+/** For requests whose user shows the error beside a field or in place of a text. */
+export const SHOWN_IN_PLACE = { throwOnError: false } as const;
+
 export function makeQueryClient(): QueryClient {
   return new QueryClient({
     defaultOptions: {
@@ -28,6 +31,8 @@ export function makeQueryClient(): QueryClient {
         staleTime: 10_000,
         refetchOnWindowFocus: true,
         // A rejected request would be rejected again, except while other reports of the user are in progress (429).
+        // Without data the boundary of the section or page shows the error with a retry, instead of its skeleton.
+        throwOnError: (_, query) => query.state.data === undefined,
         retry: (failures, error) =>
           !(error instanceof ApiError && error.status < 500 && error.status !== 429) && failures < 2,
       },
@@ -71,6 +76,7 @@ export const reportQuery = (id: number) =>
 /** The report as text for a mailing list, for the copy button. */
 export const reportTextQuery = (id: number) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["submission", id, "report", "text"],
     queryFn: ({ signal }) =>
       dataOf(
@@ -85,6 +91,7 @@ export const reportTextQuery = (id: number) =>
 /** Each boot's value of one metric, and the repetitions that it is the median of. */
 export const cellValuesQuery = (run: number, scenario: string, metric: string) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["run", run, "values", scenario, metric],
     queryFn: ({ signal }) =>
       dataOf(
@@ -139,6 +146,7 @@ export const stepsQuery = (id: number) =>
  */
 export const seriesQuery = (id: number, finishedAt: string | null) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["series", id, finishedAt],
     queryFn: async ({ signal }) => {
       const { request, apply } = await dataOf(
@@ -152,6 +160,7 @@ export const seriesQuery = (id: number, finishedAt: string | null) =>
 /** A build with its warnings and the commands that reproduce it. `finishedAt` is when the build finished. */
 export const buildQuery = (id: number, finishedAt: string | null) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["build", id, finishedAt],
     queryFn: ({ signal }) =>
       dataOf(api.GET("/api/v1/builds/{build_id}", { params: { path: { build_id: id } }, signal })),
@@ -161,6 +170,7 @@ export const buildQuery = (id: number, finishedAt: string | null) =>
 /** All versions of the series of a submission. */
 export const versionsQuery = (id: number) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["submission", id, "versions"],
     queryFn: ({ signal }) =>
       dataOf(
@@ -226,6 +236,7 @@ export const queueQuery = queryOptions({
 /** The quote for a request. `key` identifies the request, which may hold an mbox too long for a query key. */
 export const quoteQuery = (request: SubmissionRequest, key: string) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["quote", key],
     queryFn: ({ signal }) => dataOf(api.POST("/api/v1/quotes", { body: request, signal })),
     placeholderData: keepPreviousData,
@@ -235,6 +246,7 @@ export const quoteQuery = (request: SubmissionRequest, key: string) =>
 /** The patches of an mbox. `key` identifies the mbox. */
 export const inspectionQuery = (text: string, key: string) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["inspection", key],
     queryFn: ({ signal }) => dataOf(api.POST("/api/v1/series/inspect", { body: { text }, signal })),
     staleTime: Number.POSITIVE_INFINITY,
@@ -243,6 +255,7 @@ export const inspectionQuery = (text: string, key: string) =>
 /** The targets that the lab proposes for a series. `key` identifies the series. */
 export const touchesQuery = (series: SubmissionRequest["series"], tree: string, key: string) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["touches", key, tree],
     queryFn: ({ signal }) =>
       dataOf(api.POST("/api/v1/touches", { body: { series: series ?? {}, tree: tree || null }, signal })),
@@ -253,6 +266,7 @@ export const touchesQuery = (series: SubmissionRequest["series"], tree: string, 
 /** The branches of a repository, as listed by a worker. */
 export const branchesQuery = (url: string) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["branches", url],
     queryFn: async ({ signal }) => {
       for (;;) {
@@ -278,6 +292,7 @@ export interface BranchToRead {
 /** The patches of a branch, as read by a worker. The request is repeated until the answer's state is `finished`. */
 export const branchReadingQuery = ({ url, ref, base, tree }: BranchToRead) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["branch", url, ref, base, tree],
     queryFn: ({ signal }): Promise<BranchInspection> => {
       const query = { url, ref, ...(base ? { base } : {}), ...(tree ? { tree } : {}) };
@@ -292,6 +307,7 @@ export const branchReadingQuery = ({ url, ref, base, tree }: BranchToRead) =>
 /** What a submission of this Message-ID would take, as found by a worker; an empty revision is the latest. */
 export const threadQuery = (message: string, revision: string) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["thread", message, revision],
     queryFn: async ({ signal }) => {
       const query = { message_id: message, ...(revision ? { revision: Number(revision) } : {}) };
@@ -352,6 +368,7 @@ export const MAILS_TO_REVIEW = { kind: "mail", state: "waiting_for_review" } as 
 
 /** The number of mails that wait for review. For maintainers. */
 export const mailsToReviewQuery = queryOptions({
+  ...SHOWN_IN_PLACE,
   ...deliveriesQuery({ ...MAILS_TO_REVIEW, limit: 1 }),
   select: page => page.total,
 });

@@ -11,6 +11,7 @@ function rememberCsrf(session: SessionView): SessionView {
 }
 
 export const sessionQuery = queryOptions({
+  throwOnError: false,
   queryKey: ["session"],
   queryFn: async ({ signal }) => rememberCsrf(await dataOf(api.GET("/api/v1/session", { signal }))),
   staleTime: 60_000,
@@ -20,6 +21,7 @@ export const sessionQuery = queryOptions({
 
 /** The lab's OpenID provider, and whether it answers. Only for labs that have one. */
 export const providerQuery = queryOptions({
+  throwOnError: false,
   queryKey: ["provider"],
   queryFn: async ({ signal }) => dataOf(api.GET("/api/v1/session/oidc", { signal })),
   staleTime: 15_000,

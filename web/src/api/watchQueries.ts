@@ -2,6 +2,7 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "./client";
 import type { paths } from "./gen/schema";
+import { SHOWN_IN_PLACE } from "./queries";
 import type { ListWatch } from "./types";
 
 export const watchesQuery = queryOptions({
@@ -44,6 +45,7 @@ export const decisionsQuery = (name: string, filters: DecisionFilters) =>
  */
 export const previewQuery = ({ enabled: _, ...spec }: ListWatch, days: number) =>
   queryOptions({
+    ...SHOWN_IN_PLACE,
     queryKey: ["watch-preview", spec, days],
     queryFn: ({ signal }) =>
       dataOf(

@@ -10,6 +10,7 @@ export const seriesUrl = (submissionId: number) => `/api/v1/submissions/${submis
 /** Query for a file as a Log; cached forever, because files never change. */
 export const fileQuery = (url: string) =>
   queryOptions({
+    throwOnError: false,
     queryKey: ["file", url],
     queryFn: async ({ signal }) => {
       const log = new Log();

@@ -1,6 +1,7 @@
 /** Texts of targets on instrumented devices; the same as in report/wqlab_report/content/instrument_tables.py. */
 import type { Comparison, InstrumentCell, TargetReport } from "@/api/types";
 import { count, countsSeeds, number } from "@/lib/numbers";
+import { decides } from "@/lib/words";
 
 /** Name of an entry that is a sum of others. */
 export const OTHER = "(other)";
@@ -49,11 +50,11 @@ export function deviceKind(target: Pick<TargetReport, "plan" | "emulated">): str
   return isInstrumented(target) ? "instrumented" : target.emulated ? "emulated" : "";
 }
 
-/** Return the noise floors of the primary counts: `noise floor 0.031 %`, or that they were not measured. */
+/** Return the noise floors of the deciding counts: `noise floor 0.031 %`, or that they were not measured. */
 export function noiseFloor(target: TargetReport): string {
-  const primaries = target.comparisons.filter(of => of.role === "primary");
-  const kernels = primaries.filter(of => of.question === "kernel");
-  const texts = (kernels.length > 0 ? kernels : primaries).map(of => noiseFloorOf(target, of));
+  const deciding = target.comparisons.filter(decides);
+  const kernels = deciding.filter(of => of.question === "kernel");
+  const texts = (kernels.length > 0 ? kernels : deciding).map(of => noiseFloorOf(target, of));
   return [...new Set(texts)].join(" or ");
 }
 

@@ -1,5 +1,13 @@
 /** Labels, signs and tones for the API's enums. Each verdict has a sign and a word, never only a colour. */
-import type { ErrorKind, Evidence, Failure, NotMeasuredCause, Outcome, Verdict } from "@/api/types";
+import type {
+  Comparison,
+  ErrorKind,
+  Evidence,
+  Failure,
+  NotMeasuredCause,
+  Outcome,
+  Verdict,
+} from "@/api/types";
 
 export type Tone = "good" | "bad" | "same" | "unsure" | "none";
 
@@ -65,7 +73,11 @@ export const VERDICTS: Record<Verdict, VerdictLook> = {
   },
 };
 
-/** Verdicts from the most to the least severe: the order in which counts of verdicts are listed. */
+/** Return true if the verdict of a target is made of this comparison: of the primary metric, or a judged regression. */
+export function decides(of: Comparison): boolean {
+  return of.role === "primary" || (of.verdict === "regression" && of.question === "kernel");
+}
+
 /** Label of each cause of a missing figure. */
 export const NOT_MEASURED: Record<NotMeasuredCause, string> = {
   lacking: "not supported",
@@ -78,6 +90,7 @@ export const NOT_MEASURED: Record<NotMeasuredCause, string> = {
   not_run: "not run",
 };
 
+/** Verdicts from the most to the least severe: the order in which counts of verdicts are listed. */
 export const VERDICT_ORDER = Object.keys(VERDICTS).toSorted((a, b) => weight(a) - weight(b)) as Verdict[];
 
 function weight(verdict: string): number {

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { Boundary } from "./Boundary";
 import classes from "./Page.module.css";
 
 interface PageProps {
@@ -54,7 +55,7 @@ export function Section({ title, id, lead, actions, children }: SectionProps) {
         {actions && <div className={`${classes.actions} no-print`}>{actions}</div>}
       </div>
       {lead && <div className={classes.lead}>{lead}</div>}
-      {children}
+      <Boundary>{children}</Boundary>
     </section>
   );
 }

@@ -8,7 +8,6 @@ interface PagedTableProps<Row extends object>
   extends Omit<ComponentProps<typeof DataTable<Row>>, "rows" | "captionHidden" | "fixedOrder" | "narrow"> {
   /** Response for `cursor`; undefined until it is loaded. */
   page: Page<Row> | undefined;
-  error?: Error | null;
   /** Search parameter of the current route. */
   cursor: string;
   /** Most entries of a page. */
@@ -19,10 +18,9 @@ interface PagedTableProps<Row extends object>
   none?: ReactNode;
 }
 
-/** One page of a list in the server's order, with its pagination. Throws the error if nothing was loaded. */
+/** One page of a list in the server's order, with its pagination. */
 export function PagedTable<Row extends object>({
   page,
-  error,
   cursor,
   size,
   lines = 8,
@@ -30,7 +28,6 @@ export function PagedTable<Row extends object>({
   ...table
 }: PagedTableProps<Row>) {
   const paged = usePaged(cursor, page, size);
-  if (error && !page) throw error;
   const isEmpty = page?.items.length === 0 && none !== undefined;
   return (
     <>

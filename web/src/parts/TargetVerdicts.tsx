@@ -24,7 +24,9 @@ export function TargetVerdicts({ targets, headlines = false }: TargetVerdictsPro
           <span className={classes.name}>
             {plans.size > 1 ? `${target.plan}@${target.device_type}` : target.device_type}
           </span>{" "}
-          {target.verdict ? (
+          {isCanceled(target) ? (
+            <span className="muted">canceled</span>
+          ) : target.verdict ? (
             <VerdictBadge verdict={target.verdict} />
           ) : target.state === "running" && target.total_boots > 0 ? (
             <span className="muted">
@@ -44,9 +46,17 @@ export function TargetVerdicts({ targets, headlines = false }: TargetVerdictsPro
   );
 }
 
+/** Return true if a canceled run has no verdict of figures: it neither failed nor is it undecided. */
+function isCanceled({ outcome, verdict }: TargetSummary): boolean {
+  return outcome === "canceled" && (verdict == null || verdict === "failed" || verdict === "inconclusive");
+}
+
 /** Format the verdicts of the targets as text to copy. */
 export function targetVerdictsText(targets: readonly TargetSummary[]): string {
   return targets
-    .map(target => `${target.plan}@${target.device_type} ${target.verdict ?? target.outcome ?? target.state}`)
+    .map(of => {
+      const word = isCanceled(of) ? "canceled" : (of.verdict ?? of.outcome ?? of.state);
+      return `${of.plan}@${of.device_type} ${word}`;
+    })
     .join(", ");
 }

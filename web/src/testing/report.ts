@@ -136,7 +136,7 @@ export function makeReport({
     },
     generated_at: "2026-03-14T15:09:00Z",
     lab_url: "http://lab.example",
-    summary: "improves xeon-2s, can't tell on tiny (emulated)",
+    summary: "Better: bandwidth +7.1 % on xeon-2s. Can't tell yet on tiny (emulated).",
     targets,
     sweep: null,
     failed_at: [],

@@ -14,8 +14,7 @@ import classes from "./Account.module.css";
 
 /** The address that results are mailed to, the switch for them, and the form that asks for another address. */
 export function MailAddress() {
-  const { data: of, error } = useQuery(mailAddressQuery);
-  if (error && !of) throw error;
+  const { data: of } = useQuery(mailAddressQuery);
   return of ? <Address of={of} /> : <Skeleton lines={4} height="1.8rem" />;
 }
 

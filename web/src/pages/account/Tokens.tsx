@@ -28,10 +28,9 @@ const route = getRouteApi("/account");
 
 export function Tokens({ scopes }: { scopes: readonly Scope[] }) {
   const { cursor } = route.useSearch();
-  const { data: page, error } = useQuery(tokensQuery({ limit: PAGE, ...(cursor && { cursor }) }));
+  const { data: page } = useQuery(tokensQuery({ limit: PAGE, ...(cursor && { cursor }) }));
   const paged = usePaged(cursor, page, PAGE);
   const [made, setMade] = useState<TokenCreated | null>(null);
-  if (error && !page) throw error;
   return (
     <>
       <NewToken scopes={scopes} onMade={setMade} />

@@ -31,7 +31,7 @@ export function AuditPage() {
 function AuditLog() {
   const search = route.useSearch();
   const navigate = useNavigate({ from: "/admin/audit" });
-  const { data: page, error } = useQuery(auditQuery(toAuditFilters(search, PAGE)));
+  const { data: page } = useQuery(auditQuery(toAuditFilters(search, PAGE)));
   const set = (change: Partial<AuditSearch>) =>
     void navigate({ search: before => ({ ...before, ...change, cursor: "" }), replace: true });
   return (
@@ -62,7 +62,6 @@ function AuditLog() {
       </FilterBar>
       <PagedTable
         page={page}
-        error={error}
         cursor={search.cursor}
         size={PAGE}
         caption="Audit log"

@@ -22,7 +22,7 @@ const COMMAND = "wqlab bisect --good v6.16 --bad for-next --target PLAN@DEVICE_T
 
 export function BisectionsPage() {
   const { cursor } = route.useSearch();
-  const { data: page, error } = useQuery({
+  const { data: page } = useQuery({
     ...bisectionsQuery({ limit: PAGE, ...(cursor && { cursor }) }),
     refetchInterval: REFRESH_MS,
   });
@@ -44,7 +44,6 @@ export function BisectionsPage() {
     >
       <PagedTable
         page={page}
-        error={error}
         cursor={cursor}
         size={PAGE}
         lines={20}

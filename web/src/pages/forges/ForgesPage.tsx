@@ -54,7 +54,7 @@ function Forges() {
 }
 
 function Forge({ name }: { name: string }) {
-  const { data: forge, error } = useQuery(forgeQuery(name));
+  const { data: forge } = useQuery(forgeQuery(name));
   const client = useQueryClient();
   const poll = useMutation({
     mutationFn: () => dataOf(api.POST("/api/v1/forges/{name}/poll", { params: { path: { name } } })),
@@ -62,7 +62,6 @@ function Forge({ name }: { name: string }) {
     onError: problem => toast({ tone: "bad", text: problem.message }),
     onSettled: () => client.invalidateQueries({ queryKey: ["forges"] }),
   });
-  if (error && !forge) throw error;
   return (
     <Section
       id={name}

@@ -18,7 +18,6 @@ import { DeviceCheckSteps } from "./DeviceCheckSteps";
 import { HealthText, Holder } from "./Devices";
 import { consoleColumns, HEALTH_COLUMNS, runColumns } from "./deviceColumns";
 import classes from "./LabPage.module.css";
-import { LoadError } from "./LoadError";
 import { HISTORY_PAGE } from "./search";
 
 const REFRESH_MS = 15_000;
@@ -74,10 +73,7 @@ export function DevicePage() {
         </Section>
       )}
       {run !== null && boot !== null && <BootLog key={boot} run={run} boot={boot} />}
-      {!history && request.error && (
-        <LoadError what="The history" error={request.error} onRetry={() => void request.refetch()} />
-      )}
-      {!history && !request.error && <Skeleton lines={12} height="1.8rem" />}
+      {!history && <Skeleton lines={12} height="1.8rem" />}
       {history && (
         <>
           <Section id="consoles" title="Recent consoles">

@@ -3,6 +3,7 @@ import { devicesQuery, deviceTypesQuery, labsQuery, storageQuery, timelineQuery 
 import type { DeviceTypeView, DeviceView, TimelineBar } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
+import { Boundary } from "@/parts/Boundary";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
@@ -67,8 +68,12 @@ export function LabPage() {
       ))}
       {generated.length > 0 && <GeneratedTypes types={generated} devices={devices} activeRuns={activeRuns} />}
       {severalLabs && <Labs labs={present} />}
-      <Timeline types={types.map(type => type.name)} />
-      <Queue />
+      <Boundary>
+        <Timeline types={types.map(type => type.name)} />
+      </Boundary>
+      <Boundary>
+        <Queue />
+      </Boundary>
       {storage && <Storage storage={storage} />}
     </Page>
   );

@@ -11,19 +11,15 @@ import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import classes from "./LabPage.module.css";
-import { LoadError } from "./LoadError";
 
 const REFRESH_MS = 15_000;
 
 /** Table of queued runs with the reason for waiting and the estimated start. */
 export function Queue() {
-  const request = useQuery({ ...queueQuery, refetchInterval: REFRESH_MS });
-  const { data } = request;
+  const { data } = useQuery({ ...queueQuery, refetchInterval: REFRESH_MS });
   return (
     <Section id="queue" title="Queue" lead={data ? lead(data) : "\u00a0"}>
-      {!data && request.error ? (
-        <LoadError what="The queue" error={request.error} onRetry={() => void request.refetch()} />
-      ) : !data ? (
+      {!data ? (
         <Skeleton lines={4} height="1.8rem" />
       ) : data.entries.length === 0 ? (
         <EmptyState title="The queue is empty">

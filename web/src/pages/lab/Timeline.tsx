@@ -8,7 +8,6 @@ import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import classes from "./LabPage.module.css";
-import { LoadError } from "./LoadError";
 import { earlier, later, SPAN_INFO, SPANS } from "./timeWindow";
 
 const REFRESH_MS = 15_000;
@@ -114,8 +113,6 @@ export function Timeline({ types }: { types: readonly string[] }) {
             </p>
           )}
         </div>
-      ) : request.error ? (
-        <LoadError what="The timeline" error={request.error} onRetry={() => void request.refetch()} />
       ) : (
         <Skeleton lines={8} height="2rem" />
       )}

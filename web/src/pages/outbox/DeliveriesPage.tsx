@@ -62,7 +62,7 @@ function scopeText(scopes: readonly string[]): string {
 function Deliveries({ scope }: { scope: string }) {
   const search = route.useSearch();
   const navigate = useNavigate({ from: "/deliveries" });
-  const { data: page, error } = useQuery({
+  const { data: page } = useQuery({
     ...deliveriesQuery(toDeliveryFilters(search, PAGE)),
     refetchInterval: REFRESH_MS,
   });
@@ -106,7 +106,6 @@ function Deliveries({ scope }: { scope: string }) {
       </FilterBar>
       <PagedTable
         page={page}
-        error={error}
         cursor={search.cursor}
         size={PAGE}
         lines={12}

@@ -1,7 +1,7 @@
 /** The patches of a walk: each with its effect against the kernel before, and the whole series at the end. */
 import type { Comparison, LadderRung, TargetReport } from "@/api/types";
 import { count } from "@/lib/numbers";
-import { oneLine } from "@/lib/words";
+import { decides, oneLine } from "@/lib/words";
 import { FailureCard } from "@/parts/FailureCard";
 import { Effect } from "@/parts/Value";
 import { VerdictBadge } from "@/parts/VerdictBadge";
@@ -19,7 +19,7 @@ export function Ladder({ target }: { target: TargetReport }) {
   if (!ladder) return null;
   const whole = shownOf(
     target.verdict,
-    primariesOf(target.comparisons.filter(each => each.question === "kernel")),
+    target.comparisons.filter(each => each.question === "kernel" && decides(each)),
   );
   return (
     <div className={classes.whole}>
@@ -48,7 +48,7 @@ export function Ladder({ target }: { target: TargetReport }) {
 }
 
 function Rung({ rung }: { rung: LadderRung }) {
-  const found = primariesOf(rung.comparisons ?? []);
+  const found = (rung.comparisons ?? []).filter(decides);
   const shown = shownOf(rung.verdict, found);
   const many = found.filter(each => each.verdict === rung.verdict).length;
   return (
@@ -100,10 +100,6 @@ function Figure({
       )}
     </span>
   );
-}
-
-function primariesOf(comparisons: readonly Comparison[]): Comparison[] {
-  return comparisons.filter(each => each.role === "primary");
 }
 
 /** Return the comparison that a rung shows: of those with its verdict the one with the largest effect. */

@@ -41,7 +41,7 @@ export function Matrices({ report, cells, selected, search }: MatricesProps) {
               void navigate({ to: ".", search: before => ({ ...before, show: event.target.value }) })
             }
           >
-            <option value="">Primary metric of each device</option>
+            <option value="">Primary metric of each device, and regressions</option>
             {metrics.map(metric => (
               <option key={metric} value={metric}>
                 {metric}
@@ -115,7 +115,7 @@ function OneMatrix({ matrix, selected, several }: { matrix: Matrix; selected: Ce
           </thead>
           <tbody>
             {rows.map(row => (
-              <tr key={row.target.run_id}>
+              <tr key={`${row.target.run_id} ${row.metric}`}>
                 <th scope="row" className={classes.device}>
                   <Device row={row} />
                 </th>

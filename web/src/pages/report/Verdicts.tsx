@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 import type { Report, TargetReport } from "@/api/types";
 import { deviceKind, isInstrumented, noiseFloor } from "@/lib/instrumented";
+import { decides } from "@/lib/words";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { FailureLink, FailureSentence } from "@/parts/FailureCard";
 import { VerdictBadge } from "@/parts/VerdictBadge";
@@ -19,7 +20,7 @@ export const Verdicts = memo(function Verdicts({ report }: { report: Report }) {
   return (
     <section className={classes.whole} aria-label="Verdict">
       <p className={classes.summary} data-long={report.summary.length > LONG || undefined}>
-        {sentence(report)}
+        {report.summary}
       </p>
       <ul className={classes.list}>
         {report.targets.map(target => (
@@ -57,13 +58,7 @@ export const Verdicts = memo(function Verdicts({ report }: { report: Report }) {
 
 /** Evidence of the headline's figures. */
 function HeadlineEvidence({ by }: { by: TargetReport }) {
-  const primary = by.comparisons.find(of => of.role === "primary");
+  const primary =
+    by.comparisons.find(of => decides(of) && of.verdict === by.verdict) ?? by.comparisons.find(decides);
   return primary ? <EvidenceMark evidence={primary.evidence} /> : null;
-}
-
-/** Capitalize the server's summary, unless it starts with the name of a plan. */
-function sentence({ summary, targets }: Report): string {
-  if (summary === "") return "";
-  const named = targets.some(({ plan }) => summary.startsWith(plan.name));
-  return `${named ? summary : summary.charAt(0).toUpperCase() + summary.slice(1)}.`;
 }

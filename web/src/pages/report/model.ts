@@ -12,7 +12,7 @@ import type {
   TargetReport,
   Verdict,
 } from "@/api/types";
-import { VERDICT_ORDER } from "@/lib/words";
+import { decides, VERDICT_ORDER } from "@/lib/words";
 import type { NewBisection } from "../bisections/search";
 import { shownComparisons } from "./failures";
 
@@ -56,15 +56,17 @@ function columnName(key: string, run: number, of: Comparison): string {
 
 /** Return the default comparison: the one that decides the verdict of the worst target. */
 export function firstCell(cells: readonly Cell[]): Cell | undefined {
-  const primaries = cells.filter(({ of }) => of.role === "primary");
-  const deciding = primaries
+  const candidates = cells
+    .filter(({ of }) => decides(of))
+    .toSorted((a, b) => weight(a.of.verdict) - weight(b.of.verdict));
+  const deciding = candidates
     .filter(({ of, target }) => of.verdict === target.verdict)
     .toSorted((a, b) => weight(a.target.verdict) - weight(b.target.verdict));
-  return deciding[0] ?? primaries[0] ?? cells[0];
+  return deciding[0] ?? candidates[0] ?? cells[0];
 }
 
-function weight(verdict: Verdict): number {
-  return VERDICT_ORDER.indexOf(verdict);
+function weight(verdict: Verdict | null): number {
+  return verdict ? VERDICT_ORDER.indexOf(verdict) : VERDICT_ORDER.length;
 }
 
 /** What a bisection of a comparison begins with: two commits of a tree that differ. Null if there is nothing to search. */
@@ -110,9 +112,9 @@ export interface Matrix {
   rows: MatrixRow[];
 }
 
-/** Return the matrices of a metric; "" selects the primary metric of each device. */
+/** Return the matrices of a metric; "" selects the primary metric of each device, and each one that regressed. */
 export function matricesOf(report: Report, cells: readonly Cell[], metric: string): Matrix[] {
-  const chosen = cells.filter(({ of }) => (metric ? of.metric === metric : of.role === "primary"));
+  const chosen = cells.filter(({ of }) => (metric ? of.metric === metric : decides(of)));
   const plans = [...new Set(report.targets.map(target => target.plan.name))];
   return plans.flatMap(plan => {
     const targets = report.targets.filter(target => target.plan.name === plan);
@@ -132,13 +134,18 @@ function matrix(plan: string, targets: readonly TargetReport[], group: readonly 
     summary: summaries.get(name) ?? "",
     settings: [...new Set(of.map(each => each.of.setting))],
   }));
-  const at = new Map(group.map(cell => [place(cell.target.run_id, cell.of.scenario, cell.of.setting), cell]));
-  const rows = targets.map(target => {
-    const of = scenarios.flatMap(({ name, settings }) =>
-      settings.map(setting => at.get(place(target.run_id, name, setting))),
-    );
-    const first = of.find(cell => cell !== undefined);
-    return { target, metric: first?.of.metric ?? null, evidence: first?.of.evidence ?? null, cells: of };
+  const at = new Map(group.map(cell => [place(cell), cell]));
+  const rows = targets.flatMap(target => {
+    const own = group.filter(cell => cell.target === target);
+    const metrics = own.length > 0 ? [...new Set(own.map(({ of }) => of.metric))] : [null];
+    return metrics.map(metric => ({
+      target,
+      metric,
+      evidence: own.find(({ of }) => of.metric === metric)?.of.evidence ?? null,
+      cells: scenarios.flatMap(({ name, settings }) =>
+        settings.map(setting => at.get(`${target.run_id}\n${metric}\n${name}\n${setting}`)),
+      ),
+    }));
   });
   return {
     id: `${plan} ${question} ${kernel ?? ""}`,
@@ -151,8 +158,8 @@ function matrix(plan: string, targets: readonly TargetReport[], group: readonly 
   };
 }
 
-function place(run: number, scenario: string, setting: string): string {
-  return `${run}\n${scenario}\n${setting}`;
+function place({ target, of }: Cell): string {
+  return `${target.run_id}\n${of.metric}\n${of.scenario}\n${of.setting}`;
 }
 
 /** Return the metrics with a verdict on any device, in the plans' order. */

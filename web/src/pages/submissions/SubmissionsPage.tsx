@@ -20,7 +20,7 @@ const route = getRouteApi("/submissions");
 
 export function SubmissionsPage() {
   const search = route.useSearch();
-  const { data: page, isPlaceholderData, error } = useQuery(submissionsQuery(toFilters(search, PAGE)));
+  const { data: page, isPlaceholderData } = useQuery(submissionsQuery(toFilters(search, PAGE)));
   const paged = usePaged(search.cursor, page, PAGE);
   const [chosen, setChosen] = useState<readonly number[]>([]);
   const inSeries = search.series !== "";
@@ -28,7 +28,6 @@ export function SubmissionsPage() {
     () => (inSeries ? [compareColumn(chosen, setChosen), ...columns] : columns),
     [inSeries, chosen],
   );
-  if (error && !page) throw error;
   const narrowed = Object.keys(filtersOf(search)).length > 0;
 
   return (

@@ -8,7 +8,8 @@ import { FieldError, FieldErrorsContext } from "./draft/FieldError";
 import { fieldErrorsOf, missingInput, withoutEmptyFields } from "./draft/fieldErrors";
 import { useDraft, useMbox } from "./draft/useDraft";
 import { useSubmit } from "./draft/useSubmit";
-import { SubmitPanel } from "./quote/SubmitPanel";
+import { QuoteTargets } from "./quote/QuotePanel";
+import { SameCommand, SubmitPanel } from "./quote/SubmitPanel";
 import { fingerprint, useQuote } from "./quote/useQuote";
 import classes from "./SubmitPage.module.css";
 import { SeriesFields } from "./series/SeriesFields";
@@ -98,14 +99,14 @@ export function SubmitPage() {
               <Targets draft={draft} change={change} />
               <FieldError field="targets" />
             </Section>
+            <QuoteTargets live={quote} request={request} />
             <Advanced plans={plans} types={types} recipes={recipes} draft={draft} change={change} />
+            <SameCommand request={request} file={mbox.mbox?.name ?? ""} complete={incomplete.length === 0} />
           </div>
           <SubmitPanel
             quote={quote}
             request={request}
             submission={submission}
-            file={mbox.mbox?.name ?? ""}
-            complete={incomplete.length === 0}
             presses={presses}
             targets={countTargets(draft)}
           />

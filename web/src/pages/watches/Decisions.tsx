@@ -24,7 +24,7 @@ const route = getRouteApi("/watches/$name");
 export function Decisions({ name }: { name: string }) {
   const search = route.useSearch();
   const navigate = useNavigate({ from: "/watches/$name" });
-  const { data: page, error } = useQuery({
+  const { data: page } = useQuery({
     ...decisionsQuery(name, toDecisionFilters(search, PAGE)),
     refetchInterval: REFRESH_MS,
   });
@@ -62,7 +62,6 @@ export function Decisions({ name }: { name: string }) {
       </FilterBar>
       <PagedTable
         page={page}
-        error={error}
         cursor={search.cursor}
         size={PAGE}
         caption="Decisions"

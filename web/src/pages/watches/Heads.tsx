@@ -27,7 +27,7 @@ export function Heads({ spec, refreshMs }: { spec: TreeWatch; refreshMs: number 
   const { name, branches = [], tags = [] } = spec;
   const search = route.useSearch();
   const navigate = useNavigate({ from: "/watches/$name" });
-  const { data: page, error } = useQuery({
+  const { data: page } = useQuery({
     ...headsQuery(name, toHeadFilters(search, PAGE)),
     refetchInterval: refreshMs,
   });
@@ -56,7 +56,6 @@ export function Heads({ spec, refreshMs }: { spec: TreeWatch; refreshMs: number 
       </FilterBar>
       <PagedTable
         page={page}
-        error={error}
         cursor={search.cursor}
         size={PAGE}
         caption="Heads"

@@ -14,6 +14,7 @@ import { oneLine } from "@/lib/words";
 import { effectText, floorText } from "@/parts/Canaries";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { announce } from "@/parts/LiveRegion";
+import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./QuotePanel.module.css";
 import type { LiveQuote } from "./useQuote";
@@ -23,31 +24,23 @@ interface QuoteProps {
   request: SubmissionRequest;
 }
 
-/** Totals of the server's quote: device time, kernel builds and time of completion. */
+/** Totals of the server's quote in a line: time of completion, device time and kernel builds. */
 export function QuoteSummary({ live, request }: QuoteProps) {
   const { quote, current, signedOut, error, errors } = live;
   const loading = request.targets.length > 0 && !signedOut && !error && !current;
   useQuoteAnnouncement(live);
   return (
-    <section className={classes.quote} aria-labelledby="quote-title" aria-busy={loading}>
-      <h2 id="quote-title">Quote</h2>
-      {signedOut ? (
-        <p className={classes.fine}>
-          Sign in to see the estimated time, the position in the queue, when the report is ready and the
-          smallest detectable difference. Your input is kept.
-        </p>
-      ) : request.targets.length === 0 ? (
-        <p className={classes.fine}>
-          Select a plan and a device type to see the estimated time, the position in the queue and the
-          smallest detectable difference.
-        </p>
+    <section className={classes.summary} aria-labelledby="quote-title" aria-busy={loading}>
+      <h2 id="quote-title" className="hidden-visually">
+        Quote
+      </h2>
+      {request.targets.length === 0 ? (
+        <p>Select what should be measured, and where.</p>
+      ) : signedOut ? (
+        <p className={classes.fine}>Sign in to see how long it takes. Your input is kept.</p>
       ) : quote ? (
-        <div className={classes.content} data-stale={!current || undefined}>
+        <div data-stale={!current || undefined} className={classes.content}>
           <Sums quote={quote} />
-          <Quotas quotas={quote.quotas} />
-          {sharedNotes(quote).map(note => (
-            <Note key={note} text={note} />
-          ))}
         </div>
       ) : error ? (
         <p className={classes.fine}>
@@ -62,19 +55,25 @@ export function QuoteSummary({ live, request }: QuoteProps) {
   );
 }
 
-/** The quote for each target. */
+/** The quote for each target, with what is left of quotas. */
 export function QuoteTargets({ live, request }: QuoteProps) {
   const { quote, current } = live;
-  if (!quote || request.targets.length === 0 || quote.targets.length === 0) return null;
+  if (!quote || request.targets.length === 0) return null;
   const shared = sharedNotes(quote);
   return (
-    <ul className={classes.targets} aria-label="Quote for each target" data-stale={!current || undefined}>
-      {quote.targets.map(target => (
-        <li key={`${target.plan}@${target.device_type}`}>
-          <Target of={target} at={quote.at} notes={target.notes.filter(note => !shared.includes(note))} />
-        </li>
+    <Section id="quote" title="Time and smallest difference found">
+      <Quotas quotas={quote.quotas} />
+      {shared.map(note => (
+        <Note key={note} text={note} />
       ))}
-    </ul>
+      <ul className={classes.targets} aria-label="Quote for each target" data-stale={!current || undefined}>
+        {quote.targets.map(target => (
+          <li key={`${target.plan}@${target.device_type}`}>
+            <Target of={target} at={quote.at} notes={target.notes.filter(note => !shared.includes(note))} />
+          </li>
+        ))}
+      </ul>
+    </Section>
   );
 }
 

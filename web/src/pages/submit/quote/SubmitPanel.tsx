@@ -9,7 +9,7 @@ import { CommandBlock } from "@/parts/CommandBlock";
 import type { Submission } from "../draft/useSubmit";
 import { commandsOf } from "./commands";
 import { ErrorSummary } from "./ErrorSummary";
-import { QuoteSummary, QuoteTargets } from "./QuotePanel";
+import { QuoteSummary } from "./QuotePanel";
 import classes from "./SubmitPanel.module.css";
 import type { LiveQuote } from "./useQuote";
 
@@ -17,57 +17,62 @@ interface SubmitPanelProps {
   quote: LiveQuote;
   request: SubmissionRequest;
   submission: Submission;
-  /** File name of the mbox. */
-  file: string;
-  /** True if no required input is missing. */
-  complete: boolean;
   /** Number of times Submit was pressed. */
   presses: number;
   /** Number of targets. */
   targets: number;
 }
 
-/** Panel next to the form: quote, submit button and equivalent commands. */
-export function SubmitPanel({
-  quote,
-  request,
-  submission,
-  file,
-  complete,
-  presses,
-  targets,
-}: SubmitPanelProps) {
+/** Bar at the foot of the window: totals of the quote, errors, and the button, whatever the form has above it. */
+export function SubmitPanel({ quote, request, submission, presses, targets }: SubmitPanelProps) {
   return (
-    <aside className={classes.order} aria-label="Quote and submit">
-      <QuoteSummary live={quote} request={request} />
-      <ErrorSummary presses={presses} />
-      {submission.error && !submission.fieldErrors && <SubmitError error={submission.error} />}
-      <SubmitButton pending={submission.pending} targets={targets} />
-      <QuoteTargets live={quote} request={request} />
-      <div className={classes.command}>
-        <h2>Command for CI</h2>
-        {complete ? (
-          <>
-            <CommandBlock label="Command" commands={commandsOf(request, { lab: location.origin, file })} />
-            <p className={classes.fine}>
-              Both commands read an API token from <code>WQLAB_TOKEN</code>;{" "}
-              <Link to="/account">create a token</Link>. <code>wqlab</code> waits for the result and exits
-              with status 1 for a regression.
-              {request.series?.mbox && (
-                <>
-                  {" "}
-                  Both read the mbox from a file; the <code>curl</code> command needs <code>jq</code>.
-                </>
-              )}
-            </p>
-          </>
-        ) : (
-          <p className={classes.fine}>
-            Complete the form to see the equivalent <code>wqlab</code> and <code>curl</code> commands.
-          </p>
-        )}
+    <aside className={classes.bar} aria-label="Quote and submit">
+      <div className={classes.errors}>
+        <ErrorSummary presses={presses} />
+        {submission.error && !submission.fieldErrors && <SubmitError error={submission.error} />}
+      </div>
+      <div className={classes.order}>
+        <QuoteSummary live={quote} request={request} />
+        <SubmitButton pending={submission.pending} targets={targets} />
       </div>
     </aside>
+  );
+}
+
+interface SameCommandProps {
+  request: SubmissionRequest;
+  /** File name of the mbox. */
+  file: string;
+  /** True if no required input is missing. */
+  complete: boolean;
+}
+
+/** The commands that submit the same, for a CI. */
+export function SameCommand({ request, file, complete }: SameCommandProps) {
+  return (
+    <details className={classes.command}>
+      <summary>
+        The same with <code>wqlab submit</code> or <code>curl</code>
+      </summary>
+      {complete ? (
+        <>
+          <CommandBlock label="Command" commands={commandsOf(request, { lab: location.origin, file })} />
+          <p className={classes.fine}>
+            Both commands read an API token from <code>WQLAB_TOKEN</code>;{" "}
+            <Link to="/account">create a token</Link>. <code>wqlab</code> waits for the result and exits with
+            status 1 for a regression.
+            {request.series?.mbox && (
+              <>
+                {" "}
+                Both read the mbox from a file; the <code>curl</code> command needs <code>jq</code>.
+              </>
+            )}
+          </p>
+        </>
+      ) : (
+        <p className={classes.fine}>Complete the form to see the commands.</p>
+      )}
+    </details>
   );
 }
 
@@ -78,24 +83,23 @@ function SubmitButton({ pending, targets }: { pending: boolean; targets: number 
   const many = targets > 1 ? ` ${count(targets, "target")}` : "";
   if (session && !session.user) {
     return (
-      <Button size="md" fullWidth onClick={() => void navigate({ to: "/sign-in", search: { next: href } })}>
+      <Button size="md" onClick={() => void navigate({ to: "/sign-in", search: { next: href } })}>
         Sign in to submit{many}
       </Button>
     );
   }
   const may = session?.user?.scopes.includes("submit") ?? true;
   return (
-    <>
-      <Button type="submit" size="md" fullWidth loading={pending} disabled={!may}>
+    <div className={classes.button}>
+      <Button type="submit" size="md" loading={pending} disabled={!may}>
         Submit{many}
       </Button>
       {!may && (
         <p className={classes.fine}>
-          Your role ({session?.user?.role}) cannot submit. Ask an administrator of this lab to change it. The
-          command below works with a token that has the submit scope.
+          Your role ({session?.user?.role}) cannot submit. Ask an administrator of this lab to change it.
         </p>
       )}
-    </>
+    </div>
   );
 }
 

@@ -1,0 +1,80 @@
+"""What a person sees first is true: the button is in the window, and what could not be loaded says so."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from server.tests.support.scene import TINY, Scene
+
+from .conftest import MakePerson
+
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
+
+LAPTOP = {"width": 1280, "height": 720}
+PAGES = (
+    "/",
+    "/submit",
+    "/submissions",
+    "/submissions/{id}",
+    "/submissions/{id}/report",
+    "/lab",
+    "/lab/tiny-1",
+    "/plans",
+    "/plans/flush",
+    "/trees",
+    "/watches",
+    "/history",
+    "/bisections",
+    "/bisections/new",
+    "/account",
+    "/deliveries",
+    "/webhooks",
+    "/forges",
+    "/admin/users",
+    "/admin/audit",
+    "/admin/labs",
+)
+
+
+def test_submit_is_in_the_window_with_three_targets(person: MakePerson, scene: Scene) -> None:
+    for name in ("small", "middle"):
+        path = scene.settings.data_dir / f"device-types/{name}.yaml"
+        path.write_text(TINY.replace("tiny", name))
+    scene.devices()
+    author = person("submit")
+    author.page.set_viewport_size(LAPTOP)
+    author.open("/submit?source=settings&plan=flush&type=tiny,small,middle")
+    button = author.page.get_by_role("button", name="Submit 3 targets")
+    for at in (0, 100_000):
+        author.page.evaluate("at => scrollTo(0, at)", at)
+        expect(button).to_be_in_viewport(ratio=1)
+    assert button.evaluate(
+        """button => {
+          const { left, top, width, height } = button.getBoundingClientRect();
+          return button.contains(document.elementFromPoint(left + width / 2, top + height / 2));
+        }"""
+    ), "nothing covers the button"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_page_whose_data_fail_says_so_and_can_be_retried(person: MakePerson, scene: Scene, path: str) -> None:
+    scene.devices()
+    number = scene.submission("admin")
+    admin = person("admin")
+
+    def fail(route: Route) -> None:
+        problem = {"type": "about:blank", "title": "Out of order", "status": 500, "detail": "out of order"}
+        route.fulfill(status=500, json=problem, content_type="application/problem+json")
+
+    admin.page.route(lambda url: "/api/v1/" in url and "/api/v1/session" not in url, fail)
+    admin.page.goto(path.format(id=number))
+    retry = admin.page.get_by_role("button", name="Try again")
+    expect(retry.first).to_be_visible()
+    expect(admin.page.get_by_text("out of order").first).to_be_visible()
+    expect(admin.page.locator("[aria-hidden=true][class*=lines]")).to_have_count(0)
+    admin.page.unroute_all()
+    for _ in range(retry.count()):
+        retry.first.click()
+    expect(retry).to_have_count(0)
+    admin.errors.clear()  # the browser's own lines about the failed requests
