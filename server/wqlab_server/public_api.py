@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import make_url
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from wqlab_contracts.api.base import Problem
 from wqlab_contracts.api.webhooks import CulpritNotice, DeviceNotice, LabNotice, SubmissionNotice, WebhookTestNotice
@@ -119,6 +120,12 @@ def install(app: FastAPI) -> None:
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     app.state.slow_responses = SlowResponses()
     app.state.oidc = Provider.of(app.state.settings)
+    app.add_middleware(
+        GZipMiddleware,
+        minimum_size=1000,
+        compresslevel=5,
+        exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream"),
+    )
     app.add_middleware(BodyLimit, artifact_limit=app.state.settings.artifact_limit)
     app.add_middleware(RateLimit)
     app.add_middleware(SecurityHeaders, https=app.state.settings.https)

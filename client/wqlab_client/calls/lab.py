@@ -97,8 +97,8 @@ class LabCalls(Connection):
     def device_types(self) -> list[DeviceTypeView]:
         return self._get(list[DeviceTypeView], f"{API}/device-types", "list device types")
 
-    def plans(self) -> list[PlanView]:
-        return self._get(list[PlanView], f"{API}/plans", "list plans")
+    def plans(self, *, files: bool = False) -> list[PlanView]:
+        return self._get(list[PlanView], f"{API}/plans", "list plans", {"files": "true" if files else None})
 
     def trees(self) -> list[TreeView]:
         return self._get(list[TreeView], f"{API}/trees", "list trees")

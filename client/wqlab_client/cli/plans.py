@@ -51,7 +51,7 @@ def show_plans(
 ) -> None:
     """List test plans, or show one with its scenarios, knobs, settings, parameters and metrics."""
     session = session_of(context)
-    views = session.calls(LabCalls).plans()
+    views = session.calls(LabCalls).plans(files=name is not None)
     if name is None:
         if script:
             raise UsageError("--script needs the NAME of a plan", "write `wqlab plans NAME --script`")

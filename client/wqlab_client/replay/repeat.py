@@ -53,7 +53,7 @@ def plan_repetition(bundle: Bundle, lab: Client, blocks: int | None) -> Repetiti
     try:
         trees = {view.tree.name: view for view in lab.trees()}
         types = {view.name: view for view in lab.device_types()}
-        plans = {view.plan.name: view for view in lab.plans()}
+        plans = {view.plan.name: view for view in lab.plans(files=True)}
     except LabUnavailable as error:
         raise UsageError(f"--run: {error.summary}", START_A_LAB) from None
     if request.tree not in trees:

@@ -10,11 +10,20 @@ from ..messages import Failure, Message
 from ..specs import TestPlan, Tree
 
 
+class Names(Message):
+    """Names that filters and forms offer."""
+
+    plans: dict[str, list[str]]
+    """Metrics by plan."""
+    device_types: list[str]
+    trees: list[str]
+
+
 class PlanView(Message):
-    """A test plan with its files."""
+    """A test plan; with its files if the request asks for them."""
 
     plan: TestPlan
-    script: str
+    script: str = ""
     """Text of the script that runs on the device."""
     files: dict[str, str] = Field(default_factory=dict)
     """Other files sent to the device: name -> text."""

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_plans_have_their_script_and_trees_their_head(client: httpx.Client, scene: Scene) -> None:
-    plans = [PlanView.model_validate(each) for each in expect(client.get("/api/v1/plans")).json()]
+    plans = [PlanView.model_validate(each) for each in expect(client.get("/api/v1/plans?files=true")).json()]
     assert [each.plan.name for each in plans] == ["flush", "health-check"]
     assert plans[0].script == "echo measuring\n"
     trees = [TreeView.model_validate(each) for each in expect(client.get("/api/v1/trees")).json()]
@@ -47,9 +47,30 @@ def test_plan_has_its_files(client: httpx.Client, scene: Scene) -> None:
     folder = scene.settings.data_dir / "testplans/flush"
     (folder / "README.md").write_text("What it measures.\n")
     (folder / "lib.sh").write_text("helper() { :; }\n")
-    plan = client.get("/api/v1/plans").json()[0]
+    (plan,) = client.get("/api/v1/plans?files=true&name=flush").json()
     assert plan["script"] == "echo measuring\n"
     assert (plan["files"], plan["readme"]) == ({"lib.sh": "helper() { :; }\n"}, "What it measures.\n")
+    assert client.get("/api/v1/plans?files=true&name=none").json() == []
+    without = client.get("/api/v1/plans?name=flush").json()
+    assert without == [plan | {"script": "", "files": {}, "readme": ""}]
+
+
+def test_names_are_those_of_the_data_folder(client: httpx.Client, scene: Scene) -> None:
+    assert expect(client.get("/api/v1/names")).json() == {
+        "plans": {"flush": ["locks", "bw"], "health-check": []},
+        "device_types": ["tiny"],
+        "trees": ["t"],
+    }
+
+
+def test_large_answers_are_compressed(client: httpx.Client) -> None:
+    plain, packed = (
+        client.get("/api/v1/plans?files=true", headers={"Accept-Encoding": coding}) for coding in ("identity", "gzip")
+    )
+    assert plain.json() == packed.json()
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.content)
 
 
 def test_tree_shows_the_last_resolved_commit(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:

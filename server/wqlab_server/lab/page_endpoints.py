@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, status
 
 from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.devices import DeviceView
+from wqlab_contracts.api.plans import Names
 from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory, QueueView, Timeline
 from wqlab_contracts.enums import AuditAction
 from wqlab_contracts.jsontypes import JsonTime
@@ -17,7 +18,7 @@ from ..estimates import canaries, lab_snapshot
 from ..http import long_poll
 from ..http.audit import Audit
 from ..http.auth import Maintainer, Reader
-from ..http.deps import AppSettings, Db
+from ..http.deps import AppSettings, Data, Db
 from ..http.paging import PAGE_DEFAULT, After, Id, Limit, plain_text
 from ..http.problems import documented, invalid
 from ..orders.orders import waiting_orders
@@ -32,6 +33,17 @@ BARS_DEFAULT = 500
 BARS_MAX = 2000
 SPAN_DEFAULT = timedelta(days=1)
 SPAN_MAX = timedelta(days=31)
+
+
+@router.get("/names")
+def list_names(session: Db, data: Data, _: Reader) -> Names:
+    """List the names of plans with their metrics, of device types (those that sweeps have used too) and of trees."""
+    folder = data.current()
+    return Names(
+        plans={name: [metric.name for metric in plan.metrics] for name, plan in folder.plans.items()},
+        device_types=[*folder.device_types, *(each.name for each in service.generated_types(session, folder))],
+        trees=list(folder.trees),
+    )
 
 
 @router.get("/queue")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Query
 
 from wqlab_contracts.api.plans import PlanView, TreeView
 from wqlab_contracts.loading import DataFolder
@@ -17,14 +17,23 @@ from . import queries
 
 router = APIRouter(tags=["plans"], responses=documented(401, 403, 422, 429))
 
-Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-
 
 @router.get("/plans")
-def list_plans(data: Data, _: Reader) -> list[PlanView]:
-    """List all plans, each with the script that runs on the device."""
+def list_plans(
+    data: Data,
+    _: Reader,
+    name: Annotated[str | None, Query(description="Only this plan")] = None,
+    files: Annotated[
+        bool, Query(description="With `script`, `files` and `readme`, which are empty otherwise: they are large")
+    ] = False,
+) -> list[PlanView]:
+    """List all plans, or the one of a name; an unknown name gives an empty list."""
     folder = data.current()
-    return [_plan_view(folder, plan) for plan in folder.plans.values()]
+    return [
+        _plan_view(folder, plan) if files else PlanView(plan=plan)
+        for plan in folder.plans.values()
+        if name in {None, plan.name}
+    ]
 
 
 @router.get("/trees")

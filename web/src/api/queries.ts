@@ -181,6 +181,25 @@ export const versionsQuery = (id: number) =>
       ),
   });
 
+/** Names of plans with their metrics, of device types and of trees, for filters. */
+export const namesQuery = queryOptions({
+  queryKey: ["names"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/names", { signal })),
+  ...RARELY_CHANGES,
+});
+
+/** A plan with its script, other files and README; undefined if there is none of the name. */
+export const planQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["plans", name],
+    queryFn: async ({ signal }) => {
+      const query = { name, files: true };
+      return (await dataOf(api.GET("/api/v1/plans", { params: { query }, signal })))[0] ?? null;
+    },
+    ...RARELY_CHANGES,
+  });
+
+/** All plans without their files. */
 export const plansQuery = queryOptions({
   queryKey: ["plans"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/plans", { signal })),

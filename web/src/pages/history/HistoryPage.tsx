@@ -4,7 +4,7 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { historyLinesQuery, historyShiftsQuery } from "@/api/historyQueries";
 import { usePaged } from "@/api/paged";
-import { deviceTypesQuery, plansQuery } from "@/api/queries";
+import { namesQuery } from "@/api/queries";
 import { treeWatchesQuery } from "@/api/watchQueries";
 import { count } from "@/lib/numbers";
 import { CommandBlock } from "@/parts/CommandBlock";
@@ -45,9 +45,7 @@ export function HistoryPage() {
     refetchInterval: REFRESH_MS,
   });
   // The filters' options: all is shown at once, so that nothing moves while the page loads.
-  const options = [useQuery(treeWatchesQuery), useQuery(plansQuery), useQuery(deviceTypesQuery)];
-  if (lines.error && !lines.data) throw lines.error;
-  if (shifts.error && !shifts.data) throw shifts.error;
+  const options = [useQuery(treeWatchesQuery), useQuery(namesQuery)];
   const narrowed = isNarrowed(search);
   const loading = !lines.data || !shifts.data || options.some(request => request.isPending);
   const unused = lines.data?.total === 0 && shifts.data?.total === 0 && !narrowed;
@@ -116,23 +114,20 @@ interface FiltersProps {
 function Filters({ search, listed }: FiltersProps) {
   const navigate = useNavigate({ from: "/history" });
   const { data: trees = [] } = useQuery(treeWatchesQuery);
-  const { data: plans = [] } = useQuery(plansQuery);
-  const { data: types = [] } = useQuery(deviceTypesQuery);
+  const { data: names } = useQuery(namesQuery);
   const set = (change: Partial<HistorySearch>) =>
     void navigate({
       search: before => ({ ...before, ...change, cursor: "" }),
       replace: true,
       resetScroll: false,
     });
-  const chosen = plans.filter(view => search.plan === "" || view.plan.name === search.plan);
+  const plans = Object.entries(names?.plans ?? {});
+  const chosen = plans.filter(([plan]) => search.plan === "" || plan === search.plan);
   const options = {
     tree: sorted([...trees.map(each => each.spec.name), ...listed.map(each => each.tree)]),
-    plan: sorted([...plans.map(view => view.plan.name), ...listed.map(each => each.plan)]),
-    type: sorted([...types.map(view => view.name), ...listed.map(each => each.device_type)]),
-    metric: sorted([
-      ...chosen.flatMap(view => view.plan.metrics.map(metric => metric.name)),
-      ...listed.map(each => each.metric),
-    ]),
+    plan: sorted([...plans.map(([plan]) => plan), ...listed.map(each => each.plan)]),
+    type: sorted([...(names?.device_types ?? []), ...listed.map(each => each.device_type)]),
+    metric: sorted([...chosen.flatMap(([, metrics]) => metrics), ...listed.map(each => each.metric)]),
   };
   return (
     <FilterBar>

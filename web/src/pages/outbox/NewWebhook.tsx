@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { FormEvent } from "react";
 import { api, dataOf } from "@/api/client";
 import { ApiError } from "@/api/problem";
-import { deviceTypesQuery, plansQuery } from "@/api/queries";
+import { namesQuery } from "@/api/queries";
 import type { OutboxEvent, WebhookRequest, WebhookSecret } from "@/api/types";
 import { Button, Checkbox, TextInput } from "@/kit";
 import { FormError } from "@/parts/FormError";
@@ -24,8 +24,7 @@ export function NewWebhook({
   onMade(made: WebhookSecret): void;
 }) {
   const client = useQueryClient();
-  const { data: types = [] } = useQuery(deviceTypesQuery);
-  const { data: plans = [] } = useQuery(plansQuery);
+  const { data: names } = useQuery(namesQuery);
   const make = useMutation({
     mutationFn: (body: WebhookRequest) => dataOf(api.POST("/api/v1/webhooks", { body })),
     onSuccess: made => {
@@ -93,8 +92,8 @@ export function NewWebhook({
         </p>
         <Checkbox name="mine" label="my submissions" defaultChecked={!everything} />
       </fieldset>
-      <Names legend="Device types" name="device_type" of={types.map(type => type.name)} />
-      <Names legend="Plans" name="plan" of={plans.map(view => view.plan.name)} />
+      <Names legend="Device types" name="device_type" of={names?.device_types ?? []} />
+      <Names legend="Plans" name="plan" of={Object.keys(names?.plans ?? {})} />
       <div className="row">
         <Button type="submit" loading={make.isPending}>
           Add webhook

@@ -1,6 +1,6 @@
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, notFound } from "@tanstack/react-router";
-import { canariesQuery, plansQuery } from "@/api/queries";
+import { canariesQuery, planQuery } from "@/api/queries";
 import type { TestPlan } from "@/api/types";
 import { oneLine } from "@/lib/words";
 import { Canaries } from "@/parts/Canaries";
@@ -18,11 +18,10 @@ const route = getRouteApi("/plans/$name");
 
 export function PlanPage() {
   const { name } = route.useParams();
-  const { data: plans } = useSuspenseQuery(plansQuery);
+  const { data: found } = useSuspenseQuery(planQuery(name));
   const { data: canaries } = useQuery(canariesQuery({ plan: name }));
-  const found = plans.find(each => each.plan.name === name);
   if (!found) throw notFound();
-  const { plan, script, files = {}, readme } = found;
+  const { plan, script = "", files = {}, readme } = found;
   const measures = plan.metrics.length > 0;
   return (
     <Page

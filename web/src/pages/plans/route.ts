@@ -1,5 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
-import { plansQuery } from "@/api/queries";
+import { planQuery, plansQuery } from "@/api/queries";
 import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 
@@ -13,6 +13,6 @@ export const plansRoute = createRoute({
 export const planRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/plans/$name",
-  loader: ({ context }) => void context.client.prefetchQuery(plansQuery),
+  loader: ({ context, params }) => void context.client.prefetchQuery(planQuery(params.name)),
   component: lazyPage(() => import("./PlanPage"), "PlanPage"),
 });

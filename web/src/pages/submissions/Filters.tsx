@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { deviceTypesQuery, plansQuery, treesQuery } from "@/api/queries";
+import { namesQuery } from "@/api/queries";
 import { humanize, VERDICT_ORDER } from "@/lib/words";
 import { useDebouncedText } from "@/parts/useDebouncedText";
 import classes from "./Filters.module.css";
@@ -23,9 +23,7 @@ export function Filters({ search }: { search: ListSearch }) {
   const [open, setOpen] = useState(false);
   const set = (change: Partial<ListSearch>, replace = false) =>
     void navigate({ to: ".", search: before => ({ ...before, ...change, cursor: "" }), replace });
-  const trees = useQuery(treesQuery).data?.map(each => each.tree.name);
-  const plans = useQuery(plansQuery).data?.map(each => each.plan.name);
-  const types = useQuery(deviceTypesQuery).data?.map(each => each.name);
+  const names = useQuery(namesQuery).data;
   const { q: _q, ...others } = filtersOf(search);
   const used = Object.keys(others).length;
 
@@ -51,11 +49,16 @@ export function Filters({ search }: { search: ListSearch }) {
       <Chosen
         label="Device type"
         value={search.device_type}
-        from={types}
+        from={names?.device_types}
         onValue={device_type => set({ device_type })}
       />
-      <Chosen label="Plan" value={search.plan} from={plans} onValue={plan => set({ plan })} />
-      <Chosen label="Tree" value={search.tree} from={trees} onValue={tree => set({ tree })} />
+      <Chosen
+        label="Plan"
+        value={search.plan}
+        from={names && Object.keys(names.plans)}
+        onValue={plan => set({ plan })}
+      />
+      <Chosen label="Tree" value={search.tree} from={names?.trees} onValue={tree => set({ tree })} />
       <Typed name="author" label="Author" value={search.author} onValue={author => set({ author }, true)} />
       <Typed name="owner" label="Owner" value={search.owner} onValue={owner => set({ owner }, true)} />
       <Day label="From" value={search.since} onValue={since => set({ since })} />
