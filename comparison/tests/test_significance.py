@@ -112,3 +112,15 @@ def test_adjusted_p_values_are_not_smaller_and_holm_is_stricter(ps):
     for p, h, bh in zip(ps, significance.holm(ps), significance.benjamini_hochberg(ps), strict=True):
         assert p <= bh * (1 + 1e-12)
         assert bh <= h * (1 + 1e-12) <= 1.001
+
+
+@pytest.mark.parametrize(("blocks", "layouts", "least", "most"), [(6, 1, 0.6, 1), (6, 4, 0.06, 0.15), (6, 6, 0, 0.05)])
+def test_blocks_of_one_layout_are_not_independent(blocks, layouts, least, most):
+    """Equal kernels whose layouts differ four times as much as their seeds: docs/comparison.md, Layouts."""
+    rng = np.random.default_rng(1)
+    called = 0
+    for _ in range(500):
+        of_layout = 4 * rng.normal(size=layouts)
+        differences = of_layout[np.arange(blocks) % layouts] + rng.normal(size=blocks)
+        called += significance.sign_flip(differences) <= significance.ALPHA
+    assert least <= called / 500 <= most

@@ -6,9 +6,6 @@ from typing import NamedTuple
 
 MOST_LAYOUTS = 8
 """Most layouts of a build, the ordinary one included. Each more is a link of the kernel and some 70 MB."""
-INSTRUMENTED_LAYOUTS = 4
-"""Layouts of the kernels of a submission with an instrumented device that states none: there the counts of one layout
-are exact, so that an effect of alignment looks like one of the patch."""
 PAGE = 4096
 LINE = 64
 

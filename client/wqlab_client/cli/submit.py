@@ -262,7 +262,7 @@ def submit(  # noqa: PLR0917 - the options of a command
             min=1,
             max=MOST_LAYOUTS,
             help="Link both kernels in so many layouts and boot another one in each block, which averages alignment; "
-            "by default 4 on instrumented devices and 1 on others",
+            "by default as many as blocks on instrumented devices, and 1 on others",
         ),
     ] = None,
     priority: Annotated[int, typer.Option(min=0, max=100, help="Higher priority runs first")] = 50,

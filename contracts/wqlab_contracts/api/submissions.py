@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ..enums import JobState, Outcome, SubmissionState, Verdict
 from ..jsontypes import JSON_NUMBER, JsonBool, JsonInt
-from ..layouts import INSTRUMENTED_LAYOUTS, MOST_LAYOUTS
+from ..layouts import MOST_LAYOUTS
 from ..messages import (
     Artifact,
     CheckpatchFinding,
@@ -46,7 +46,8 @@ class RequestOptions(Message):
     null: as the plan says. Only without `blocks`."""
     layouts: Annotated[int, Field(ge=1, le=MOST_LAYOUTS), JSON_NUMBER] | None = None
     """Layouts in which each kernel is linked: block b of a target boots layout b modulo this number of both kernels, so
-    that the effect of alignment is averaged. 1: only the ordinary link. null: 1, on instrumented devices 4."""
+    that the effect of alignment is averaged. 1: only the ordinary link. null: 1, on instrumented devices as many as
+    blocks, at most 8."""
     priority: JsonInt = Field(default=50, ge=0, le=100)
     recipe: Name | None = None
     """Recipe to use instead of that of the device types; `debug` checks locking and memory."""
@@ -64,9 +65,14 @@ class RequestOptions(Message):
     """Instrumented topologies on which to measure the targets without a device type; each becomes a target for each
     topology."""
 
-    def layouts_on(self, device_type: DeviceType) -> int:
-        """Return the number of layouts that a target on this device type boots in turn."""
-        return self.layouts or (INSTRUMENTED_LAYOUTS if device_type.instrumented else 1)
+    def layouts_on(self, device_type: DeviceType, blocks: int) -> int:
+        """Return the number of layouts that a target of so many blocks on this device type boots in turn.
+
+        The counts of one layout on an instrumented device are exact, so that an effect of alignment looks like one of
+        the patch. Blocks of one layout share it and are not independent: each block has a layout of its own there, up
+        to MOST_LAYOUTS.
+        """
+        return self.layouts or (min(blocks, MOST_LAYOUTS) if device_type.instrumented else 1)
 
     def recipe_for(self, device_type: DeviceType) -> Name:
         """Return the recipe of the kernels for a device type."""

@@ -51,6 +51,23 @@ def test_family_has_every_primary_test_of_the_larger_question(
     assert planned_blocks.family_size(DATA, request(*targets, series=series), boots=2, like=RYZEN) == family
 
 
+@pytest.mark.parametrize(
+    ("device_type", "blocks", "asked", "layouts"),
+    [
+        ("instrumented-tiny", 6, None, 6),
+        ("instrumented-tiny", 13, None, 8),
+        ("instrumented-tiny", 13, 4, 4),
+        ("tiny", 6, None, 1),
+        ("tiny", 6, 2, 2),
+    ],
+)
+def test_each_block_of_an_instrumented_device_has_a_layout(
+    device_type: str, blocks: int, asked: int | None, layouts: int
+) -> None:
+    options = request(FSYNC, layouts=asked)
+    assert options.layouts_on(LOADED.device_type(device_type), blocks) == layouts
+
+
 def test_each_patch_of_a_walk_is_a_test() -> None:
     walk = request(FSYNC, walk=True)
     size = planned_blocks.family_size(DATA, walk, boots=4, like=RYZEN)

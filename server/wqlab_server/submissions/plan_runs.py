@@ -37,7 +37,7 @@ def plan_run(
         wanted_device=target.device,
         blocks=blocks,
         looks=profile.looks,
-        layouts=request.layouts_on(planned.device_type),
+        layouts=request.layouts_on(planned.device_type, profile.most_blocks),
         profile=profile,
         **snapshot(data, planned.device_type, planned.plan, planned.recipe),
     )

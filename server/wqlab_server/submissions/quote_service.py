@@ -90,7 +90,14 @@ def make_quote(
             owner=owner,
             priority=request.priority,
             targets=targets,
-            kernels=_kernels(session, data, request, [target for _, target in valid], build_times, inspect=inspect),
+            kernels=_kernels(
+                session,
+                data,
+                request,
+                [(target, found.profile.most_blocks) for (_, target), found in zip(valid, targets, strict=True)],
+                build_times,
+                inspect=inspect,
+            ),
             builds_ahead=_builds_ahead(session, build_times),
             errors=errors,
         ),
@@ -132,20 +139,20 @@ def _kernels(
     session: Session,
     data: DataFolder,
     request: SubmissionRequest,
-    targets: Sequence[Target],
+    targets: Sequence[tuple[Target, int]],
     times: timings.BuildTimes,
     *,
     inspect: Inspect,
 ) -> list[RequestedKernel]:
     """Return the needed kernels: a baseline, with a series a candidate, and in a walk those between, per recipe,
-    architecture and kind of device (emulated or not)."""
+    architecture and kind of device (emulated or not). `targets`: each with its blocks."""
     arms = [*PAIR, *BETWEEN[: boots_per_block(request, inspect) - 2]] if request.series is not None else [Arm.BASELINE]
     layouts: dict[tuple[str, CpuArch, bool], int] = {}
     """Of each kind, the layouts of the target that boots the most."""
-    for target in targets:
+    for target, blocks in targets:
         spec = data.device_type(target.device_type)
         kind = kernel_recipe(data, request, target).name, spec.arch, spec.on_bench
-        layouts[kind] = max(layouts.get(kind, 1), request.layouts_on(spec))
+        layouts[kind] = max(layouts.get(kind, 1), request.layouts_on(spec, blocks))
     existing = _existing_baselines(session, request, inspect) if targets else set()
     link_s = timings.link_s(session) or LINK_S
     return [

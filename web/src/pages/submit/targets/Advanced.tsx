@@ -67,7 +67,7 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
           <TextInput
             id={fieldId("layouts")}
             label="Layouts"
-            description="1 to 8; by default 4 on instrumented devices and 1 on others. Both kernels are linked in so many layouts, and each block boots another one, so that the effect of alignment is averaged."
+            description="1 to 8; by default as many as blocks on instrumented devices, and 1 on others. Both kernels are linked in so many layouts, and each block boots another one, so that the effect of alignment is averaged."
             placeholder="1"
             inputMode="numeric"
             value={draft.layouts}
