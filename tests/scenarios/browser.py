@@ -210,8 +210,8 @@ class Person:
             self._error(f"{response.status} {response.url}")
 
     def _error(self, text: str) -> None:
-        # Requests fail when an interface of the machine comes or goes, such as a container's, and Chromium loads the page
-        # again. The test sees what a page lacks.
+        # Requests fail when an interface of the machine comes or goes, such as a container's, and Chromium loads
+        # the page again. The test sees what a page lacks.
         if "ERR_NETWORK_CHANGED" not in text and not any(f"/{file}" in text for file in self._lost):
             self.errors.append(text)
 
