@@ -15,6 +15,7 @@ from test_text import TEXTS, with_texts
 
 from wqlab_contracts.api.report import EnvironmentDifference, Report
 from wqlab_contracts.mail import unreachable
+from wqlab_contracts.messages.apply import EarlierCommit, PriorArt
 from wqlab_report.letters.audience import Audience
 from wqlab_report.letters.facts import base
 from wqlab_report.mail import SIGNATURE, body
@@ -86,6 +87,30 @@ def test_what_differs_besides_the_series_is_told() -> None:
     changed = one.model_copy(update={"environment": environment})
     text = body(report.model_copy(update={"targets": [changed]}), Audience.AUTHOR)
     assert "DIFFERS:   governor: baseline powersave, candidate performance\n" in text
+
+
+def test_what_the_tree_has_already_is_told_before_the_figures() -> None:
+    report = demo_count()
+    earlier = {"commit": "c" * 40, "date": "2024-11-18", "subject": "workqueue: Reduce expensive locks"}
+    found = [
+        EarlierCommit(patch=1, same="patch-id", in_base=False, **earlier),
+        EarlierCommit(patch=1, same="subject", in_base=True, **earlier),
+    ]
+    apply = report.submission.apply.model_copy(update={"prior_art": PriorArt(found=found)})
+    submission = report.submission.model_copy(update={"apply": apply, "tree": "torvalds"})
+    text = " ".join(body(report.model_copy(update={"submission": submission}), Audience.AUTHOR).split())
+    change = (
+        'Prior art: * patch 1: torvalds has this change after the base: cccccccccccc of 2024-11-18 ("workqueue: Reduce'
+    )
+    assert change in text
+    assert "patch 1: torvalds has a commit of this subject in the base: cccccccccccc of 2024-11-18 xfs-fsync" in text
+
+
+def test_nothing_is_said_of_prior_art_that_nobody_looked_for() -> None:
+    report = demo_count()
+    apply = report.submission.apply.model_copy(update={"prior_art": PriorArt(skipped="no history")})
+    submission = report.submission.model_copy(update={"apply": apply})
+    assert "Prior art" not in body(report.model_copy(update={"submission": submission}), Audience.AUTHOR)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from ..messages import (
     Target,
     ThreadSeries,
 )
+from ..messages.apply import PriorArt
 from ..specs import Backend, DeviceType, Name
 from .builds import BuildView
 from .runs import RunView
@@ -149,6 +150,10 @@ class ApplyView(Message):
     checkpatch: list[CheckpatchFinding] = Field(default_factory=list)
     checkpatch_skipped: str = ""
     """Why checkpatch did not check every patch; empty if it did, so that only then no findings mean a clean series."""
+    prior_art: PriorArt | None = None
+    """Commits of the tree that the series may be already; null if nobody has looked for them."""
+    base_package: str = ""
+    """Debian source package and version that the base was imported from; empty for a commit of a repository."""
     series_mbox: Artifact | None = None
     thread: TakenThread | None = None
     """The mails that were taken, for a series that is given by a Message-ID; null until they are found."""

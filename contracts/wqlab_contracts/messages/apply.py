@@ -80,6 +80,33 @@ class CommitRange(Message):
     """Number of commits that only the baseline has; 0 if the candidate descends from it."""
 
 
+EARLIER_LIMIT = 32
+"""Most commits of the tree that a series may be already."""
+
+
+class EarlierCommit(Message):
+    """A commit of the tree that a patch of the series may be already."""
+
+    patch: int = Field(ge=1)
+    """Number of the patch."""
+    commit: GitObject
+    date: str = Field(max_length=10)
+    """When it was committed, as `2024-11-18`."""
+    subject: str = Field(max_length=500)
+    same: Literal["patch-id", "subject"]
+    """What it has in common with the patch; the same patch-id is the same change."""
+    in_base: bool = False
+    """True if the base has it, false if only the tree's branch after it."""
+
+
+class PriorArt(Message):
+    """What the tree has of a series already."""
+
+    found: list[EarlierCommit] = Field(default_factory=list, max_length=EARLIER_LIMIT)
+    skipped: str = Field(default="", max_length=300)
+    """Why nothing was searched; empty if it was, so that only then an empty `found` means that there is none."""
+
+
 class ApplyResult(Message):
     """Result of an apply job."""
 
@@ -102,6 +129,10 @@ class ApplyResult(Message):
     """How candidate and baseline are related, if the series is a pair of commits."""
     thread: TakenThread | None = None
     """The mails that were taken, if the series is given by a Message-ID; also of a series that does not apply."""
+    prior_art: PriorArt | None = None
+    """Commits of the tree that the series may be already; None if an earlier version of the worker applied it."""
+    base_package: str = Field(default="", max_length=200)
+    """Debian source package and version that the base was imported from; empty for a commit of a repository."""
     touched: list[Annotated[str, StringConstraints(max_length=160)]] = Field(
         default_factory=list, max_length=TOUCHED_LIMIT
     )

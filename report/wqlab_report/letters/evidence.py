@@ -20,6 +20,8 @@ from .facts import facts, raw_data, reproduce
 FOUND = 3
 """Most targets with a sentence at the top."""
 EXCERPT_LINES = 16
+PRIOR_ART = 6
+"""Most lines about what the tree has already."""
 ROWS = {1: 8, 2: 4}
 """Number of targets -> most rows of the table of each."""
 FEW_ROWS = 2
@@ -37,7 +39,11 @@ def evidence(report: Report, audience: Audience, most: int, also: frozenset[str]
     """
     shown = shown_to(report, audience, also)
     targets = failures.by_severity(failures.others(shown))
-    middle = [_failure(shown), *(_target(shown, target, audience, len(targets)) for target in targets[:TABLES])]
+    middle = [
+        _prior_art(shown),
+        _failure(shown),
+        *(_target(shown, target, audience, len(targets)) for target in targets[:TABLES]),
+    ]
     main = failures.main_failure(shown)
     described = [main.target, *targets] if main is not None and main.target is not None else targets
     end = lines.joined([facts(shown, described), reproduce(shown, described), raw_data(shown)])
@@ -65,6 +71,19 @@ def _top(report: Report, shown: Report, targets: list[TargetReport], audience: A
         *_sweep(shown),
         *lines.paragraph(f"Left out: {missing}." if missing else ""),
     ]
+
+
+def _prior_art(report: Report) -> list[str]:
+    """Return which patches the tree has already; nothing if it has none, or if nobody could look."""
+    prior = report.submission.apply.prior_art
+    tree = report.submission.tree
+    found = [
+        f"patch {each.patch}: {tree} has {'this change' if each.same == 'patch-id' else 'a commit of this subject'} "
+        f"{'in the base' if each.in_base else 'after the base'}: {each.commit[:12]} of {each.date}"
+        + (f' ("{each.subject}")' if each.same == "patch-id" else "")
+        for each in (prior.found if prior is not None else [])
+    ]
+    return ["Prior art:", *lines.bullets(found, PRIOR_ART)] if found else []
 
 
 def _failure(report: Report) -> list[str]:

@@ -45,7 +45,7 @@ def base(report: Report) -> str:
     if "://" in origin or not _RELEASE.fullmatch(release):
         where = f" of {origin}" if origin else f" of tree {report.submission.tree}"
         return f"{apply.base_commit[:12]}{where}{f' ({release})' if release else ''}"
-    debian = origin or report.submission.tree
+    debian = apply.base_package or origin or report.submission.tree
     return f"v{release} of linux-stable with the patches of Debian's {debian}"
 
 

@@ -159,6 +159,8 @@ def apply_view(row: models.Apply | None) -> ApplyView:
         patches=result.patches if result else [],
         checkpatch=result.checkpatch if result else [],
         checkpatch_skipped=checkpatch_skipped(row),
+        prior_art=result.prior_art if result else None,
+        base_package=result.base_package if result else "",
         series_mbox=result.series_mbox if result else None,
         thread=taken_thread(row),
         files_deleted_at=row.files_deleted_at,

@@ -122,6 +122,8 @@ export function makeReport({
         patches: [],
         checkpatch: [],
         checkpatch_skipped: "",
+        prior_art: null,
+        base_package: "",
         series_mbox: null,
         thread: null,
         files_deleted_at: null,

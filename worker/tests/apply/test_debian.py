@@ -70,6 +70,7 @@ def test_same_debian_package_gives_same_commit_on_every_machine(workspace: Works
         "Import linux-source-6.12 6.12.7-1|wqlab|2026-01-01T00:00:00+00:00|2026-01-01T00:00:00+00:00"
     )
     assert release_of(found.git, found.head) == "6.12.7"
+    assert debian.package_of(found.git, DEBIAN, found.head) == "linux-source-6.12 6.12.7-1"
     modes = found.git.run("ls-tree", "-r", "--format=%(objectmode) %(path)", found.head).splitlines()
     assert modes == [
         "100644 Makefile",

@@ -31,10 +31,12 @@ from .checkout import BUNDLE_REFERENCE, base_files, unbundle
 from .checkpatch import checkpatch
 from .commit_pair import resolve_pair
 from .confined_git import ConfinedGit, ConfinedGitError, create_confined, limits_text
+from .debian import package_of
 from .mailed_series import Candidate, Mails, apply_mails
 from .mirror import Mirror, release_of, source_at, update_mirror
 from .patch_sources import check_walkable, patch_sources
 from .patch_summaries import patch_summaries
+from .prior_art import prior_art
 from .series_size import PATCH_BYTES, check_changes, check_size
 from .touched_functions import touched_functions
 
@@ -106,6 +108,12 @@ def _result(
         patches = [patch.model_copy(update={"message_id": message_id}) for patch, message_id in pairs]
     progress("checking the patches", 0, len(patches))
     files = _patch_files(git, base, candidate.commit, folder)
+
+    def search() -> None:
+        progress("looking for the patches in the tree", 0, 0)
+
+    search()
+    earlier = prior_art(git, job.tree, patches, head=mirror.head, base=base, commit=candidate.commit, on_tick=search)
     checked = checkpatch(base_files(mirror.git, base, workspace, progress), files)
     source = Source(
         tree=job.tree,
@@ -125,6 +133,8 @@ def _result(
         patch_sources=patch_sources(git, base, commits, source, tick) if commits else [],
         checkpatch=checked.findings,
         checkpatch_skipped=checked.skipped,
+        prior_art=earlier,
+        base_package=package_of(mirror.git, job.tree, base),
         series_mbox=_series_mbox(files, folder, workspace),
         touched=touched_functions(file.read_text(errors="replace") for file in files),
         toolchain=toolchain,

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from wqlab_contracts.specs import Tree
 from wqlab_host.apt import Apt, AptError
 
 from ..failures import InfrastructureError
@@ -22,6 +23,8 @@ from ..workspace import Progress
 from .git import Git, git_environment, pipe
 
 INSTALLED = Path("/usr/src")
+IMPORT = "Import "
+"""Beginning of the message of an imported commit, before package and version."""
 _IMPORT_IDENTITY = b"wqlab <wqlab@localhost> 1767225600 +0000"  # 2026-01-01T00:00:00Z, an arbitrary fixed date
 _UNPACK = {".xz": ["xz", "-dc", "-T0"], ".zst": ["zstd", "-dcq"], ".bz2": ["bzip2", "-dc"], ".gz": ["gzip", "-dc"]}
 
@@ -94,9 +97,19 @@ def _commit(git: Git, version: str) -> str | None:
     return git.commit(_reference(version))
 
 
+def package_of(git: Git, tree: Tree, commit: str) -> str:
+    """Return package and version that a commit was imported from: `linux-source-6.12 6.12.117-1`.
+
+    Empty for a commit of a repository.
+    """
+    if tree.debian_source is None:
+        return ""
+    return git.run("log", "-1", "--format=%s", commit).strip().removeprefix(IMPORT)
+
+
 def _import(git: Git, package: str, version: str, archive: Path, progress: Progress) -> str:
     progress(f"importing {package} {version}", 0, archive.stat().st_size)
-    _fast_import(git, archive, _reference(version), f"Import {package} {version}\n", progress)
+    _fast_import(git, archive, _reference(version), f"{IMPORT}{package} {version}\n", progress)
     commit = _commit(git, version)
     if commit is None:
         raise InfrastructureError(f"importing {archive} gave no commit")
