@@ -12,7 +12,8 @@ from wqlab_server.storage.db import SessionFactory, clock, transaction
 
 from ..conftest import ROOT
 
-REPORT = (ROOT / "docs/example-report.txt").read_text()
+LETTER = (ROOT / "docs/example-letter-count.txt").read_text().split("\n\n", 2)[2]
+"""The text of the example, without its note and headers."""
 SUBJECT = "Re: [PATCH v2 0/3] workqueue: flush with fewer locks"
 
 
@@ -22,7 +23,7 @@ def write_mail(sessions: SessionFactory, submission: int, subject: str = SUBJECT
             message_id=f"wqlab-{key}@lab.test", in_reply_to="20260101.p0@kernel.example",
             references=["20260101.p0@kernel.example"], sender="wqlab <wqlab@lab.test>",
             to=["Ada Lovelace <ada@kernel.example>"], cc=["linux-kernel@vger.example", "Bo <bo@kernel.example>"],
-            subject=subject, date=datetime(2026, 1, 1, tzinfo=UTC), body=REPORT,
+            subject=subject, date=datetime(2026, 1, 1, tzinfo=UTC), body=LETTER,
         )  # fmt: skip
         number = mails.write(
             session, mail, key=key, event=mails.REPLY, submission_id=submission, thread="20260101.p0@kernel.example",

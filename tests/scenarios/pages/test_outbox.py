@@ -24,7 +24,7 @@ from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
 from .conftest import MakePerson
-from .outgoing import REPORT, SUBJECT, outcome, write_mail
+from .outgoing import LETTER, SUBJECT, outcome, write_mail
 
 pytestmark = pytest.mark.scenario
 
@@ -67,7 +67,7 @@ def test_a_mail_is_changed_approved_and_sent(
     page.get_by_role("link", name="Review 1 mail waits").click()
     page.get_by_role("link", name=SUBJECT).click()
     expect(page.get_by_role("heading", level=1, name=SUBJECT)).to_be_visible()
-    expect(page.get_by_role("group", name="Text of the mail")).to_contain_text(REPORT.splitlines()[0])
+    expect(page.get_by_role("group", name="Text of the mail")).to_contain_text(LETTER.splitlines()[0])
 
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Cc").fill("linux-kernel@vger.example")
