@@ -43,3 +43,21 @@ def test_private_webhook_hosts_are_split_at_commas() -> None:
 def test_an_entry_that_is_no_host_is_named(wrong: str) -> None:
     with pytest.raises(ValidationError, match="is not a host"):
         make(private_webhook_hosts=f"good.example,{wrong}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"mail_operator": "Ada <ada@lab.example>"}, ""),
+        ({"mail_operator": "ada@lab.example"}, ""),
+        ({"mail_operator": "Ada"}, "has no mail address"),
+        ({"mail_regressions_to": "lkml@example.org, regressions@example.org"}, ""),
+        ({"mail_regressions_to": "lkml@example.org, everybody"}, "is not a mail address"),
+    ],
+)
+def test_who_answers_for_a_regression_and_who_is_told(changes: dict[str, str], problem: str) -> None:
+    if not problem:
+        assert make(**changes)
+        return
+    with pytest.raises(ValidationError, match=problem):
+        make(**changes)
