@@ -14,6 +14,7 @@ from report_support import hostile, one_word
 from test_text import TEXTS, with_texts
 
 from wqlab_contracts.api.report import EnvironmentDifference, Report
+from wqlab_contracts.enums import Role, Verdict
 from wqlab_contracts.mail import unreachable
 from wqlab_contracts.messages.apply import EarlierCommit, PriorArt
 from wqlab_report.letters.audience import Audience
@@ -70,6 +71,19 @@ def test_letter_names_no_machine_of_the_lab(report: Report) -> None:
 )
 def test_first_sentence_says_what_on_what_and_how(report: Report, first: str) -> None:
     assert " ".join(body(report, Audience.AUTHOR).split()).startswith(first)
+
+
+def test_a_regression_of_a_secondary_metric_leads_if_it_made_the_verdict() -> None:
+    report = EXAMPLES["instrumented"]()
+    (one,) = report.targets
+    worse = [
+        each.model_copy(update={"verdict": Verdict.REGRESSION}) if each.role is Role.SECONDARY else each
+        for each in one.comparisons
+    ]
+    target = one.model_copy(update={"comparisons": worse, "verdict": Verdict.REGRESSION})
+    text = body(report.model_copy(update={"targets": [target]}), Audience.AUTHOR)
+    first = next(each for each in worse if each.verdict is Verdict.REGRESSION)
+    assert text.startswith(f"{first.metric} ")
 
 
 def test_forged_lines_stay_inside_theirs() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wqlab_comparison import words
 from wqlab_contracts.api.report import Comparison, TargetReport
-from wqlab_contracts.enums import SEEDED, VERDICT_ORDER, Arm, Question, Role
+from wqlab_contracts.enums import SEEDED, VERDICT_ORDER, Arm, Question, Role, Verdict
 
 from ..content import cells
 from ..plain_text import INTERVAL
@@ -44,9 +44,10 @@ def _told(target: TargetReport, audience: Audience) -> list[Comparison]:
     return [cell for cell in kernels or judged if is_told(cell, audience)]
 
 
-def _importance(cell: Comparison) -> tuple[int, int]:
+def _importance(cell: Comparison) -> tuple[bool, int]:
+    """Return the rank of a row: primary metrics and every regression first."""
     severity = VERDICT_ORDER.index(cell.verdict) if cell.verdict else len(VERDICT_ORDER)
-    return 0 if cell.role is Role.PRIMARY else 1, severity
+    return cell.role is not Role.PRIMARY and cell.verdict is not Verdict.REGRESSION, severity
 
 
 def _title(target: TargetReport, told: Sequence[Comparison]) -> str:

@@ -41,12 +41,13 @@ def leading(target: TargetReport, audience: Audience) -> Comparison | None:
         if cell.question is Question.KERNEL and is_told(cell, audience) and cell.verdict is not None
     ]
     told = [cell for cell in told if cell.effect is not None]
-    return min(told, key=_importance, default=None)
+    return min(told, key=lambda cell: _importance(target, cell), default=None)
 
 
-def _importance(cell: Comparison) -> tuple[int, int]:
-    assert cell.verdict is not None  # noqa: S101 - `leading` has chosen those with one
-    return 0 if cell.role is Role.PRIMARY else 1, VERDICT_ORDER.index(cell.verdict)
+def _importance(target: TargetReport, cell: Comparison) -> tuple[bool, bool, int]:
+    """Return the rank of a comparison: one that made the target's verdict first, whatever its role."""
+    order = VERDICT_ORDER.index(cell.verdict) if cell.verdict is not None else len(VERDICT_ORDER)
+    return cell.verdict is not target.verdict, cell.role is not Role.PRIMARY, order
 
 
 def _change(cell: Comparison) -> str:
