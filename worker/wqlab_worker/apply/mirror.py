@@ -22,7 +22,7 @@ from .debian import import_package
 from .fetch import MIRROR_LIMITS, Limits, as_infrastructure, fetch
 from .git import Git, GitError, create_bare
 
-_URL = "wqlab-url"
+URL_FILE = "wqlab-url"
 """File of a mirror with the URL that it is a mirror of."""
 _VERSION = LinearPattern(r"(?m)^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(\S*)")
 
@@ -81,7 +81,7 @@ def _lock_name(tree: Tree, workspace: Workspace) -> str:
 
 def _recorded_url(folder: Path) -> str | None:
     try:
-        return (folder / _URL).read_text()
+        return (folder / URL_FILE).read_text()
     except FileNotFoundError:
         return None
 
@@ -94,7 +94,7 @@ def _open(tree: Tree, workspace: Workspace) -> Git:
     _remove_leftovers(git)
     ignore_attributes(folder)
     if _recorded_url(folder) is None:
-        (folder / _URL).write_text(tree.url or "")
+        (folder / URL_FILE).write_text(tree.url or "")
     return git
 
 

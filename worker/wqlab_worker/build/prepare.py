@@ -44,12 +44,18 @@ def prepare_tree(data: DataFolder, tree: str, workspace: Workspace, progress: Pr
 
 
 def kernel_job(  # noqa: PLR0917 - the inputs of a build
-    data: DataFolder, source: Source, recipe: str, arch: CpuArch, emulated: bool, layouts: int = 1
+    data: DataFolder,
+    source: Source,
+    recipe: str,
+    arch: CpuArch,
+    emulated: bool,
+    layouts: int = 1,
+    fragments_of_plan: Sequence[str] = (),
 ) -> BuildJob:
     """Return the job for building `source`, with the same key as the server's. Raises JobError."""
     if recipe not in data.recipes:
         raise UserError(f"no recipe {recipe!r}", advice=f"Choose one of: {', '.join(data.recipes)}")
-    chosen = data.recipes[recipe]
+    chosen = data.recipes[recipe].with_fragments(fragments_of_plan)
     fragments = {name: data.fragment(name) for name in fragment_names(chosen, arch, emulated)}
     modules = data.modules_of(chosen)
     toolchain = toolchain_identity(chosen.toolchain)
