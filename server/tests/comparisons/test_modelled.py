@@ -66,6 +66,6 @@ def test_the_report_says_which_targets_are_modelled(modelling: LabUnderTest) -> 
     submission_id = modelling.submit("locks@model", "locks@single")
     modelling.until_idle()
     report = modelling.report(submission_id)
-    assert "verdict withheld on model (modelled)" in report.summary
+    assert "Verdict withheld on model (modelled)" in report.summary
     assert "single (emulated)" in report.summary
     assert {target.plan.is_modelled for target in report.targets if target.device_type == "single"} == {False}
