@@ -60,7 +60,7 @@ PAGES = {
     "report-study": "/submissions/{study}/report",
     "report-series": "/submissions/{second}/report",
     "report-counted": "/submissions/{counted}/report",
-    "compare": "/compare?first={first}&second={second}",
+    "compare": "/compare?left={first}&right={second}",
     "compare-empty": "/compare",
     "lab": "/lab",
     "device": "/lab/tiny-1",

@@ -7,7 +7,7 @@ import { parseSearch, stringifySearch } from "./lib/search";
 import { accountRoute } from "./pages/account/route";
 import { adminLabsRoute, adminUsersRoute, auditRoute } from "./pages/admin/route";
 import { bisectionRoute, bisectionsRoute, newBisectionRoute } from "./pages/bisections/route";
-import { compareAnyRoute, compareRoute } from "./pages/compare/route";
+import { compareRoute } from "./pages/compare/route";
 import { forgesRoute } from "./pages/forges/route";
 import { historyRoute, lineRoute, shiftRoute } from "./pages/history/route";
 import { homeRoute } from "./pages/home/route";
@@ -30,7 +30,6 @@ const routeTree = rootRoute.addChildren([
   submissionRoute,
   reportRoute,
   compareRoute,
-  compareAnyRoute,
   labRoute,
   deviceRoute,
   plansRoute,

@@ -77,6 +77,7 @@ def test_a_watch_of_a_list_is_added_previewed_enabled_and_removed(
     admin = person("admin")
     page = admin.page
     admin.open("/")
+    page.get_by_role("button", name="admin").click()
     page.get_by_role("link", name="Watches").click()
     expect(page.get_by_text("No watches")).to_be_visible()
     page.get_by_role("link", name="Add a watch").first.click()

@@ -30,9 +30,9 @@ export function makeQueryClient(): QueryClient {
         networkMode: "always",
         staleTime: 10_000,
         refetchOnWindowFocus: true,
-        // A rejected request would be rejected again, except while other reports of the user are in progress (429).
         // Without data the boundary of the section or page shows the error with a retry, instead of its skeleton.
         throwOnError: (_, query) => query.state.data === undefined,
+        // A rejected request would be rejected again, except while other reports of the user are in progress (429).
         retry: (failures, error) =>
           !(error instanceof ApiError && error.status < 500 && error.status !== 429) && failures < 2,
       },

@@ -1,10 +1,44 @@
-import { Link, useNavigate } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
+import { Link, type LinkProps, useNavigate } from "@tanstack/react-router";
 import { useRef, useState } from "react";
+import { MAILS_TO_REVIEW, mailsToReviewQuery } from "@/api/queries";
 import { useSignOut } from "@/api/session";
-import type { SessionUser } from "@/api/types";
+import type { Scope, SessionUser } from "@/api/types";
 import classes from "./AccountMenu.module.css";
 import { toast } from "./toasts";
 import { useDismissOnOutsideEvent } from "./useDismissOnOutsideEvent";
+
+interface Entry {
+  to: LinkProps["to"];
+  name: string;
+  search?: LinkProps["search"];
+  /** Scope without which the page shows nothing. */
+  scope?: Scope;
+}
+
+const REVIEW = "Review mails";
+const GROUPS: { title: string; entries: Entry[] }[] = [
+  { title: "Account", entries: [{ to: "/account", name: "Account and tokens" }] },
+  {
+    title: "Automation",
+    entries: [
+      { to: "/watches", name: "Watches" },
+      { to: "/webhooks", name: "Webhooks" },
+      { to: "/deliveries", name: "Deliveries" },
+      { to: "/deliveries", search: MAILS_TO_REVIEW, name: REVIEW, scope: "maintain" },
+      { to: "/forges", name: "Forges", scope: "maintain" },
+    ],
+  },
+  {
+    title: "Administration",
+    entries: [
+      { to: "/admin/users", name: "Users", scope: "admin" },
+      { to: "/admin/labs", name: "Labs and storage", scope: "admin" },
+      { to: "/admin/audit", name: "Audit log", scope: "admin" },
+      { to: "/permissions", name: "Who may do what" },
+    ],
+  },
+];
 
 /** The account menu, as a disclosure of plain links: an ARIA menu would need its own key bindings. */
 export function AccountMenu({ user }: { user: SessionUser }) {
@@ -14,6 +48,7 @@ export function AccountMenu({ user }: { user: SessionUser }) {
   const signOut = useSignOut();
   const close = () => setOpen(false);
   useDismissOnOutsideEvent(box, open, close);
+  const waiting = useMailsToReview(user);
 
   return (
     <div className={classes.box} ref={box}>
@@ -25,42 +60,25 @@ export function AccountMenu({ user }: { user: SessionUser }) {
         onClick={() => setOpen(!open)}
       >
         <span className={classes.user}>{user.name}</span>
+        <Waiting mails={waiting} />
         <span aria-hidden="true"> ▾</span>
       </button>
       <div id="account-menu" className={classes.menu} hidden={!open}>
         <p className={classes.role}>
           Signed in as <strong>{user.name}</strong>, {user.role}
         </p>
-        <Link to="/account" className={classes.item} onClick={close}>
-          Account and tokens
-        </Link>
-        <Link to="/webhooks" className={classes.item} onClick={close}>
-          Webhooks
-        </Link>
-        <Link to="/deliveries" className={classes.item} onClick={close}>
-          Deliveries
-        </Link>
-        {user.scopes.includes("maintain") && (
-          <Link to="/forges" className={classes.item} onClick={close}>
-            Forges
-          </Link>
-        )}
-        {user.scopes.includes("admin") && (
-          <>
-            <Link to="/admin/users" className={classes.item} onClick={close}>
-              Users
-            </Link>
-            <Link to="/admin/labs" className={classes.item} onClick={close}>
-              Labs
-            </Link>
-            <Link to="/admin/audit" className={classes.item} onClick={close}>
-              Audit log
-            </Link>
-          </>
-        )}
-        <Link to="/permissions" className={classes.item} onClick={close}>
-          Who may do what
-        </Link>
+        {GROUPS.map(({ title, entries }) => (
+          <nav key={title} aria-label={title} className={classes.group}>
+            {entries
+              .filter(({ scope }) => !scope || user.scopes.includes(scope))
+              .map(({ to, search, name }) => (
+                <Link key={name} to={to} search={search} className={classes.item} onClick={close}>
+                  {name}
+                  {name === REVIEW && <Waiting mails={waiting} />}
+                </Link>
+              ))}
+          </nav>
+        ))}
         <button
           type="button"
           className={classes.item}
@@ -75,5 +93,21 @@ export function AccountMenu({ user }: { user: SessionUser }) {
         </button>
       </div>
     </div>
+  );
+}
+
+/** Return the number of mails that wait for a maintainer's review. Poll: there are no events for mails. */
+function useMailsToReview(user: SessionUser): number {
+  const maintains = user.scopes.includes("maintain");
+  return useQuery({ ...mailsToReviewQuery, enabled: maintains, refetchInterval: 60_000 }).data ?? 0;
+}
+
+function Waiting({ mails }: { mails: number }) {
+  if (mails === 0) return null;
+  return (
+    <span className={classes.waiting}>
+      {mails}
+      <span className="hidden-visually"> {mails === 1 ? "mail waits" : "mails wait"}</span>
+    </span>
   );
 }

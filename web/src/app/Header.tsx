@@ -1,35 +1,37 @@
-import { useQuery } from "@tanstack/react-query";
 import { Link, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { MAILS_TO_REVIEW, mailsToReviewQuery } from "@/api/queries";
-import { useHasScope, useSession } from "@/api/session";
+import { useSession } from "@/api/session";
 import { AccountMenu } from "./AccountMenu";
 import classes from "./Header.module.css";
 import { ThemeToggle } from "./ThemeToggle";
 import { useDismissOnOutsideEvent } from "./useDismissOnOutsideEvent";
 
-const NAV_ITEMS = [
-  { to: "/submit", name: "Submit" },
-  { to: "/submissions", name: "Submissions" },
-  { to: "/lab", name: "Lab" },
-  { to: "/plans", name: "Plans" },
-  { to: "/trees", name: "Trees" },
-  { to: "/watches", name: "Watches" },
-  { to: "/history", name: "History" },
+/** Destinations, each with the pages that belong to it. Docs and the button are apart. */
+const DESTINATIONS = [
+  {
+    name: "Results",
+    pages: [
+      { to: "/submissions", name: "Submissions" },
+      { to: "/compare", name: "Compare" },
+    ],
+  },
+  {
+    name: "Trends",
+    pages: [
+      { to: "/history", name: "History" },
+      { to: "/bisections", name: "Bisections" },
+      { to: "/watches", name: "Watched trees" },
+    ],
+  },
+  { name: "Lab", pages: [{ to: "/lab", name: "Lab" }] },
 ] as const;
 
 export function Header() {
   const session = useSession();
-  const may = useHasScope();
   const [open, setOpen] = useState(false);
   const bar = useRef<HTMLElement>(null);
   const href = useRouterState({ select: state => state.location.href });
-  // Pages that belong to an item with another address.
-  const owner = href.startsWith("/compare")
-    ? "/submissions"
-    : href.startsWith("/bisections")
-      ? "/history"
-      : null;
+  const current = DESTINATIONS.find(({ pages }) => pages.some(({ to }) => href.startsWith(to)));
   useDismissOnOutsideEvent(bar, open, () => setOpen(false));
 
   // Close the menu after navigation.
@@ -53,19 +55,24 @@ export function Header() {
           Menu
         </button>
         <nav id="main-nav" className={classes.nav} data-open={open} aria-label="Main">
-          {NAV_ITEMS.map(({ to, name }) => (
+          {DESTINATIONS.map(each => (
             <Link
-              key={to}
-              to={to}
+              key={each.name}
+              to={each.pages[0].to}
               className={classes.item}
-              {...(to === owner && { "aria-current": "page", "data-status": "active" })}
+              {...(each === current && { "aria-current": "page", "data-status": "active" })}
             >
-              {name}
+              {each.name}
             </Link>
           ))}
-          {may("maintain") && <ReviewItem />}
+          <a href="/docs/" className={classes.item}>
+            Docs
+          </a>
         </nav>
         <div className={classes.end}>
+          <Link to="/submit" className={classes.submit}>
+            Submit<span className={classes.long}>&nbsp;a series</span>
+          </Link>
           <ThemeToggle />
           {session?.user ? (
             <AccountMenu user={session.user} />
@@ -81,23 +88,16 @@ export function Header() {
           )}
         </div>
       </div>
-    </header>
-  );
-}
-
-/** Link to the mails that wait for review, with their number, for maintainers. Poll: there are no events for mails. */
-function ReviewItem() {
-  const { data: waiting = 0 } = useQuery({ ...mailsToReviewQuery, refetchInterval: 60_000 });
-  return (
-    <Link to="/deliveries" search={MAILS_TO_REVIEW} className={classes.item}>
-      Review
-      {waiting > 0 && (
-        <span className={classes.waiting}>
-          {waiting}
-          <span className="hidden-visually"> {waiting === 1 ? "mail waits" : "mails wait"}</span>
-        </span>
+      {current && current.pages.length > 1 && (
+        <nav className={classes.pages} aria-label={current.name}>
+          {current.pages.map(({ to, name }) => (
+            <Link key={to} to={to} className={classes.page} activeOptions={{ includeSearch: false }}>
+              {name}
+            </Link>
+          ))}
+        </nav>
       )}
-    </Link>
+    </header>
   );
 }
 

@@ -9,6 +9,7 @@ import { Button, Checkbox, NativeSelect, TextInput } from "@/kit";
 import { count } from "@/lib/numbers";
 import { absolute } from "@/lib/time";
 import { oneLine } from "@/lib/words";
+import { Boundary } from "@/parts/Boundary";
 import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
@@ -17,6 +18,7 @@ import { Page, Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Secret } from "@/parts/Secret";
 import classes from "./LabsPage.module.css";
+import { Storage } from "./Storage";
 
 /** Poll: there are no events for labs. */
 const REFRESH_MS = 15_000;
@@ -43,7 +45,7 @@ function Labs() {
   const [invited, setInvited] = useState<LabInvited | null>(null);
   return (
     <Page
-      title="Labs"
+      title="Labs and storage"
       lead={
         <>
           {count(labs.filter(each => each.removed_at === null).length, "lab")}. A lab on another machine joins
@@ -56,6 +58,9 @@ function Labs() {
         <Invite onInvited={setInvited} />
         {invited && <Invitation of={invited} onDone={() => setInvited(null)} />}
       </Section>
+      <Boundary>
+        <Storage />
+      </Boundary>
     </Page>
   );
 }

@@ -1,139 +1,76 @@
-/**
- * Figures of two submissions side by side, usually two versions of a series. The two are not tested against each
- * other.
- */
-import { useSuspenseQuery } from "@tanstack/react-query";
-import { getRouteApi, Link } from "@tanstack/react-router";
-import { comparisonQuery } from "@/api/queries";
-import type { SubmissionVersion, TargetPair } from "@/api/types";
-import { oneLine, VERDICTS } from "@/lib/words";
-import { type Column, DataTable } from "@/parts/DataTable";
-import { Page, Section } from "@/parts/Page";
-import { RelativeTime } from "@/parts/RelativeTime";
-import { VerdictBadge } from "@/parts/VerdictBadge";
+/** Two sides beside each other: submissions against their own baselines, or kernels, heads, settings and devices. */
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import type { FormEvent } from "react";
+import { Page } from "@/parts/Page";
 import classes from "./ComparePage.module.css";
-import { Effects } from "./Effects";
-import { Pairs } from "./Pairs";
-import { VersionPicker } from "./VersionPicker";
+import { SidesResult } from "./SidesResult";
+import { SubmissionsResult } from "./SubmissionsResult";
+import { submissionsOf } from "./search";
 
 const route = getRouteApi("/compare");
 
 export function ComparePage() {
-  const { first, second } = route.useSearch();
+  const { left, right } = route.useSearch();
+  const numbers = submissionsOf(left, right);
   return (
     <Page
-      title={first && second ? `Compare ${first} with ${second}` : "Compare two submissions"}
-      trail={<Link to="/submissions">Submissions</Link>}
-      lead={
-        <>
-          Each submission's results against its own baseline. Usually used for two versions of one series.
-          Kernels, heads, settings and devices are compared directly under{" "}
-          <Link to="/compare/any">Compare anything</Link>.
-        </>
-      }
+      title={left && right ? `Compare ${left} with ${right}` : "Compare"}
+      lead="Two submissions, each against its own baseline; or two kernels, heads of a tree, settings or devices. There is no verdict here."
     >
-      <VersionPicker key={`${first} ${second}`} first={first} second={second} />
-      {first !== null && second !== null && first !== second && (
-        <ComparisonResult first={first} second={second} />
+      <Sides key={`${left} ${right}`} left={left} right={right} />
+      {numbers ? (
+        <SubmissionsResult first={numbers[0]} second={numbers[1]} />
+      ) : (
+        left && right && left !== right && <SidesResult left={left} right={right} />
       )}
     </Page>
   );
 }
 
-function ComparisonResult({ first, second }: { first: number; second: number }) {
-  const search = route.useSearch();
-  const { data } = useSuspenseQuery(comparisonQuery(first, second));
-  return (
-    <>
-      <div className={classes.sides}>
-        <Side name="First" of={data.first} />
-        <Side name="Second" of={data.second} />
-      </div>
-      {data.notes.length > 0 && (
-        <ul className={classes.notes}>
-          {data.notes.map(note => (
-            <li key={note}>{note}</li>
-          ))}
-        </ul>
-      )}
-      <Section id="topologies" title="Verdicts by topology">
-        <DataTable
-          caption="Verdicts by topology"
-          captionHidden
-          columns={TARGETS}
-          rows={data.targets}
-          rowKey={({ plan, device_type }) => `${plan} ${device_type}`}
-          empty="Neither submission has runs."
-        />
-      </Section>
-      <Effects figures={data.figures} names={[nameOf(data.first), nameOf(data.second)]} search={search} />
-      <Pairs figures={data.figures} names={[nameOf(data.first), nameOf(data.second)]} search={search} />
-    </>
-  );
-}
-
-/** Format a submission's name: `v2 (12)`, or `12` if the version is unknown. */
-export function nameOf({ id, version }: Pick<SubmissionVersion, "id" | "version">): string {
-  return version === null ? `${id}` : `v${version} (${id})`;
-}
-
-function Side({ name, of }: { name: string; of: SubmissionVersion }) {
-  return (
-    <section className={classes.side} aria-label={name}>
-      <p className="muted">
-        {name}: {nameOf(of)}, <RelativeTime at={of.finished_at ?? of.created_at} />
-      </p>
-      <p className={classes.title}>
-        <Link to="/submissions/$id/report" params={{ id: of.id }}>
-          {oneLine(of.title)}
-        </Link>
-      </p>
-      <p className={classes.source}>
-        {of.tree}
-        {of.base_commit && (
-          <>
-            {" "}
-            at <code title={of.base_commit}>{of.base_commit.slice(0, 12)}</code>
-          </>
-        )}
-        {of.tree_oid && (
-          <>
-            , source tree <code title={of.tree_oid}>{of.tree_oid.slice(0, 12)}</code>
-          </>
-        )}
-      </p>
-    </section>
-  );
-}
-
-const TARGETS: Column<TargetPair>[] = [
-  {
-    id: "target",
-    header: "Plan and topology",
-    rowHeader: true,
-    value: of => `${of.plan} on ${of.device_type}`,
-  },
-  sideOf("first"),
-  sideOf("second"),
-];
-
-function sideOf(side: "first" | "second"): Column<TargetPair> {
-  return {
-    id: side,
-    header: side === "first" ? "First" : "Second",
-    value: of => of[side]?.verdict,
-    text: of => {
-      const verdict = of[side]?.verdict;
-      return verdict == null ? "" : VERDICTS[verdict].word;
-    },
-    cell: of =>
-      of[side] ? (
-        <div className={classes.verdict}>
-          <VerdictBadge verdict={of[side].verdict} />
-          <span>{oneLine(of[side].headline)}</span>
-        </div>
-      ) : (
-        <span className="muted">not run</span>
-      ),
+function Sides({ left, right }: { left: string; right: string }) {
+  const navigate = useNavigate({ from: "/compare" });
+  const go = (sides: { left: string; right: string }) =>
+    void navigate({ to: ".", search: before => ({ ...before, ...sides }) });
+  const compare = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget);
+    const [one = "", other = ""] = ["left", "right"].map(name => String(given.get(name)).trim());
+    go({ left: one, right: other });
   };
+  return (
+    <form className={`${classes.form} no-print`} onSubmit={compare}>
+      <Field name="left" label="Left" value={left} />
+      <Field name="right" label="Right" value={right} />
+      <button type="submit" className={classes.button}>
+        Compare
+      </button>
+      {left && right && (
+        <button type="button" className={classes.button} onClick={() => go({ left: right, right: left })}>
+          Swap
+        </button>
+      )}
+      {left !== "" && left === right && <p className={classes.wrong}>Both sides are the same.</p>}
+      <p className={classes.help}>
+        A side is a submission, <code>12</code>; one of its kernels, <code>12:candidate</code>; or a head of a
+        watched tree, <code>linux-next@1f2e3d4c5b6a</code>. Narrow kernels and heads with <code>;plan=</code>,{" "}
+        <code>;device_type=</code>, <code>;device=</code> or <code>;setting=</code>.
+      </p>
+    </form>
+  );
+}
+
+function Field({ name, label, value }: { name: string; label: string; value: string }) {
+  return (
+    <label className={classes.field}>
+      <span>{label}</span>
+      <input
+        name={name}
+        required
+        defaultValue={value}
+        autoComplete="off"
+        maxLength={500}
+        placeholder="12 or 12:candidate"
+      />
+    </label>
+  );
 }

@@ -1,11 +1,12 @@
 /** Search parameters of the comparison page. */
-import { oneOf, searchParams, someOf, text, whole } from "@/lib/search";
+import { oneOf, searchParams, someOf, text } from "@/lib/search";
 
 export const CHANGES = ["worse", "better", "other", "same", "only_first", "only_second", "none"] as const;
 
 export const compareSearch = searchParams({
-  first: whole({ min: 1 }),
-  second: whole({ min: 1 }),
+  /** Submissions by their numbers, or selectors of kernels and heads. */
+  left: text(500),
+  right: text(500),
   topology: text(100),
   scenario: text(100),
   metric: text(100),
@@ -17,5 +18,8 @@ export const compareSearch = searchParams({
 
 export type CompareSearch = typeof compareSearch.defaults;
 
-/** Search parameters of the comparison of any two sides: their selectors. */
-export const anySearch = searchParams({ left: text(500), right: text(500) });
+/** Return the numbers of both submissions; null unless both sides are a different one. */
+export function submissionsOf(left: string, right: string): [number, number] | null {
+  const whole = /^[1-9][0-9]{0,8}$/;
+  return whole.test(left) && whole.test(right) && left !== right ? [Number(left), Number(right)] : null;
+}

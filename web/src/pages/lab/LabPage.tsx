@@ -1,5 +1,5 @@
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
-import { devicesQuery, deviceTypesQuery, labsQuery, storageQuery, timelineQuery } from "@/api/queries";
+import { devicesQuery, deviceTypesQuery, labsQuery, timelineQuery } from "@/api/queries";
 import type { DeviceTypeView, DeviceView, TimelineBar } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
@@ -11,7 +11,6 @@ import { Devices, GeneratedDevices } from "./Devices";
 import classes from "./LabPage.module.css";
 import { Labs } from "./Labs";
 import { Queue } from "./Queue";
-import { Storage } from "./Storage";
 import { Timeline } from "./Timeline";
 import { useScrollToHash } from "./useScrollToHash";
 
@@ -25,7 +24,6 @@ export function LabPage() {
   const { data: devices } = useSuspenseQuery({ ...devicesQuery, refetchInterval: REFRESH_MS });
   const { data: recent } = useQuery({ ...RECENT_RUNS, refetchInterval: REFRESH_MS });
   const { data: labs } = useSuspenseQuery({ ...labsQuery, refetchInterval: REFRESH_MS });
-  const { data: storage } = useQuery({ ...storageQuery, refetchInterval: 4 * REFRESH_MS });
   const present = labs.filter(each => each.removed_at === null);
   const severalLabs = present.length > 1;
   useScrollToHash();
@@ -46,6 +44,7 @@ export function LabPage() {
   return (
     <Page title="Lab" lead={labSummary(types)}>
       <nav aria-label="On this page" className={`${classes.contents} no-print`}>
+        <a href="#queue">Queue</a>
         {described.map(type => (
           <a key={type.name} href={`#${type.name}`}>
             {type.name}
@@ -54,10 +53,11 @@ export function LabPage() {
         {generated.length > 0 && <a href="#generated">Generated</a>}
         {severalLabs && <a href="#labs">Labs</a>}
         <a href="#timeline">Timeline</a>
-        <a href="#queue">Queue</a>
-        {storage && <a href="#storage">Storage</a>}
       </nav>
       <Problems types={types} />
+      <Boundary>
+        <Queue />
+      </Boundary>
       {described.map(type => (
         <TypeSection
           key={type.name}
@@ -71,10 +71,6 @@ export function LabPage() {
       <Boundary>
         <Timeline types={types.map(type => type.name)} />
       </Boundary>
-      <Boundary>
-        <Queue />
-      </Boundary>
-      {storage && <Storage storage={storage} />}
     </Page>
   );
 }
@@ -174,6 +170,6 @@ function deviceCountsText({ devices, device_counts: counts, queued_runs }: Devic
   if (counts.busy > 0) parts.push(`${counts.busy} in use`);
   if (counts.unchecked > 0) parts.push(`${counts.unchecked} unchecked`);
   if (counts.quarantined > 0) parts.push(`${counts.quarantined} quarantined`);
-  parts.push(queued_runs > 0 ? `${count(queued_runs, "run")} queued` : "queue empty");
+  if (queued_runs > 0) parts.push(`${count(queued_runs, "run")} queued`);
   return parts.join(", ");
 }

@@ -6,7 +6,6 @@ import { count, number, signed } from "@/lib/numbers";
 import { roughDuration } from "@/lib/time";
 import { humanize, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
-import { EmptyState } from "@/parts/EmptyState";
 import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
@@ -22,10 +21,7 @@ export function Queue() {
       {!data ? (
         <Skeleton lines={4} height="1.8rem" />
       ) : data.entries.length === 0 ? (
-        <EmptyState title="The queue is empty">
-          <Link to="/submit">Submit a series</Link> to queue a run. Runs are queued once their kernels are
-          built.
-        </EmptyState>
+        data.waiting_for_kernels === 0 && <p className="muted">A run submitted now starts at once.</p>
       ) : (
         <DataTable
           caption="Queued runs"
@@ -79,11 +75,20 @@ const ORDER_COLUMNS: Column<WaitingOrder>[] = [
 ];
 
 function lead(queue: QueueView): string {
-  const queued = queue.total === 0 ? "No runs queued" : `${count(queue.total, "run")} queued`;
+  const last = queue.entries
+    .map(each => each.starts_at)
+    .filter(at => at !== null)
+    .toSorted()
+    .at(-1);
+  const wait = last
+    ? `, the last starts in ${roughDuration((Date.parse(last) - Date.parse(queue.at)) / 1000)}`
+    : "";
+  const queued =
+    queue.total === 0 ? "No run waits for a device" : `${count(queue.total, "run")} queued${wait}`;
   const cut = queue.entries.length < queue.total ? `; showing the first ${queue.entries.length}` : "";
   const building =
     queue.waiting_for_kernels > 0
-      ? ` ${count(queue.waiting_for_kernels, "more run", "more runs")} waiting for kernel builds.`
+      ? ` ${count(queue.waiting_for_kernels, "run")} waiting for kernel builds.`
       : "";
   return `${queued}${cut}.${building}`;
 }

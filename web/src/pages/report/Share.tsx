@@ -85,7 +85,7 @@ function ComparePrevious({ id }: { id: number }) {
   const previous = data?.filter(version => version.id < id).toSorted((a, b) => b.id - a.id)[0];
   if (!previous) return null;
   return (
-    <Link to="/compare" search={{ first: previous.id, second: id }}>
+    <Link to="/compare" search={{ left: `${previous.id}`, right: `${id}` }}>
       Compare with {previous.version === null ? `submission ${previous.id}` : `v${previous.version}`}
     </Link>
   );

@@ -77,7 +77,7 @@ function Versions({ series, chosen }: { series: string; chosen: readonly number[
         Versions of <strong>{title}</strong>
       </span>
       {first !== undefined && second !== undefined ? (
-        <Link to="/compare" search={{ first, second }}>
+        <Link to="/compare" search={{ left: `${first}`, right: `${second}` }}>
           Compare {first} with {second}
         </Link>
       ) : (

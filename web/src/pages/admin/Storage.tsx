@@ -1,14 +1,23 @@
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { storageQuery } from "@/api/queries";
 import type { StorageArea, StorageView } from "@/api/types";
 import { bytes } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
-import classes from "./LabPage.module.css";
+import classes from "./LabsPage.module.css";
+
+const REFRESH_MS = 60_000;
 
 /** What uses the storage of each machine, the limits, and when retention deletes. */
-export function Storage({ storage }: { storage: StorageView }) {
+export function Storage() {
+  const { data } = useQuery({ ...storageQuery, refetchInterval: REFRESH_MS });
+  return data ? <Areas storage={data} /> : null;
+}
+
+export function Areas({ storage }: { storage: StorageView }) {
   const rows = storage.machines.flatMap(({ machine, areas }) => areas.map(area => ({ machine, area })));
   return (
     <Section

@@ -1,7 +1,7 @@
 /** Any two measured sides beside each other, and what their pairing allows to be said. */
 import { useMutation, useSuspenseQuery } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
 import { api, dataOf } from "@/api/client";
 import { anyComparisonQuery } from "@/api/queries";
 import type { AnyComparison, ComparedFigure, ComparedSide, EnvironmentDifference } from "@/api/types";
@@ -9,12 +9,9 @@ import { randomKey } from "@/lib/keys";
 import { number, places } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
-import { Page, Section } from "@/parts/Page";
+import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./ComparePage.module.css";
-import form from "./VersionPicker.module.css";
-
-const route = getRouteApi("/compare/any");
 
 const PAIRINGS = {
   paired: "Paired",
@@ -22,61 +19,7 @@ const PAIRINGS = {
   environments: "Different environments",
 } as const;
 
-export function AnyPage() {
-  const { left, right } = route.useSearch();
-  return (
-    <Page
-      title="Compare anything"
-      trail={<Link to="/compare">Compare</Link>}
-      lead="Two arms of submissions, two heads of a tree, two settings or two devices. There is no verdict here."
-    >
-      <Sides key={`${left} ${right}`} left={left} right={right} />
-      {left && right && <Result left={left} right={right} />}
-    </Page>
-  );
-}
-
-function Sides({ left, right }: { left: string; right: string }) {
-  const navigate = useNavigate({ from: "/compare/any" });
-  const compare = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const given = new FormData(event.currentTarget);
-    const [one = "", other = ""] = ["left", "right"].map(name => String(given.get(name)).trim());
-    void navigate({ to: ".", search: { left: one, right: other } });
-  };
-  return (
-    <form className={`${form.form} no-print`} onSubmit={compare}>
-      <Field name="left" label="Left" value={left} />
-      <Field name="right" label="Right" value={right} />
-      <button type="submit" className={form.button}>
-        Compare
-      </button>
-      <p className={classes.help}>
-        A side is a submission with its kernel, <code>12:candidate</code> or <code>12:baseline</code>, or a
-        head of a watched tree, <code>linux-next@1f2e3d4c5b6a</code>. Narrow it with <code>;plan=</code>,{" "}
-        <code>;device_type=</code>, <code>;device=</code> or <code>;setting=</code>.
-      </p>
-    </form>
-  );
-}
-
-function Field({ name, label, value }: { name: string; label: string; value: string }) {
-  return (
-    <label className={`${form.field} ${classes.selector}`}>
-      <span>{label}</span>
-      <input
-        name={name}
-        required
-        defaultValue={value}
-        autoComplete="off"
-        maxLength={500}
-        placeholder="12:candidate"
-      />
-    </label>
-  );
-}
-
-function Result({ left, right }: { left: string; right: string }) {
+export function SidesResult({ left, right }: { left: string; right: string }) {
   const { data } = useSuspenseQuery(anyComparisonQuery(left, right));
   return (
     <>
@@ -142,14 +85,14 @@ function PairedRun({ of }: { of: AnyComparison }) {
       ) : (
         <button
           type="button"
-          className={`${form.button} no-print`}
+          className={`${classes.button} no-print`}
           disabled={submit.isPending}
           onClick={() => submit.mutate()}
         >
           Submit the paired run
         </button>
       )}
-      {submit.error && <p className={form.wrong}>{oneLine(submit.error.message)}</p>}
+      {submit.error && <p className={classes.wrong}>{oneLine(submit.error.message)}</p>}
     </div>
   );
 }
