@@ -1,131 +1,98 @@
+/** The field for a series; results by topology; what is running, waits, is out of service and has shifted. */
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { deviceTypesQuery, submissionsQuery } from "@/api/queries";
-import type { DeviceTypeView, SubmissionSummary } from "@/api/types";
-import { count } from "@/lib/numbers";
-import { FAILURE_KINDS, oneLine } from "@/lib/words";
-import { EmptyState } from "@/parts/EmptyState";
+import { Link, useNavigate } from "@tanstack/react-router";
+import type { FormEvent } from "react";
+import { historyShiftsQuery } from "@/api/historyQueries";
+import { devicesQuery, deviceTypesQuery, queueQuery, submissionsQuery } from "@/api/queries";
+import type { HistoryShift, SubmissionSummary } from "@/api/types";
+import { Button } from "@/kit";
+import { count, signed } from "@/lib/numbers";
+import { recogniseSeries } from "@/lib/series";
+import { roughDuration } from "@/lib/time";
+import { oneLine } from "@/lib/words";
+import { Boundary } from "@/parts/Boundary";
 import { Page, Section } from "@/parts/Page";
 import { Progress } from "@/parts/Progress";
-import { RelativeTime } from "@/parts/RelativeTime";
+import { useNow } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
-import { TargetVerdicts } from "@/parts/TargetVerdicts";
-import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import classes from "./HomePage.module.css";
+import { Results } from "./Results";
 
-const SHOWN = 10;
-/** Request more than are shown: canceled submissions are filtered out. */
-const REQUESTED = 25;
 const RUNNING = 5;
+const SHIFTS = 3;
+const REASONS = 4;
 const REFRESH_MS = 15_000;
+const HOUR_MS = 3_600_000;
 
 export function HomePage() {
-  const finished = useQuery({
-    ...submissionsQuery({ active: false, sort: "ended", limit: REQUESTED }),
-    refetchInterval: REFRESH_MS,
-  });
-  const active = useQuery({
-    ...submissionsQuery({ active: true, limit: RUNNING }),
-    refetchInterval: REFRESH_MS,
-  });
-  const types = useQuery(deviceTypesQuery);
   return (
     <Page
       title="wqlab"
       heading="Is your workqueue or scheduler patch better, and where?"
-      lead={
-        <p>
-          Submit a series. The lab builds a baseline and a candidate kernel, boots them alternately on the
-          same devices, and reports for each CPU topology:{" "}
-          <strong className={classes.answer}>better, worse, the same, or inconclusive, and why.</strong>
-        </p>
-      }
+      lead="The lab boots your kernel and its baseline alternately on the same device, and says for each CPU topology: better, worse, the same, or can't tell yet, and why."
     >
-      <div className="row">
-        <Link to="/submit" className={classes.call}>
-          Submit a series
-        </Link>
-        <Link to="/plans">Plans and metrics</Link>
-      </div>
+      <SeriesField />
       <div className={classes.columns}>
-        <Section
-          id="verdicts"
-          title="Latest verdicts"
-          actions={<Link to="/submissions">All submissions</Link>}
-        >
-          <Verdicts of={finished.data?.items.filter(each => each.outcome !== "canceled").slice(0, SHOWN)} />
-        </Section>
-        {/* Rendered together to avoid layout shifts. */}
+        <Boundary>
+          <Results />
+        </Boundary>
         <div className={classes.side}>
-          {active.data && types.data ? (
-            <>
-              <Section id="devices" title="Devices" actions={<Link to="/lab">Lab and queue</Link>}>
-                <Devices of={types.data} />
-              </Section>
-              <Section id="running" title="In progress">
-                <Running of={active.data.items} total={active.data.total} />
-              </Section>
-            </>
-          ) : (
-            <Skeleton lines={8} height="5rem" />
-          )}
+          <Boundary>
+            <Running />
+          </Boundary>
+          <Boundary>
+            <Lab />
+          </Boundary>
+          <Boundary>
+            <Shifts />
+          </Boundary>
         </div>
       </div>
     </Page>
   );
 }
 
-function Verdicts({ of }: { of: readonly SubmissionSummary[] | undefined }) {
-  if (!of) return <Skeleton lines={SHOWN} height="2.6rem" />;
-  if (of.length === 0) {
-    return (
-      <EmptyState title="No verdicts yet">
-        Submit a series, or run <code>make demo</code> to submit an example.
-      </EmptyState>
-    );
-  }
+/** Opens the form with what was pasted. */
+function SeriesField() {
+  const navigate = useNavigate();
+  const open = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const text = String(new FormData(event.currentTarget).get("series"));
+    void navigate({ to: "/submit", search: recogniseSeries(text) });
+  };
   return (
-    <ol className={classes.list}>
-      {of.map(each => (
-        <li key={each.id} className={classes.entry}>
-          <div>
-            <Link
-              to={each.outcome === "passed" ? "/submissions/$id/report" : "/submissions/$id"}
-              params={{ id: each.id }}
-            >
-              {titleOf(each)}
-            </Link>{" "}
-            <span className={`${classes.when} muted`}>
-              {each.owner}, <RelativeTime at={each.finished_at} />
-            </span>
-          </div>
-          {each.outcome === "passed" ? (
-            <TargetVerdicts targets={each.targets} headlines />
-          ) : (
-            <span>
-              <StateBadge state={each.state} outcome={each.outcome} />
-              {each.failure && each.outcome === "failed" && (
-                <span className="muted">
-                  {" "}
-                  ({FAILURE_KINDS[each.failure.kind].word}): {oneLine(each.failure.summary)}
-                </span>
-              )}
-            </span>
-          )}
-        </li>
-      ))}
-    </ol>
+    <form className={classes.series} onSubmit={open}>
+      <input
+        name="series"
+        aria-label="Series"
+        placeholder="lore URL, Message-ID, or git URL and branch"
+        autoComplete="off"
+        spellCheck={false}
+        required
+      />
+      <Button type="submit">Continue</Button>
+      <span>
+        or{" "}
+        <Link to="/submit" search={{ source: "mbox" }}>
+          choose an mbox
+        </Link>
+      </span>
+    </form>
   );
 }
 
-function Running({ of, total }: { of: readonly SubmissionSummary[]; total: number }) {
-  if (of.length === 0)
-    return <p className="muted">Nothing is running. A new submission starts immediately.</p>;
+function Running() {
+  const { data } = useQuery({
+    ...submissionsQuery({ active: true, limit: RUNNING }),
+    refetchInterval: REFRESH_MS,
+  });
+  if (!data) return <Skeleton lines={2} height="2rem" />;
+  if (data.items.length === 0) return null;
   return (
-    <>
+    <Section id="running" title="In progress">
       <ul className={classes.list}>
-        {of.map(each => (
+        {data.items.map(each => (
           <li key={each.id} className={classes.entry}>
             <Link to="/submissions/$id" params={{ id: each.id }}>
               {titleOf(each)}
@@ -136,38 +103,100 @@ function Running({ of, total }: { of: readonly SubmissionSummary[]; total: numbe
           </li>
         ))}
       </ul>
-      {total > of.length && (
+      {data.total > data.items.length && (
         <Link to="/submissions" search={{ state: "unfinished" }}>
-          {count(total - of.length, "more", "more")}
+          {count(data.total - data.items.length, "more", "more")}
         </Link>
       )}
-    </>
+    </Section>
   );
 }
 
-function Devices({ of }: { of: readonly DeviceTypeView[] }) {
+/** Counts, queue and what is out of service, in one box. */
+function Lab() {
+  const { data: types } = useQuery({ ...deviceTypesQuery, refetchInterval: REFRESH_MS });
+  const { data: devices } = useQuery({ ...devicesQuery, refetchInterval: REFRESH_MS });
+  const { data: queue } = useQuery({ ...queueQuery, refetchInterval: REFRESH_MS });
+  if (!types || !devices || !queue) return <Skeleton lines={5} />;
+  const sum = (kind: "good" | "busy" | "unchecked" | "quarantined") =>
+    types.reduce((all, type) => all + type.device_counts[kind], 0);
+  const out = devices.filter(each => each.health === "quarantined" || each.away !== "");
+  const reasons = Map.groupBy(out, each => oneLine(each.away || each.health_reason) || "no reason given");
+  const last = queue.entries
+    .flatMap(each => each.starts_at ?? [])
+    .toSorted()
+    .at(-1);
+  const waits = queue.total + queue.waiting_for_kernels;
+  const kinds = types.filter(type => type.devices.length > 0);
   return (
-    <ul className={classes.devices}>
-      {of.map(type => (
-        <li key={type.name} className={classes.device}>
-          <span>
-            <Link to="/lab" hash={type.name}>
-              {type.name}
-            </Link>{" "}
-            <span className="muted">
-              {type.device_counts.good} of {type.devices.length} free
-              {type.device_counts.unchecked > 0 && `, ${type.device_counts.unchecked} unchecked`}
-              {type.emulated && (type.modelled ? ", modelled" : ", emulated")}
-            </span>
-          </span>
-          <TopologyDrawing layout={type.layout} name={type.name} />
-        </li>
-      ))}
-    </ul>
+    <Section id="lab" title="Lab" actions={<Link to="/lab">Devices and queue</Link>}>
+      <div className={classes.box}>
+        <p>
+          <strong>{sum("good")} free</strong> · {sum("busy")} in use
+          {sum("unchecked") > 0 && ` · ${sum("unchecked")} unchecked`}
+          {out.length > 0 && (
+            <>
+              {" · "}
+              <strong className={classes.out}>{out.length} out of service</strong>
+            </>
+          )}
+        </p>
+        <p>
+          {waits === 0
+            ? "Nothing waits: a run submitted now starts at once."
+            : `${count(waits, "run")} waiting${queue.waiting_for_kernels > 0 ? `, ${queue.waiting_for_kernels} of them for kernels` : ""}`}
+          {last && `; the last starts in ${roughDuration((Date.parse(last) - Date.parse(queue.at)) / 1000)}`}
+          {waits > 0 && "."}
+        </p>
+        {kinds.length > 0 && kinds.every(type => type.emulated) && (
+          <p className="muted">All devices are emulated: they show what a kernel does, never how fast.</p>
+        )}
+        <ul className={classes.reasons}>
+          {[...reasons].slice(0, REASONS).map(([reason, of]) => (
+            <li key={reason}>
+              {of.map(each => each.name).join(", ")}: <span className="muted">{reason}</span>
+            </li>
+          ))}
+        </ul>
+        {reasons.size > REASONS && <Link to="/lab">{count(reasons.size - REASONS, "more reason")}</Link>}
+      </div>
+    </Section>
   );
+}
+
+/** Shifts of the history in the last seven days. */
+function Shifts() {
+  const hour = Math.floor(useNow(HOUR_MS).getTime() / HOUR_MS) * HOUR_MS;
+  const { data } = useQuery(
+    historyShiftsQuery({ limit: SHIFTS, since: new Date(hour - 7 * 24 * HOUR_MS).toISOString() }),
+  );
+  if (!data || data.items.length === 0) return null;
+  return (
+    <Section id="shifts" title="Shifted this week" actions={<Link to="/history">Trends</Link>}>
+      <ul className={classes.list}>
+        {data.items.map(of => (
+          <li key={of.id} className={classes.entry}>
+            <span>
+              <Link to="/history/shifts/$id" params={{ id: of.id }}>
+                {of.line.metric}
+              </Link>{" "}
+              {effectOf(of)}
+            </span>
+            <span className="muted">
+              {of.line.tree}, {of.line.device_type} <StateBadge state={of.state} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+/** The measured effect, else the suspected one. */
+function effectOf({ effect, suspected_effect, line }: HistoryShift): string {
+  return `${signed(effect ?? suspected_effect)} ${line.effect_unit}`;
 }
 
 function titleOf(each: SubmissionSummary): string {
-  const version = each.version != null && each.version > 1 ? ` (v${each.version})` : "";
-  return (oneLine(each.title) || `Submission ${each.id}`) + version;
+  return oneLine(each.title) || `Submission ${each.id}`;
 }

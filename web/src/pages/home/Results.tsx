@@ -1,0 +1,165 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { submissionsQuery } from "@/api/queries";
+import type { SubmissionSummary, TargetSummary } from "@/api/types";
+import { FAILURE_KINDS, oneLine, VERDICT_ORDER } from "@/lib/words";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { EmptyState } from "@/parts/EmptyState";
+import { Section } from "@/parts/Page";
+import { RelativeTime } from "@/parts/RelativeTime";
+import { Skeleton } from "@/parts/Skeleton";
+import { VerdictBadge } from "@/parts/VerdictBadge";
+import classes from "./HomePage.module.css";
+
+const SHOWN = 10;
+/** Request more than are shown: canceled ones are left out, and a series has several. */
+const REQUESTED = 40;
+const COLUMNS = 5;
+const REFRESH_MS = 15_000;
+
+/** A series with what its submissions found. */
+export interface SeriesRow {
+  newest: SubmissionSummary;
+  submissions: number;
+  /** The most severe verdict of the newest submission to each device type. */
+  cells: Map<string, TargetSummary>;
+}
+
+/** Recent series by topology. */
+export function Results() {
+  const { data } = useQuery({
+    ...submissionsQuery({ active: false, sort: "ended", limit: REQUESTED }),
+    refetchInterval: REFRESH_MS,
+  });
+  const rows = useMemo(() => data && rowsOf(data.items).slice(0, SHOWN), [data]);
+  return (
+    <Section
+      id="results"
+      title="Results"
+      actions={
+        <>
+          <Link to="/submissions">All</Link>
+          <Link to="/submissions" search={{ verdict: "regression" }}>
+            Regressions
+          </Link>
+        </>
+      }
+    >
+      {!rows ? (
+        <Skeleton lines={SHOWN} height="2.6rem" />
+      ) : rows.length === 0 ? (
+        <EmptyState title="No verdicts yet">
+          Submit a series, or run <code>make demo</code> to submit an example.
+        </EmptyState>
+      ) : (
+        <>
+          <DataTable
+            caption="Recent series by topology"
+            captionHidden
+            copyable={false}
+            columns={columnsOf(rows)}
+            rows={rows}
+            rowKey={row => row.newest.id}
+            fixedOrder
+            narrow="stack"
+          />
+          <p className="muted">
+            + better, − worse, = the same within the threshold, ? can't tell yet. The worst judged metric
+            decides a cell.
+          </p>
+        </>
+      )}
+    </Section>
+  );
+}
+
+/** Group submissions by series, the newest first; canceled ones say nothing. */
+export function rowsOf(submissions: readonly SubmissionSummary[]): SeriesRow[] {
+  const kept = submissions.filter(each => each.outcome !== "canceled");
+  const groups = Map.groupBy(kept, each => each.series_key || `submission ${each.id}`);
+  return [...groups.values()].map(group => {
+    const byAge = group.toSorted((a, b) => b.id - a.id);
+    const cells = new Map<string, TargetSummary>();
+    for (const submission of byAge) {
+      const own = Map.groupBy(submission.targets, target => target.device_type);
+      for (const [type, targets] of own) if (!cells.has(type)) cells.set(type, worstOf(targets));
+    }
+    return { newest: byAge[0] as SubmissionSummary, submissions: group.length, cells };
+  });
+}
+
+function worstOf(targets: readonly TargetSummary[]): TargetSummary {
+  const weight = ({ verdict }: TargetSummary) =>
+    verdict == null ? VERDICT_ORDER.length : VERDICT_ORDER.indexOf(verdict);
+  return targets.toSorted((a, b) => weight(a) - weight(b))[0] as TargetSummary;
+}
+
+/** The device types that most series ran on, with what is emulated named as such. */
+function columnsOf(rows: readonly SeriesRow[]): Column<SeriesRow>[] {
+  const uses = new Map<string, number>();
+  for (const row of rows) for (const type of row.cells.keys()) uses.set(type, (uses.get(type) ?? 0) + 1);
+  const types = [...uses].toSorted((a, b) => b[1] - a[1]).map(([type]) => type);
+  return [
+    {
+      id: "series",
+      header: "Series",
+      rowHeader: true,
+      value: row => row.newest.title,
+      cell: row => <Series of={row} />,
+    },
+    ...types.slice(0, COLUMNS).map(type => ({
+      id: type,
+      header: kindOf(rows, type),
+      value: (row: SeriesRow) => row.cells.get(type)?.verdict,
+      cell: (row: SeriesRow) => <Cell of={row.cells.get(type)} />,
+    })),
+    {
+      id: "when",
+      header: "When",
+      bare: true,
+      value: row => row.newest.finished_at,
+      cell: row => <RelativeTime at={row.newest.finished_at} />,
+    },
+  ];
+}
+
+function kindOf(rows: readonly SeriesRow[], type: string): string {
+  const target = rows.map(row => row.cells.get(type)).find(found => found !== undefined);
+  const kind = target?.modelled ? ", modelled" : target?.emulated ? ", emulated" : "";
+  return `${type}${kind}`;
+}
+
+function Series({ of: { newest, submissions, cells } }: { of: SeriesRow }) {
+  const worst = cells.size > 0 ? worstOf([...cells.values()]) : undefined;
+  const failure = newest.outcome === "failed" ? newest.failure : null;
+  return (
+    <>
+      <Link
+        to={newest.outcome === "passed" ? "/submissions/$id/report" : "/submissions/$id"}
+        params={{ id: newest.id }}
+      >
+        {oneLine(newest.title) || `Submission ${newest.id}`}
+      </Link>{" "}
+      <span className={classes.fine}>
+        {newest.version != null && newest.version > 1 && `v${newest.version} `}
+        {submissions > 1 && `${submissions} submissions`}
+      </span>
+      <span className={classes.says} data-bad={worst?.verdict === "regression" || undefined}>
+        {failure
+          ? `not measured (${FAILURE_KINDS[failure.kind].word}): ${oneLine(failure.summary)}`
+          : worst && oneLine(worst.headline)}
+      </span>
+    </>
+  );
+}
+
+function Cell({ of }: { of: TargetSummary | undefined }) {
+  if (!of) return <span className={classes.absent}>–</span>;
+  if (of.verdict == null) return <span className="muted">{of.outcome ?? of.state}</span>;
+  return (
+    <span title={oneLine(of.headline)}>
+      <VerdictBadge verdict={of.verdict} short />
+    </span>
+  );
+}
