@@ -1,6 +1,7 @@
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { deviceTypesQuery, plansQuery, recipesQuery, treesQuery } from "@/api/queries";
+import { count } from "@/lib/numbers";
 import { Page, Section } from "@/parts/Page";
 import { ClearForm } from "./draft/ClearForm";
 import { countTargets, requestOf } from "./draft/draft";
@@ -34,6 +35,8 @@ export function SubmitPage() {
   const mbox = useMbox();
   const [presses, setPresses] = useState(0);
   const tried = presses > 0;
+  // Open without a series, for which nothing is proposed.
+  const [chosen, setChosen] = useState(draft.plan.length === 0 && draft.source === "settings");
 
   const standard = trees.find(each => each.default) ?? trees[0];
   const request = useMemo(
@@ -65,7 +68,6 @@ export function SubmitPage() {
     <Page
       title="Submit a series"
       actions={<ClearForm draft={draft} change={change} mbox={mbox} onClear={() => setPresses(0)} />}
-      lead="Select a series, plans and device types. The lab builds both kernels, boots them alternately on the same device and reports a verdict for each topology."
     >
       <FieldErrorsContext value={shown}>
         <form
@@ -86,19 +88,29 @@ export function SubmitPage() {
               <TreeField trees={trees} value={request.tree} onChange={tree => change({ tree })} />
             </Section>
             {draft.source !== "settings" && draft.vary === "" && (
-              <Section id="touches" title="What it touches">
+              <Section id="touches" title="What to measure">
                 <ProposedTargets request={request} mboxKey={mboxKey} draft={draft} change={change} />
               </Section>
             )}
-            <Section id="plans" title="Plans">
-              <PlanCards plans={plans} draft={draft} change={change} />
-            </Section>
-            <Section id="devices" title="Device types">
-              <SweepFields draft={draft} change={change} />
-              {draft.vary === "" && <DeviceTypeCards types={types} draft={draft} change={change} />}
-              <Targets draft={draft} change={change} />
-              <FieldError field="targets" />
-            </Section>
+            <details open={chosen} onToggle={event => setChosen(event.currentTarget.open)}>
+              <summary>
+                Other plans and devices{" "}
+                <span className="muted">
+                  ({count(plans.length, "plan")}, {count(types.length, "device type")})
+                </span>
+              </summary>
+              <div className={classes.choice}>
+                <Section id="plans" title="Plans">
+                  <PlanCards plans={plans} draft={draft} change={change} />
+                </Section>
+                <Section id="devices" title="Device types">
+                  <SweepFields draft={draft} change={change} />
+                  {draft.vary === "" && <DeviceTypeCards types={types} draft={draft} change={change} />}
+                </Section>
+              </div>
+            </details>
+            <Targets draft={draft} change={change} />
+            <FieldError field="targets" />
             <QuoteTargets live={quote} request={request} />
             <Advanced plans={plans} types={types} recipes={recipes} draft={draft} change={change} />
             <SameCommand request={request} file={mbox.mbox?.name ?? ""} complete={incomplete.length === 0} />

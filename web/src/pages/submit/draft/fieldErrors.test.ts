@@ -78,7 +78,6 @@ test("errors of empty fields are hidden while the form is edited", () => {
 test("missing input is detected without a request", () => {
   expect(missingInput(submitSearch.defaults, false).map(each => each.pointer)).toEqual([
     "/series/git/url",
-    "/series/git/ref",
     "/targets",
     "/targets",
   ]);

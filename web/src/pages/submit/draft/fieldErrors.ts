@@ -82,8 +82,11 @@ function unescapeToken(part: string): string {
 export function missingInput(draft: Draft, hasMbox: boolean): RequestError[] {
   const found: RequestError[] = [];
   if (draft.source === "git" && !draft.git.trim())
-    found.push({ pointer: "/series/git/url", detail: "Enter the repository URL." });
-  if (draft.source === "git" && !draft.ref.trim())
+    found.push({
+      pointer: "/series/git/url",
+      detail: "Enter a lore URL, a Message-ID, or a git URL and branch.",
+    });
+  if (draft.source === "git" && draft.git.trim() && !draft.ref.trim())
     found.push({ pointer: "/series/git/ref", detail: "Enter the branch or tag of the series." });
   if (draft.source === "thread" && !draft.message.trim())
     found.push({

@@ -37,21 +37,6 @@ export function GitFields({ draft, change, request }: GitFieldsProps) {
 
   return (
     <div className={classes.fields}>
-      <TextInput
-        className={classes.url}
-        id={fieldId("git")}
-        label="Repository"
-        placeholder="https://git.example.org/linux.git"
-        type="url"
-        inputMode="url"
-        autoComplete="url"
-        spellCheck={false}
-        value={draft.git}
-        onChange={event => change({ git: event.currentTarget.value })}
-        error={useFieldError("git")}
-        required
-        withAsterisk={false}
-      />
       <Autocomplete
         id={fieldId("ref")}
         label="Branch or tag"

@@ -1,20 +1,14 @@
+import { useEffect, useRef, useState } from "react";
 import type { SubmissionRequest } from "@/api/types";
-import { Radio } from "@/kit";
+import { Button, TextInput } from "@/kit";
+import { recogniseSeries } from "@/lib/series";
 import type { Draft } from "../draft/draft";
-import { FieldError } from "../draft/FieldError";
+import { FieldError, fieldId, useFieldError } from "../draft/FieldError";
 import type { ChangeDraft, MboxState } from "../draft/useDraft";
-import { SOURCES } from "../search";
 import { GitFields } from "./GitFields";
 import { MboxField } from "./MboxField";
 import classes from "./SeriesFields.module.css";
 import { ThreadFields } from "./ThreadFields";
-
-const NAMES: Record<Draft["source"], { name: string; description: string }> = {
-  git: { name: "Branch", description: "in a public git repository" },
-  thread: { name: "Message-ID", description: "of a mailed series, found in an archive" },
-  mbox: { name: "Mbox", description: "from git format-patch or b4" },
-  settings: { name: "Settings only", description: "no series; compares settings on the tree's kernel" },
-};
 
 interface SeriesFieldsProps {
   draft: Draft;
@@ -24,36 +18,77 @@ interface SeriesFieldsProps {
   mboxKey: string;
 }
 
-/** Fields for one kind of series. Input for the other kinds is kept. */
+/** One field that recognises what is typed, or an mbox, or no series. Input for the other kinds is kept. */
 export function SeriesFields({ draft, change, request, mbox, mboxKey }: SeriesFieldsProps) {
+  const { source } = draft;
+  const typed = source === "git" || source === "thread";
   return (
     <div className="stack">
-      <Radio.Group
-        aria-label="Series"
-        value={draft.source}
-        onChange={source => change({ source: source as Draft["source"] })}
-      >
-        <div className={classes.sources}>
-          {SOURCES.map(source => (
-            <Radio
-              key={source}
-              value={source}
-              label={NAMES[source].name}
-              description={NAMES[source].description}
-            />
-          ))}
-        </div>
-      </Radio.Group>
-      <FieldError field="source" />
-      {draft.source === "git" && <GitFields draft={draft} change={change} request={request} />}
-      {draft.source === "thread" && <ThreadFields draft={draft} change={change} />}
-      {draft.source === "mbox" && <MboxField mbox={mbox} mboxKey={mboxKey} />}
-      {draft.source === "settings" && (
+      {typed && <Typed draft={draft} change={change} />}
+      {source === "git" && draft.git !== "" && <GitFields draft={draft} change={change} request={request} />}
+      {source === "thread" && <ThreadFields draft={draft} change={change} />}
+      {source === "mbox" && <MboxField mbox={mbox} mboxKey={mboxKey} />}
+      {source === "settings" && (
         <p className="muted">
-          Runs the tree's kernel and compares each plan's settings with its reference setting. Select the
-          settings to measure under <em>Advanced</em>.
+          No series: the tree's kernel runs with each setting, and each is compared with the plan's reference.
+          Select the settings to measure under <em>Advanced</em>.
         </p>
       )}
+      <FieldError field="source" />
+      <div className={classes.others}>
+        {!typed && (
+          <Button variant="default" size="xs" onClick={() => change({ source: "git" })}>
+            lore URL, Message-ID or git
+          </Button>
+        )}
+        {source !== "mbox" && (
+          <Button variant="default" size="xs" onClick={() => change({ source: "mbox" })}>
+            Choose an mbox
+          </Button>
+        )}
+        {source !== "settings" && (
+          <Button variant="default" size="xs" onClick={() => change({ source: "settings" })}>
+            No series, compare settings
+          </Button>
+        )}
+        {source !== "mbox" && <span className="muted">An mbox can also be dropped on this page.</span>}
+      </div>
     </div>
+  );
+}
+
+/** The text names a mail or a repository; what follows a repository's URL is its branch. */
+function Typed({ draft, change }: Pick<SeriesFieldsProps, "draft" | "change">) {
+  const known = draft.source === "thread" ? draft.message : draft.git;
+  const [text, setText] = useState(known);
+  const told = useRef(known);
+  // The draft changes otherwise too: by Back, a link, or when it is cleared.
+  useEffect(() => {
+    if (known === told.current) return;
+    told.current = known;
+    setText(known);
+  }, [known]);
+  const gitError = useFieldError("git");
+  const messageError = useFieldError("message");
+  return (
+    <TextInput
+      id={fieldId(draft.source === "thread" ? "message" : "git")}
+      label="lore URL, Message-ID, or git URL and branch"
+      placeholder="https://lore.kernel.org/r/20260105-my-series-v1-0-abc@kernel.org"
+      spellCheck={false}
+      autoCapitalize="none"
+      autoComplete="off"
+      value={text}
+      onChange={event => {
+        const next = event.currentTarget.value;
+        const found = recogniseSeries(next);
+        setText(next);
+        told.current = found.source === "git" ? found.git : found.message;
+        change(found.source === "git" && found.ref === "" ? { source: "git", git: found.git } : found);
+      }}
+      error={draft.source === "thread" ? messageError : gitError}
+      required
+      withAsterisk={false}
+    />
   );
 }

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { ApiError } from "@/api/problem";
-import { archivesQuery, threadQuery } from "@/api/queries";
+import { threadQuery } from "@/api/queries";
 import { useSession } from "@/api/session";
 import type { ThreadPreview } from "@/api/types";
 import { TextInput } from "@/kit";
@@ -27,33 +27,16 @@ export function ThreadFields({ draft, change }: { draft: Draft; change: ChangeDr
   const message = useDebounced(typed);
   const settledRevision = useDebounced(revision);
   const settled = message === typed && settledRevision === revision;
-  const archives = useQuery({ ...archivesQuery, enabled: canLookUp });
   const preview = useQuery({
     ...threadQuery(message, settledRevision),
     enabled: canLookUp && settled && WITH_ID.test(message) && REVISION.test(settledRevision),
     retry: false,
   });
   const found = settled ? preview.data : undefined;
-  const names = (archives.data ?? []).map(archive => oneLine(archive.name)).join(", ");
 
   return (
     <div className="stack">
       <div className={classes.fields}>
-        <TextInput
-          id={fieldId("message")}
-          label="Message-ID or URL"
-          description={
-            names ? `of any mail of the series; looked for in: ${names}` : "of any mail of the series"
-          }
-          placeholder="https://lore.kernel.org/r/20260105-my-series-v1-0-abc@kernel.org"
-          spellCheck={false}
-          autoCapitalize="none"
-          value={draft.message}
-          onChange={event => change({ message: event.currentTarget.value })}
-          error={useFieldError("message")}
-          required
-          withAsterisk={false}
-        />
         <TextInput
           id={fieldId("revision")}
           label="Revision (optional)"

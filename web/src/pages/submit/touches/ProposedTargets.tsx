@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
 import { inspectionQuery, threadQuery, touchesQuery } from "@/api/queries";
 import type { SubmissionRequest, TargetProposal, TouchedFile, Touches } from "@/api/types";
 import { Button, Checkbox } from "@/kit";
@@ -11,6 +12,9 @@ import type { ChangeDraft } from "../draft/useDraft";
 import { useIsSignedOut } from "../quote/useQuote";
 import { type BranchReading, useBranchReading } from "../series/useBranchReading";
 import classes from "./ProposedTargets.module.css";
+
+/** Device time up to which a proposal is selected without being asked for. */
+const CHEAP_S = 15 * 60;
 
 interface ProposedTargetsProps {
   request: SubmissionRequest;
@@ -109,6 +113,7 @@ export function Proposals({ of, draft, change }: ProposalsProps) {
   const all = of.proposals.map(pairOf);
   const set = (on: boolean, proposals: readonly TargetProposal[]) =>
     change(before => proposals.reduce((next, each) => withProposal(next, each, on), before));
+  useCheapProposals(of, draft, change);
   const allChosen = all.every(pair => chosen.has(nameOf(pair)));
   return (
     <div className="stack">
@@ -151,6 +156,19 @@ export function Proposals({ of, draft, change }: ProposalsProps) {
       <LeftOut of={of} />
     </div>
   );
+}
+
+/** Select the proposals that take minutes, once for a series, unless something is selected already. */
+function useCheapProposals(of: Touches, draft: Draft, change: ChangeDraft) {
+  const done = useRef<Touches>(null);
+  const untouched = draft.plan.length === 0;
+  useEffect(() => {
+    if (done.current === of) return;
+    done.current = of;
+    const cheap = of.proposals.filter(each => each.quote?.device_s != null && each.quote.device_s <= CHEAP_S);
+    if (untouched && cheap.length > 0)
+      change(before => cheap.reduce((next, each) => withProposal(next, each, true), before));
+  }, [of, untouched, change]);
 }
 
 function LeftOut({ of }: { of: Touches }) {
