@@ -12,10 +12,8 @@ export function OnThisPage({ report }: { report: Report }) {
   const { failure } = report.submission;
   const attempts = otherAttempts(report).length;
   const parts = [
-    ...(report.sweep ? [["sweep", "Sweep"]] : []),
     ...(compared
       ? [
-          ["matrix", "Verdicts"],
           ["cell", "Selected comparison"],
           ["numbers", "All comparisons"],
         ]
@@ -27,11 +25,11 @@ export function OnThisPage({ report }: { report: Report }) {
         ? [["attempts", `Other failed attempts (${attempts})`]]
         : []
       : [["attempts", `Failed attempts (${attempts})`]]),
-    ["mail", "Plain text"],
     ...(appliesMethod(report) ? [["method", "Method"]] : []),
   ];
   return (
     <nav className={`${classes.parts} no-print`} aria-label="On this page">
+      <strong>Everything else</strong>
       {parts.map(([id, name]) => (
         <Link key={id} to="." search hash={id as string} activeOptions={MATCH_HASH}>
           {name}

@@ -16,6 +16,7 @@ import { Page } from "@/parts/Page";
 import { Progress } from "@/parts/Progress";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Attempts } from "./Attempts";
+import { Boots } from "./Boots";
 import { CellSection } from "./CellSection";
 import { appliesMethod, mainFailure } from "./failures";
 import { Kernels } from "./Kernels";
@@ -25,9 +26,11 @@ import { Method } from "./Method";
 import { cellsOf, firstCell } from "./model";
 import { Numbers } from "./Numbers";
 import { OnThisPage } from "./OnThisPage";
+import classes from "./ReportPage.module.css";
 import { Share } from "./Share";
 import { Sweep } from "./Sweep";
 import { TargetSection } from "./TargetSection";
+import { Trust } from "./Trust";
 import { Verdicts } from "./Verdicts";
 
 const route = getRouteApi("/submissions/$id/report");
@@ -42,9 +45,10 @@ export function ReportPage() {
 
   const cells = useMemo(() => cellsOf(report), [report]);
   const failure = mainFailure(report);
+  const deciding = useMemo(() => firstCell(cells), [cells]);
   const selected = useMemo(
-    () => cells.find(cell => cell.key === search.cell) ?? firstCell(cells),
-    [cells, search.cell],
+    () => cells.find(cell => cell.key === search.cell) ?? deciding,
+    [cells, search.cell, deciding],
   );
   const title = oneLine(submission.title) || `Submission ${id}`;
   return (
@@ -73,13 +77,18 @@ export function ReportPage() {
           Not finished; results are preliminary. {submission.eta.what}
         </Progress>
       )}
-      <Verdicts report={report} />
+      <div className={classes.hero}>
+        <Verdicts report={report} cells={cells} />
+        {deciding && <Boots cells={cells} of={deciding} />}
+      </div>
+      <Trust report={report} />
       {failure && <MainFailure failure={failure} where={report.failed_at} />}
-      <OnThisPage report={report} />
       <Sweep report={report} />
+      {selected && <Matrices report={report} cells={cells} selected={selected} search={search} />}
+      <MailText id={id} finished={finished} />
+      <OnThisPage report={report} />
       {selected ? (
         <>
-          <Matrices report={report} cells={cells} selected={selected} search={search} />
           <CellSection report={report} cells={cells} selected={selected} />
           <Numbers cells={cells} search={search} />
         </>
@@ -91,7 +100,6 @@ export function ReportPage() {
       ))}
       <Kernels report={report} />
       <Attempts report={report} />
-      <MailText id={id} finished={finished} />
       {appliesMethod(report) && <Method report={report} />}
     </Page>
   );
