@@ -16,6 +16,7 @@ import { deliveriesRoute, deliveryRoute, webhooksRoute } from "./pages/outbox/ro
 import { permissionsRoute } from "./pages/permissions/route";
 import { planRoute, plansRoute } from "./pages/plans/route";
 import { reportRoute } from "./pages/report/route";
+import { seriesRoute } from "./pages/series/route";
 import { signInRoute } from "./pages/signin/route";
 import { submissionRoute } from "./pages/submission/route";
 import { submissionsRoute } from "./pages/submissions/route";
@@ -28,6 +29,7 @@ const routeTree = rootRoute.addChildren([
   submitRoute,
   submissionsRoute,
   submissionRoute,
+  seriesRoute,
   reportRoute,
   compareRoute,
   labRoute,

@@ -31,7 +31,10 @@ export function Header() {
   const [open, setOpen] = useState(false);
   const bar = useRef<HTMLElement>(null);
   const href = useRouterState({ select: state => state.location.href });
-  const current = DESTINATIONS.find(({ pages }) => pages.some(({ to }) => href.startsWith(to)));
+  const current = DESTINATIONS.find(
+    ({ name, pages }) =>
+      pages.some(({ to }) => href.startsWith(to)) || (name === "Results" && href.startsWith("/series")),
+  );
   useDismissOnOutsideEvent(bar, open, () => setOpen(false));
 
   // Close the menu after navigation.

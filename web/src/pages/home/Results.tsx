@@ -2,14 +2,14 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { submissionsQuery } from "@/api/queries";
-import type { SubmissionSummary, TargetSummary } from "@/api/types";
-import { FAILURE_KINDS, oneLine, VERDICT_ORDER } from "@/lib/words";
+import type { SubmissionSummary } from "@/api/types";
+import { FAILURE_KINDS, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
-import { VerdictBadge } from "@/parts/VerdictBadge";
+import { cellsByTopology, type TopologyCells, topologyColumns, worstOf } from "@/parts/topologyCells";
 import classes from "./HomePage.module.css";
 
 const SHOWN = 10;
@@ -22,8 +22,7 @@ const REFRESH_MS = 15_000;
 export interface SeriesRow {
   newest: SubmissionSummary;
   submissions: number;
-  /** The most severe verdict of the newest submission to each device type. */
-  cells: Map<string, TargetSummary>;
+  cells: TopologyCells;
 }
 
 /** Recent series by topology. */
@@ -80,26 +79,15 @@ export function rowsOf(submissions: readonly SubmissionSummary[]): SeriesRow[] {
   const groups = Map.groupBy(kept, each => each.series_key || `submission ${each.id}`);
   return [...groups.values()].map(group => {
     const byAge = group.toSorted((a, b) => b.id - a.id);
-    const cells = new Map<string, TargetSummary>();
-    for (const submission of byAge) {
-      const own = Map.groupBy(submission.targets, target => target.device_type);
-      for (const [type, targets] of own) if (!cells.has(type)) cells.set(type, worstOf(targets));
-    }
-    return { newest: byAge[0] as SubmissionSummary, submissions: group.length, cells };
+    return {
+      newest: byAge[0] as SubmissionSummary,
+      submissions: group.length,
+      cells: cellsByTopology(byAge),
+    };
   });
 }
 
-function worstOf(targets: readonly TargetSummary[]): TargetSummary {
-  const weight = ({ verdict }: TargetSummary) =>
-    verdict == null ? VERDICT_ORDER.length : VERDICT_ORDER.indexOf(verdict);
-  return targets.toSorted((a, b) => weight(a) - weight(b))[0] as TargetSummary;
-}
-
-/** The device types that most series ran on, with what is emulated named as such. */
 function columnsOf(rows: readonly SeriesRow[]): Column<SeriesRow>[] {
-  const uses = new Map<string, number>();
-  for (const row of rows) for (const type of row.cells.keys()) uses.set(type, (uses.get(type) ?? 0) + 1);
-  const types = [...uses].toSorted((a, b) => b[1] - a[1]).map(([type]) => type);
   return [
     {
       id: "series",
@@ -108,12 +96,7 @@ function columnsOf(rows: readonly SeriesRow[]): Column<SeriesRow>[] {
       value: row => row.newest.title,
       cell: row => <Series of={row} />,
     },
-    ...types.slice(0, COLUMNS).map(type => ({
-      id: type,
-      header: kindOf(rows, type),
-      value: (row: SeriesRow) => row.cells.get(type)?.verdict,
-      cell: (row: SeriesRow) => <Cell of={row.cells.get(type)} />,
-    })),
+    ...topologyColumns(rows, row => row.cells, COLUMNS),
     {
       id: "when",
       header: "When",
@@ -122,12 +105,6 @@ function columnsOf(rows: readonly SeriesRow[]): Column<SeriesRow>[] {
       cell: row => <RelativeTime at={row.newest.finished_at} />,
     },
   ];
-}
-
-function kindOf(rows: readonly SeriesRow[], type: string): string {
-  const target = rows.map(row => row.cells.get(type)).find(found => found !== undefined);
-  const kind = target?.modelled ? ", modelled" : target?.emulated ? ", emulated" : "";
-  return `${type}${kind}`;
 }
 
 function Series({ of: { newest, submissions, cells } }: { of: SeriesRow }) {
@@ -143,7 +120,11 @@ function Series({ of: { newest, submissions, cells } }: { of: SeriesRow }) {
       </Link>{" "}
       <span className={classes.fine}>
         {newest.version != null && newest.version > 1 && `v${newest.version} `}
-        {submissions > 1 && `${submissions} submissions`}
+        {submissions > 1 && (
+          <Link to="/series/$id" params={{ id: newest.id }}>
+            {submissions} submissions
+          </Link>
+        )}
       </span>
       <span className={classes.says} data-bad={worst?.verdict === "regression" || undefined}>
         {failure
@@ -151,15 +132,5 @@ function Series({ of: { newest, submissions, cells } }: { of: SeriesRow }) {
           : worst && oneLine(worst.headline)}
       </span>
     </>
-  );
-}
-
-function Cell({ of }: { of: TargetSummary | undefined }) {
-  if (!of) return <span className={classes.absent}>–</span>;
-  if (of.verdict == null) return <span className="muted">{of.outcome ?? of.state}</span>;
-  return (
-    <span title={oneLine(of.headline)}>
-      <VerdictBadge verdict={of.verdict} short />
-    </span>
   );
 }

@@ -1,6 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
 import { usePaged } from "@/api/paged";
 import { submissionsQuery } from "@/api/queries";
 import { count } from "@/lib/numbers";
@@ -9,25 +8,18 @@ import { EmptyState } from "@/parts/EmptyState";
 import { Page } from "@/parts/Page";
 import { Pager } from "@/parts/Pager";
 import { Skeleton } from "@/parts/Skeleton";
-import { columns, compareColumn } from "./columns";
+import { columns } from "./columns";
 import { Filters } from "./Filters";
 import classes from "./SubmissionsPage.module.css";
 import { filtersOf, toFilters } from "./search";
 
 const PAGE = 50;
-const MAX_TITLE_LENGTH = 80;
 const route = getRouteApi("/submissions");
 
 export function SubmissionsPage() {
   const search = route.useSearch();
   const { data: page, isPlaceholderData } = useQuery(submissionsQuery(toFilters(search, PAGE)));
   const paged = usePaged(search.cursor, page, PAGE);
-  const [chosen, setChosen] = useState<readonly number[]>([]);
-  const inSeries = search.series !== "";
-  const shown = useMemo(
-    () => (inSeries ? [compareColumn(chosen, setChosen), ...columns] : columns),
-    [inSeries, chosen],
-  );
   const narrowed = Object.keys(filtersOf(search)).length > 0;
 
   return (
@@ -40,7 +32,6 @@ export function SubmissionsPage() {
       }
     >
       <Filters search={search} />
-      {inSeries && <Versions series={search.series} chosen={chosen} />}
       <div
         aria-busy={isPlaceholderData || !page}
         className={classes.list}
@@ -54,7 +45,7 @@ export function SubmissionsPage() {
           <DataTable
             caption="Submissions"
             captionHidden
-            columns={shown}
+            columns={columns}
             rows={page.items}
             rowKey={of => of.id}
             fixedOrder
@@ -64,26 +55,6 @@ export function SubmissionsPage() {
       </div>
       <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
     </Page>
-  );
-}
-
-/** Bar for comparing two versions of a series. */
-function Versions({ series, chosen }: { series: string; chosen: readonly number[] }) {
-  const [first, second] = chosen.toSorted((a, b) => a - b);
-  const title = series.length > MAX_TITLE_LENGTH ? `${series.slice(0, MAX_TITLE_LENGTH)}…` : series;
-  return (
-    <div className={classes.versions}>
-      <span>
-        Versions of <strong>{title}</strong>
-      </span>
-      {first !== undefined && second !== undefined ? (
-        <Link to="/compare" search={{ left: `${first}`, right: `${second}` }}>
-          Compare {first} with {second}
-        </Link>
-      ) : (
-        <span className="muted">Select two versions to compare.</span>
-      )}
-    </div>
   );
 }
 

@@ -22,8 +22,8 @@ export const columns: Column<SubmissionSummary>[] = [
         </Link>{" "}
         {of.version != null && of.series_key && (
           <Link
-            to="/submissions"
-            search={{ series: of.series_key }}
+            to="/series/$id"
+            params={{ id: of.id }}
             className={classes.version}
             title="All versions of this series"
           >
@@ -75,29 +75,6 @@ export const columns: Column<SubmissionSummary>[] = [
     cell: of => <RelativeTime at={of.created_at} />,
   },
 ];
-
-/** Column of checkboxes to select two submissions; a third selection replaces the oldest. */
-export function compareColumn(
-  chosen: readonly number[],
-  choose: (ids: readonly number[]) => void,
-): Column<SubmissionSummary> {
-  return {
-    id: "compare",
-    header: "Compare",
-    value: () => "",
-    cell: of => (
-      <input
-        type="checkbox"
-        className={classes.choose}
-        aria-label={`Compare submission ${of.id}`}
-        checked={chosen.includes(of.id)}
-        onChange={event =>
-          choose(event.target.checked ? [...chosen, of.id].slice(-2) : chosen.filter(id => id !== of.id))
-        }
-      />
-    ),
-  };
-}
 
 function version(of: SubmissionSummary): string {
   return of.version != null && of.version > 1 ? `v${of.version} ` : "";

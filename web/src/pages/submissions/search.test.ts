@@ -24,5 +24,5 @@ test("dates cover whole days in the user's time zone", () => {
 
 test("sort order and cursor are not filters", () => {
   expect(filtersOf({ ...defaults, sort: "title", cursor: "x" })).toEqual({});
-  expect(filtersOf({ ...defaults, q: "wq", series: "k" })).toEqual({ q: "wq", series: "k" });
+  expect(filtersOf({ ...defaults, q: "wq", plan: "k" })).toEqual({ q: "wq", plan: "k" });
 });

@@ -34,8 +34,6 @@ export const LIST_PARAMS = {
   owner: text(100),
   since: day(),
   until: day(),
-  /** Show all versions of one series. */
-  series: text(500),
   sort: oneOf(SORTS, "newest"),
   cursor: text(100),
 };
@@ -53,14 +51,13 @@ export function filtersOf(search: ListSearch): Partial<ListSearch> {
  * after the last.
  */
 export function toFilters(search: ListSearch, limit: number): SubmissionFilters {
-  const { state, series, since, until, sort, cursor, ...unchanged } = search;
+  const { state, since, until, sort, cursor, ...unchanged } = search;
   const filters: SubmissionFilters = { limit, sort };
   for (const [name, value] of Object.entries(unchanged))
     if (value !== "") Object.assign(filters, { [name]: value });
   if (state === "unfinished") filters.active = true;
   else if (isOneOf(OUTCOMES, state)) filters.outcome = state;
   else if (isOneOf(STATES, state)) filters.state = state;
-  if (series) filters.series_key = series;
   if (since) filters.since = startOfDay(since).toISOString();
   if (until) filters.until = dayAfter(until).toISOString();
   if (cursor) filters.cursor = cursor;
