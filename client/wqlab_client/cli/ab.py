@@ -60,7 +60,8 @@ def ab(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """Compare two kernels on one machine or in an emulator, without a lab.
 
-    They boot in turn, and a plan is measured on both. Everything is in a folder wqlab-ab-NAME, also the report. Ctrl-C loses only the block that is being measured.
+    They boot in turn, and a plan is measured on both. Everything is in a folder wqlab-ab-NAME, also the report. Ctrl-C
+    loses only the block that is being measured.
     """
     session = session_of(context)
     _need_worker()
