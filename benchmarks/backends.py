@@ -40,10 +40,10 @@ from wqlab_contracts.messages import (
 )
 from wqlab_contracts.specs import Backend as BackendName
 from wqlab_lab.lava import TrialLava
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.backends.interface import Backend
 from wqlab_worker.backends.labgrid import LabgridBackend
 from wqlab_worker.backends.lava import LavaBackend
-from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.claims.runs import golden_images
 from wqlab_worker.claims.server import sha256_of
 

@@ -34,9 +34,9 @@ from wqlab_contracts.enums import Arm, ArtifactKind, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder, load_data
 from wqlab_contracts.messages import Artifact, BlockPlan, BootKey, DeviceFacts, Kernel, RunEvent, RunJob, RunResult
 from wqlab_rehearsal.pdu import COMMUNITY, COUNT, OUTLETS
+from wqlab_worker.backends.cancellation import Stop, canceled
 from wqlab_worker.backends.labgrid import LabgridBackend
 from wqlab_worker.backends.labgrid_places import sync
-from wqlab_worker.claims.heartbeats import Stop, canceled
 
 ROOT = Path(__file__).resolve().parents[1]
 LAB = "rack"

@@ -47,10 +47,10 @@ from wqlab_contracts.specs.validation import Validation
 from wqlab_contracts.validation_file import read_validations
 from wqlab_server.lab.service import device_facts
 from wqlab_worker.apply.apply_series import apply
+from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.backends.instrumented import InstrumentedBackend
 from wqlab_worker.build.modules import files_for_device
 from wqlab_worker.build.prepare import ProgressLine, kernel_job, prepare_kernel
-from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -19,7 +19,7 @@ from wqlab_contracts.specs import OwnSystem
 from wqlab_worker.backends.console_tap import ConsoleTap, Wakeup
 from wqlab_worker.backends.device_access import DeviceAccess
 from wqlab_worker.backends.send_image import VariantImage
-from wqlab_worker.backends.ssh import CommandResult
+from wqlab_worker.backends.ssh import CommandResult, SshConnection
 from wqlab_worker.backends.ssh_device import SshDevice
 from wqlab_worker.backends.verify_boot import kernel_failure
 from wqlab_worker.measure.device_interface import DeviceFailure
@@ -77,7 +77,7 @@ class Ended:
 
 
 @dataclass
-class ScriptedSsh:
+class ScriptedSsh(SshConnection):
     """The script's connection is lost. Each later connection is answered by the next of `systems` (None: no answer)."""
 
     systems: list[str | None]
@@ -94,7 +94,7 @@ class ScriptedSsh:
     def close(self) -> None:
         self.running = None
 
-    def start(self, command: str, wakeup: Wakeup, stdin: bytes | None = None) -> Ended:
+    def start(self, command: str, wakeup: Wakeup, stdin: bytes | None = None) -> Ended:  # type: ignore[override]
         self.asked.append(command)
         if len(self.asked) == 1:
             return Ended(self.script, self.script is not None)
