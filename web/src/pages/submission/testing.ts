@@ -119,7 +119,6 @@ export function stepsOf(rest: Partial<SubmissionSteps> = {}): SubmissionSteps {
       checkpatch_warnings: 0,
       thread: null,
       checkpatch_skipped: "",
-      base_package: "",
     },
     builds: [buildOf(11, "baseline"), buildOf(12, "candidate")],
     runs: [runOf(21)],
