@@ -72,6 +72,20 @@ def test_series_with_a_cover_letter() -> None:
     assert (found.files, found.insertions, found.deletions) == (2, 4, 2)
 
 
+@pytest.mark.parametrize(
+    ("subject", "text"),
+    [
+        ("[PATCH v2 0/5] net: other", f"x\n\nbase-commit: {BASE}\n"),
+        ("[PATCH v2 0/2] net: other", f"x\n\nAda (2):\n  net: one\n  net: two\n\nbase-commit: {BASE}\n"),
+    ],
+    ids=["other total", "lists others"],
+)
+def test_cover_letter_of_another_series_is_not_taken(subject: str, text: str) -> None:
+    found = inspect(SERIES.removeprefix(COVER) + mail(subject, text))
+    assert (found.cover, found.base_commit, found.subject) == (None, None, "workqueue: first")
+    assert inspect(SERIES + mail(subject, text)).subject == "workqueue: lock less"
+
+
 def test_single_patch() -> None:
     found = inspect(mail("[PATCH] workqueue: lock less"))
     assert found.usable

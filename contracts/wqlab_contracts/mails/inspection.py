@@ -23,6 +23,7 @@ from . import mbox
 from .canonical_mails import ChosenMails
 from .mail_threads import ancestors_of, find_sent_again, with_roles
 from .mbox import Mail
+from .split_series import lists_others
 
 MESSAGE_LIMIT = 10_000
 COVER_LIMIT = 20_000
@@ -173,13 +174,20 @@ def _without_sent_again(chosen: Sequence[Mail], mails: Sequence[Mail], findings:
 
 
 def _cover_letter(mails: Sequence[Mail], chosen: Sequence[Mail], version: int) -> Mail | None:
-    """Return the cover letter that the patches answer, else the last one of their version.
+    """Return the cover letter that the patches answer, else the last one of their version and total that lists no other
+    patches: `git format-patch` writes no replies.
 
     A new version in reply to the cover letter of the one before may have none of its own; it then has that one.
     """
     by_id = {mail.effective_message_id: mail for mail in mails}
     answered = [mail for patch in chosen for mail in ancestors_of(patch, by_id) if mail.is_cover]
-    own = [mail for mail in reversed(mails) if mail.is_cover and mail.version == version]
+    totals = {mail.counter[1] if mail.counter else 1 for mail in chosen}
+    own = [
+        mail
+        for mail in reversed(mails)
+        if mail.is_cover and mail.version == version and mail.counter is not None and mail.counter[1] in totals
+        if not lists_others(mail, chosen)
+    ]
     return next((mail for mail in answered if mail.version == version), next(iter([*own, *answered]), None))
 
 

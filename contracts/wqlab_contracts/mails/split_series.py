@@ -97,7 +97,7 @@ def with_parts(groups: Sequence[Group]) -> list[Group]:
         id(group)
         for joined in find_whole(parts)
         for group in joined
-        if group.covers and _lists_others(group.covers[0], _joined_parts(joined).patches)
+        if group.covers and lists_others(group.covers[0], _joined_parts(joined).patches)
     }
     whole = [
         _joined_parts(joined) for joined in find_whole([part for part in parts if id(part.value) not in of_others])
@@ -113,7 +113,7 @@ def _joined_parts(parts: Sequence[Group]) -> Group:
     return Group(parts[0].root, parts[0].version, parts[0].total, covers, patches)
 
 
-def _lists_others(cover: Mail, patches: Sequence[Mail]) -> bool:
+def lists_others(cover: Mail, patches: Sequence[Mail]) -> bool:
     """Return True if a cover letter has git's list of its patches, and another patch."""
     listed = " ".join(cover.body.split())
     return _SHORTLOG.search(cover.body) is not None and any(
