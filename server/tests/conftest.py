@@ -214,6 +214,12 @@ def lab(settings: Settings, engine: Engine) -> Iterator[LabUnderTest]:
 
 
 @pytest.fixture
+def good_devices(lab: LabUnderTest) -> None:
+    """Start with good devices: a check builds the golden kernel and boots it, which takes as long as a submission."""
+    lab.mark_all_good()
+
+
+@pytest.fixture
 def run(lab: LabUnderTest) -> RunSession:
     """A run of `locks@single`, claimed by the scripted worker."""
     lab.mark_all_good()

@@ -15,7 +15,7 @@ from wqlab_server.models import Boot, BootValue, Comparison, RunAttempt, Submiss
 
 from ..support.lab import LabUnderTest, ScriptedWorker, passing_build
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("good_devices")]
 
 
 def test_series_is_applied_built_measured_and_compared(lab: LabUnderTest) -> None:
@@ -119,6 +119,7 @@ def test_events_have_no_gaps_and_end_with_the_outcome(lab: LabUnderTest) -> None
 
 
 def test_equal_content_is_built_once(lab: LabUnderTest) -> None:
+    lab.sql("UPDATE devices SET health = 'unknown'")
     first = lab.submit("locks@device")
     second = lab.submit("locks@device", "affinity@single")
     lab.until_idle()

@@ -11,10 +11,16 @@ from sqlalchemy import select, update
 from wqlab_contracts.enums import Arm, DeviceHealth, ErrorKind, EventKind, FindingKind, JobKind, Outcome, Verdict
 from wqlab_contracts.messages import ApplyResult, BlockFinished, BootKey, BuildResult, Finding, RunResult
 from wqlab_server.models import BlockAttempt, Build, Comparison, Job, Lease
+from wqlab_server.settings import Settings
 
 from ..support.lab import NOW, LabUnderTest, RunSession, failed, passing_build, passing_run
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("good_devices")]
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"run_attempts": 2, "job_attempts": 2})
 
 
 def candidate_panics(run: RunSession) -> RunResult:

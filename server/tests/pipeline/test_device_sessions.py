@@ -9,10 +9,16 @@ from wqlab_contracts.celery_names import ADVANCE
 from wqlab_contracts.enums import Arm, DeviceHealth, EventKind, Outcome
 from wqlab_contracts.messages import BootKey, BootStarted, RunResult
 from wqlab_server.models import BlockAttempt, Boot, Comparison, Device, RunAttempt
+from wqlab_server.settings import Settings
 
 from ..support.lab import NOW, LabUnderTest, RunSession, infrastructure_result, passing_run, results
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"run_attempts": 2})
 
 
 def test_infrastructure_failure_is_retried_on_another_device(lab: LabUnderTest) -> None:
@@ -28,14 +34,6 @@ def test_infrastructure_failure_is_retried_on_another_device(lab: LabUnderTest) 
         ]
     events = [event for event in lab.events(submission_id) if event.kind is EventKind.ATTEMPT_FAILED]
     assert [event.data["device"] for event in events] == ["device-1"]
-
-
-def test_run_retries_are_bounded(lab: LabUnderTest) -> None:
-    lab.mark_all_good()
-    lab.worker.on_run = results(infrastructure_result())
-    submission_id = lab.submit("locks@device")
-    assert lab.finished(submission_id).exit_code == 4
-    assert lab.runs(submission_id)[0].attempts == lab.settings.run_attempts
 
 
 def test_run_that_advances_is_not_given_up(lab: LabUnderTest) -> None:

@@ -16,7 +16,7 @@ from wqlab_report.writers.text import render_text
 
 from ..support.lab import LabUnderTest, RunSession, infrastructure_result, passing_run
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("good_devices")]
 
 LOOKS = [6, 10, 16]
 WITH_COUNTS = [2, *LOOKS]

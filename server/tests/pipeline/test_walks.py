@@ -15,7 +15,7 @@ from wqlab_server.models import Boot, SubmissionBuild
 from ..support.lab import LabUnderTest, RunSession, ScriptedWorker, failed, oid, passing_build
 from ..support.walks import after, values_of, walking_apply
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("good_devices")]
 
 
 def walk(lab: LabUnderTest, *locks: float, **more: object) -> int:
