@@ -195,6 +195,10 @@ def settings(database_url: str, data_dir: Path, tmp_path: Path, signing_key: Pat
         artifact_dir=tmp_path / "artifacts",
         public_url="http://lab.test",
         signing_key_file=signing_key,
+        # A busy machine may take minutes for a run of the scripted worker. What is to expire is made to.
+        claim_s=1800,
+        lease_s=1800,
+        offer_s=1800,
     )
 
 
