@@ -16,7 +16,7 @@ from test_text import TEXTS, with_texts
 from wqlab_contracts.api.report import EnvironmentDifference, Report
 from wqlab_contracts.enums import Role, Verdict
 from wqlab_contracts.mail import unreachable
-from wqlab_contracts.messages.apply import EarlierCommit, PriorArt
+from wqlab_contracts.messages.apply import EarlierCommit, NewerTree, PriorArt
 from wqlab_report.letters.audience import Audience
 from wqlab_report.letters.facts import base
 from wqlab_report.mail import SIGNATURE, body
@@ -118,6 +118,27 @@ def test_what_the_tree_has_already_is_told_before_the_figures() -> None:
     )
     assert change in text
     assert "patch 1: torvalds has a commit of this subject in the base: cccccccccccc of 2024-11-18 xfs-fsync" in text
+
+
+@pytest.mark.parametrize(
+    ("newer", "said"),
+    [
+        ({"has_series": True}, "Prior art: * linux-7.3 (7.3.4) has every change of the series xfs-fsync"),
+        (
+            {"has_series": False, "differs": ["f", "g"]},
+            "Prior art: * linux-7.3 (7.3.4) has changed what the series changes: f, g xfs-fsync",
+        ),
+        ({"has_series": False}, ""),
+    ],
+)
+def test_what_a_newer_tree_has_is_told(newer: dict[str, object], said: str) -> None:
+    report = demo_count()
+    tree = NewerTree.model_validate({"tree": "linux-7.3", "release": "7.3.4", **newer})
+    apply = report.submission.apply.model_copy(update={"prior_art": PriorArt(skipped="no history", newer=[tree])})
+    submission = report.submission.model_copy(update={"apply": apply})
+    text = " ".join(body(report.model_copy(update={"submission": submission}), Audience.AUTHOR).split())
+    assert said in text
+    assert ("Prior art" in text) is bool(said)
 
 
 def test_nothing_is_said_of_prior_art_that_nobody_looked_for() -> None:

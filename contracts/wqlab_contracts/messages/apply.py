@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from ..enums import BETWEEN, JobKind, Outcome
-from ..specs import Tree
+from ..specs import Name, Tree
 from .base import Artifact, Failure, GitObject, Message
 from .submission import Series
 from .threads import TakenThread, ThreadSource
@@ -17,6 +17,10 @@ TOUCHED_LIMIT = 1000
 
 WALK_LIMIT = len(BETWEEN) + 1
 """Most patches of a series that is walked: a block has one boot more."""
+
+
+OTHERS_LIMIT = 16
+"""Most other trees that a series is looked for in."""
 
 
 class ApplyJob(Message):
@@ -32,6 +36,8 @@ class ApplyJob(Message):
     pair, and the ends of the bisection that the pair is of."""
     thread: ThreadSource | None = None
     """Where to get the series from, if it is given by a Message-ID."""
+    others: list[Tree] = Field(default_factory=list, max_length=OTHERS_LIMIT)
+    """Other trees of the lab: a newer one may have the series already. None is downloaded for that."""
     walk: bool = False
     """True if the result needs the source of each patch, since the series is measured patch by patch."""
     toolchain: str = "gcc"
@@ -99,12 +105,31 @@ class EarlierCommit(Message):
     """True if the base has it, false if only the tree's branch after it."""
 
 
+DIFFERENT_LIMIT = 20
+"""Most functions of a series that are named because a newer tree has changed them."""
+
+
+class NewerTree(Message):
+    """What another tree of the lab, newer than the base, has of a series."""
+
+    tree: Name
+    release: str = Field(max_length=100)
+    has_series: bool
+    """True if the series can be taken back from it as a whole, so that it has every change."""
+    differs: list[Annotated[str, StringConstraints(max_length=160)]] = Field(
+        default_factory=list, max_length=DIFFERENT_LIMIT
+    )
+    """Functions that the series changes and that are not as in the base; empty if it has the series."""
+
+
 class PriorArt(Message):
-    """What the tree has of a series already."""
+    """What the lab's trees have of a series already."""
 
     found: list[EarlierCommit] = Field(default_factory=list, max_length=EARLIER_LIMIT)
     skipped: str = Field(default="", max_length=300)
-    """Why nothing was searched; empty if it was, so that only then an empty `found` means that there is none."""
+    """Why no history was searched; empty if it was, so that only then an empty `found` means that there is none."""
+    newer: list[NewerTree] = Field(default_factory=list, max_length=OTHERS_LIMIT)
+    """Trees newer than the base that the worker has; those that it does not have are absent."""
 
 
 class ApplyResult(Message):

@@ -83,6 +83,12 @@ def _prior_art(report: Report) -> list[str]:
         + (f' ("{each.subject}")' if each.same == "patch-id" else "")
         for each in (prior.found if prior is not None else [])
     ]
+    for newer in prior.newer if prior is not None else []:
+        if newer.has_series:
+            found.append(f"{newer.tree} ({newer.release}) has every change of the series")
+        elif newer.differs:
+            names = ", ".join(newer.differs)
+            found.append(f"{newer.tree} ({newer.release}) has changed what the series changes: {names}")
     return ["Prior art:", *lines.bullets(found, PRIOR_ART)] if found else []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import JobState
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
-from wqlab_contracts.specs import INSTRUMENTED_METRICS, KernelRecipe
+from wqlab_contracts.specs import INSTRUMENTED_METRICS, KernelRecipe, Tree
 from wqlab_server.http.problems import ApiProblem
 from wqlab_server.models import Apply
 from wqlab_server.submissions import service
@@ -81,6 +82,18 @@ def test_scenarios_default_to_those_of_emulated_or_real_devices(lab: LabUnderTes
         submission = service.create(session, data, lab.settings, request, "dev")
     (run,) = lab.runs(submission.id)
     assert [scenario.name for scenario in run.plan.scenarios] == data.plans["netperf-stream"].emulated.scenarios
+
+
+@pytest.mark.integration
+def test_a_series_is_looked_for_in_the_other_trees(lab: LabUnderTest) -> None:
+    other = Tree(name="newer", summary="a newer one", debian_source="linux-source-9.9")
+    data = replace(lab.data, trees={**lab.data.trees, "newer": other})
+    target = Target(plan="locks", device_type="device")
+    request = SubmissionRequest(series=SERIES, tree="lab-tree", targets=[target])
+    with lab.transaction() as session:
+        submission = service.create(session, data, lab.settings, request, "dev")
+        apply = session.scalars(select(Apply).where(Apply.submission_id == submission.id)).one()
+        assert apply.payload.others == [other]
 
 
 @pytest.mark.integration

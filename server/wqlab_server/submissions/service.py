@@ -15,6 +15,7 @@ from wqlab_contracts.mail import source_of
 from wqlab_contracts.mails import mbox
 from wqlab_contracts.mails.inspection import inspect
 from wqlab_contracts.messages import ApplyJob, TakenThread, Target, ThreadSource, normalised_subject
+from wqlab_contracts.messages.apply import OTHERS_LIMIT
 from wqlab_contracts.specs import Tree
 
 from ..http.inspection_process import Inspect
@@ -108,6 +109,7 @@ def create(
             tree=data.with_origin(repository or data.trees[request.tree]),
             series=None,
             thread=ThreadSource(archives=list(data.archives), taken=taken) if by_id else None,
+            others=[each for name, each in data.trees.items() if name != request.tree][:OTHERS_LIMIT],
             walk=request.walk,
             toolchain=toolchain,
         ),

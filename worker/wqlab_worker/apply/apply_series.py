@@ -34,6 +34,7 @@ from .confined_git import ConfinedGit, ConfinedGitError, create_confined, limits
 from .debian import package_of
 from .mailed_series import Candidate, Mails, apply_mails
 from .mirror import Mirror, release_of, source_at, update_mirror
+from .newer_trees import newer_trees
 from .patch_sources import check_walkable, patch_sources
 from .patch_summaries import patch_summaries
 from .prior_art import prior_art
@@ -113,6 +114,11 @@ def _result(
         progress("looking for the patches in the tree", 0, 0)
 
     search()
+    touched = touched_functions(file.read_text(errors="replace") for file in files)
+    newer = newer_trees(
+        job.others, workspace, folder, mirror=mirror.git.directory, base=base, release=release_of(mirror.git, base),
+        patches=files, changed=sorted({file for patch in patches for file in patch.files}), touched=touched,
+    )  # fmt: skip
     earlier = prior_art(git, job.tree, patches, head=mirror.head, base=base, commit=candidate.commit, on_tick=search)
     checked = checkpatch(base_files(mirror.git, base, workspace, progress), files)
     source = Source(
@@ -133,10 +139,10 @@ def _result(
         patch_sources=patch_sources(git, base, commits, source, tick) if commits else [],
         checkpatch=checked.findings,
         checkpatch_skipped=checked.skipped,
-        prior_art=earlier,
+        prior_art=earlier.model_copy(update={"newer": newer}),
         base_package=package_of(mirror.git, job.tree, base),
         series_mbox=_series_mbox(files, folder, workspace),
-        touched=touched_functions(file.read_text(errors="replace") for file in files),
+        touched=touched,
         toolchain=toolchain,
     )
 
