@@ -253,7 +253,7 @@ Content-Type: message/delivery-status
 
 Reporting-MTA: dns; mx.example
 
-Final-Recipient: rfc822; LKML@lists.example
+Final-Recipient: rfc822; ADA@example.org
 Action: failed
 Status: 5.1.1
 Diagnostic-Code: smtp; 550 5.1.1 unknown user
@@ -279,7 +279,7 @@ def test_a_bounce_is_shown_beside_the_mail(lab: LabUnderTest, mail: Delivery) ->
     assert received(lab, data) == "bounces recorded: 0"
     with lab.transaction() as session:
         row = session.scalars(select(MailBounce)).one()
-        assert (row.recipient, row.action, row.status) == ("lkml@lists.example", "failed", "5.1.1")
+        assert (row.recipient, row.action, row.status) == ("ada@example.org", "failed", "5.1.1")
         assert row.text == "550 5.1.1 unknown user"
     assert received(lab, data.replace(mail.message_id.encode(), b"x@y")) == "bounces recorded: 0"
     assert commands(lab) == []
