@@ -53,7 +53,8 @@ def _importance(cell: Comparison) -> tuple[bool, int]:
 def _title(target: TargetReport, told: Sequence[Comparison]) -> str:
     numbers = sorted({cell.candidate.n for cell in told if cell.candidate})
     n = "" if not numbers else f", n={numbers[0]}" if len(numbers) == 1 else f", n={numbers[0]} to {numbers[-1]}"
-    unit = " seeds" if told[0].evidence in SEEDED else " boots of each kernel"
+    boots = " boots of each kernel" if told[0].question is Question.KERNEL else " boots"
+    unit = " seeds" if told[0].evidence in SEEDED else boots
     shape = "mean and standard deviation"
     if numbers and numbers[-1] <= EVERY_BOOT and told[0].question is Question.KERNEL:
         shape = "every boot"
