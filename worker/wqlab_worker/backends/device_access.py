@@ -66,6 +66,8 @@ class DeviceAccess:
     golden_boot_id: str
     jumped: bool
     """True once the kernel under test was told to start in this boot."""
+    panic_s = 0
+    """Seconds after a panic until the variant restarts; 0: it stops, so that no other boot follows its report."""
     stage: DeviceStep
     """Step of the boot in progress; names the step that failed in a health check."""
 
@@ -107,7 +109,7 @@ class DeviceAccess:
         boot = self.device.boot
         words = [
             console_arguments(boot, self.device.netconsole),
-            "panic=0",  # stop after a panic: a golden boot must not follow its report
+            f"panic={self.panic_s}",
             f"wqlab.token={self.token}",
             f"wqlab.ssh={self.public_key}",
             boot.kernel_arguments,
@@ -230,6 +232,25 @@ class DeviceAccess:
         raise infrastructure_failure(
             f"the golden system failed: {report.kind.value}: {report.title}", excerpt=report.excerpt, suspect=True
         )
+
+    def running_command_line(self, stopped: Callable[[], bool], timeout_s: float, answer_s: float) -> str | None:
+        """Return the command line of the kernel that answers over a new SSH connection; None if none answers."""
+        return self.ask_command_line(self.ssh, stopped, timeout_s, answer_s)
+
+    def ask_command_line(
+        self, ssh: SshConnection, stopped: Callable[[], bool], timeout_s: float, answer_s: float
+    ) -> str | None:
+        """Return the command line of the kernel behind `ssh`, which is connected anew; None if it does not answer."""
+        if ssh.connect(self.wakeup, stopped, timeout_s) is not None:
+            return None
+        running = ssh.start("cat /proc/cmdline", self.wakeup)
+        try:
+            self.wait(lambda: running.done or stopped(), answer_s)
+        finally:
+            if not running.done:
+                running.kill()
+        answer = running.answer
+        return None if answer is None or answer.status else answer.stdout.decode(errors="replace")
 
     def raise_if_crashed(self) -> None:
         """Raise DeviceFailure if the console shows a panic, an oops or another fatal report of the variant."""

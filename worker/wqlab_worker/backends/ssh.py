@@ -139,6 +139,11 @@ class SshServer:
     port: int
     username: str
     keyfile: str
+    """Private key; empty: as the user's own configuration says."""
+    user_config: bool = False
+    """True: the user's SSH configuration applies too, such as a jump host; `port` 0 leaves that to it."""
+    new_host_key: bool = True
+    """True for a system of the lab, which generates a host key in each boot. False: the host key must be known."""
 
 
 class SshConnection:
@@ -164,16 +169,19 @@ class SshConnection:
         server = self.server()
         options = {
             "BatchMode": "yes",
-            "IdentitiesOnly": "yes",
-            # Each boot generates a new host key; the lab's network is closed.
-            "StrictHostKeyChecking": "no",
-            "UserKnownHostsFile": "/dev/null",
             "LogLevel": "ERROR",
             "ControlPath": f"{self._folder}/control",
-            "Port": str(server.port),
+            "ControlPersist": "no",
             "User": server.username,
         }
-        return ["-x", "-F", "none", *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
+        if server.port:
+            options["Port"] = str(server.port)
+        if server.keyfile:
+            options["IdentitiesOnly"] = "yes"
+        if server.new_host_key:
+            options |= {"StrictHostKeyChecking": "no", "UserKnownHostsFile": "/dev/null"}
+        words = ["-x", *(() if server.user_config else ("-F", "none"))]
+        return [*words, *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
 
     def connect(self, wakeup: Wakeup, stopped: Callable[[], bool], timeout_s: float) -> str | None:
         """Connect; return None on success, else the reason. A refused connection is tried again until the timeout."""
@@ -192,7 +200,7 @@ class SshConnection:
             "ssh",
             *self._options(),
             "-MN",
-            *("-i", self.server().keyfile),
+            *(("-i", key) if (key := self.server().keyfile) else ()),
             *("-o", f"ConnectTimeout={max(1, round(timeout_s))}"),
             *("-o", f"ServerAliveInterval={ALIVE_INTERVAL_S}", "-o", f"ServerAliveCountMax={ALIVE_COUNT}"),
             # Runs on this host once the master is authenticated and listens: the event that it is connected.
@@ -245,6 +253,15 @@ class SshConnection:
             stderr=subprocess.PIPE,
         )
         return Command(process, stdin, wakeup)
+
+    def stream(self, command: str) -> subprocess.Popen[bytes]:
+        """Start a command whose output the caller reads as it comes. The caller kills the process."""
+        return subprocess.Popen(
+            ["ssh", *self._options(), self.address, command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
 
     def close(self) -> None:
         """Close the connection without waiting for the device, which may be dead."""

@@ -239,7 +239,11 @@ class SshDevice:
 
     def _failure_by_ssh(self, action: str, timeout_s: float, disconnected: bool) -> DeviceFailure | None:
         """Ask the device again by SSH and return the failure; None if neither SSH nor the console answers."""
-        command_line = None if self._kernel_ended() else self._command_line()
+        command_line = (
+            None
+            if self._kernel_ended()
+            else self._strategy.running_command_line(self._kernel_ended, RECONNECT_S, ANSWER_S)
+        )
         if failure := self._kernel_gone_failure(action, command_line):
             return failure
         return None if command_line is None else self._timeout_failure(action, timeout_s, disconnected)
@@ -284,20 +288,6 @@ class SshDevice:
             title = f"the kernel under test is gone: the device restarted by itself during `{action}`"
             return kernel_failure(tap.add_finding(FindingKind.HANG, title, ""))
         return None
-
-    def _command_line(self) -> str | None:
-        """Return the command line of the kernel that answers over a new SSH connection; None if none answers."""
-        strategy = self._strategy
-        if strategy.ssh.connect(strategy.wakeup, self._kernel_ended, RECONNECT_S) is not None:
-            return None
-        running = strategy.ssh.start("cat /proc/cmdline", strategy.wakeup)
-        try:
-            strategy.wait(lambda: running.done or self._kernel_ended(), ANSWER_S)
-        finally:
-            if not running.done:
-                running.kill()
-        answer = running.answer
-        return None if answer is None or answer.status else answer.stdout.decode(errors="replace")
 
     def _timeout_failure(self, action: str, timeout_s: float, disconnected: bool) -> DeviceFailure:
         """Return the failure if the kernel under test still answers: the kernel's if it reports blocked tasks, else the

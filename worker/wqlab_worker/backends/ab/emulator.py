@@ -71,7 +71,7 @@ class EmulatorBackend:
         }
         modules = {arm: files_for_kernel(job, kernel, self._fetch) for arm, kernel in job.kernels.items()}
         facts = {"emulator": qemu.describe_emulator(self._accelerator)}
-        threading.Thread(target=_wake_when_canceled, args=(cancel, wakeup), name="cancel", daemon=True).start()
+        threading.Thread(target=wake_when_canceled, args=(cancel, wakeup), name="cancel", daemon=True).start()
         try:
             return measure(job, remaining, SshDevice(access, job, images, facts, modules), emit, cancel)
         finally:
@@ -195,7 +195,8 @@ class EmulatorAccess(DeviceAccess):
         )
 
 
-def _wake_when_canceled(cancel: Cancel, wakeup: Wakeup) -> None:
+def wake_when_canceled(cancel: Cancel, wakeup: Wakeup) -> None:
+    """Wake all waits of a run when it is canceled."""
     cancel.wait()
     wakeup.notify()
 

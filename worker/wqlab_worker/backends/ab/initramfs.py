@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import shutil
 from collections.abc import Mapping, Sequence
@@ -31,9 +32,16 @@ def module_arguments(names: Sequence[str]) -> str:
 
 
 def write(
-    rootfs: Path, release: str, tree: ModuleTree | None, path: Path, firmware: Mapping[str, bytes] | None = None
+    rootfs: Path,
+    release: str,
+    tree: ModuleTree | None,
+    path: Path,
+    firmware: Mapping[str, bytes] | None = None,
+    *,
+    compressed: bool = False,
 ) -> None:
-    """Write the initramfs. `firmware`: path below /lib/firmware -> content. Raises ModuleError.
+    """Write the initramfs, `compressed` by gzip if the kernel can unpack that. `firmware`: path below /lib/firmware ->
+    content. Raises ModuleError.
 
     The kernel unpacks archives one behind the other (Documentation/driver-api/early-userspace/buffer-format.rst).
     """
@@ -44,8 +52,8 @@ def write(
     entries += [cpio.file(name, data) for name, data in sorted(files.items())]
     appended = io.BytesIO()
     cpio.write_archive(entries, appended)
-    with path.open("wb") as image:
+    with gzip.open(path, "wb", compresslevel=1) if compressed else path.open("wb") as image:
         with rootfs.open("rb") as base:
             shutil.copyfileobj(base, image)
-        image.write(b"\0" * (-image.tell() % 4))  # an archive begins at a multiple of four bytes
+        image.write(b"\0" * (-rootfs.stat().st_size % 4))  # an archive begins at a multiple of four bytes
         image.write(appended.getvalue())

@@ -1,0 +1,174 @@
+"""Boots on a machine by kexec, with a small program in place of ssh."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from wqlab_contracts.enums import Arm, ErrorKind
+from wqlab_contracts.loading import load_data
+from wqlab_contracts.messages import BootKey, DeviceFacts
+from wqlab_worker.backends.ab import machine
+from wqlab_worker.backends.ab.machine import Machine, MachineAccess
+from wqlab_worker.backends.cancellation import Stop, canceled
+from wqlab_worker.backends.console_tap import Wakeup
+from wqlab_worker.backends.send_image import VariantImage
+from wqlab_worker.backends.ssh import SshServer
+from wqlab_worker.measure.device_interface import DeviceFailure
+
+from ..conftest import RecordingSink
+
+ROOT = Path(__file__).parents[4]
+KEYS = [BootKey(block=0, position=n, arm=arm, attempt=0) for n, arm in enumerate((Arm.BASELINE, Arm.CANDIDATE))]
+
+
+@dataclass
+class Rehearsal:
+    """A machine that is a folder, and the access to it."""
+
+    folder: Path
+    access: MachineAccess
+    image: VariantImage
+    stop: Stop
+    said: list[str] = field(default_factory=list)
+
+    def set(self, **files: str) -> None:
+        for name, text in files.items():
+            (self.folder / name).write_text(text)
+
+    def commands(self) -> list[str]:
+        return (self.folder / "commands").read_text().splitlines()
+
+    def failure(self, key: BootKey = KEYS[0]) -> DeviceFailure:
+        with pytest.raises(DeviceFailure) as caught:
+            self.access.boot_variant(key, self.image)
+        return caught.value
+
+
+@pytest.fixture
+def rehearsal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rehearsal]:
+    program = tmp_path / "bin" / "ssh"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / "fake_ssh.py"} "$@"\n')
+    program.chmod(0o755)
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("FAKE_MACHINE", str(folder))
+    for name, seconds in (("QUIET_S", 0.05), ("VARIANT_ANSWER_S", 0.2), ("ANSWER_S", 5.0), ("OWN_EVERY_S", 0.0)):
+        monkeypatch.setattr(machine, name, seconds)
+    monkeypatch.setattr("wqlab_worker.backends.answering_system.LOGIN_S", 0.5)
+    kind = load_data(ROOT).device_types["tiny"]
+    device = DeviceFacts(
+        name="ryzen",
+        device_type="ryzen",
+        lab="ab",
+        arch=kind.arch,
+        topology=kind.topology,
+        boot=kind.boot,
+        emulated=False,
+    )
+    files = {arm: tmp_path / arm.value for arm in (Arm.BASELINE, Arm.CANDIDATE)}
+    for path in files.values():
+        path.write_bytes(b"initramfs")
+    (tmp_path / "image").write_bytes(b"kernel")
+    own = SshServer("machine", 0, "root", "", user_config=True, new_host_key=False)
+    lab = SshServer("machine", 0, "root", str(tmp_path / "key"), user_config=True)
+    said: list[str] = []
+    stop = Stop()
+    access = MachineAccess(
+        Machine("ryzen", own, lab, ["watchdog0"], has_systemd=True, restart_s=60),
+        device, files, b"", RecordingSink(), stop, Wakeup(), public_key="blob", say=said.append,
+    )  # fmt: skip
+    found = Rehearsal(folder, access, VariantImage(tmp_path / "image", "0" * 64), stop, said)
+    found.set(running="own", after="lab lab own", watchdog="yes")
+    yield found
+    access.close()
+
+
+def test_the_first_kernel_starts_from_the_distribution_and_the_next_from_there(rehearsal: Rehearsal) -> None:
+    access = rehearsal.access
+    access.boot_variant(KEYS[0], rehearsal.image)
+    assert access.tap.contains("Linux version 6.12.1")
+    first = rehearsal.commands()
+    assert "own: systemctl kexec" in first and any("/dev/shm/wqlab.abc123/ld.so" in each for each in first)
+    assert next(n for n, each in enumerate(first) if "printf 1 > /dev/watchdog0" in each) < first.index(
+        "own: systemctl kexec"
+    ), "the watchdog is armed before the jump"
+    token = access.token
+    access.end_boot()
+    access.boot_variant(KEYS[1], rehearsal.image)
+    second = rehearsal.commands()[len(first) :]
+    assert not any(each.startswith("own:") for each in second), "the distribution is not needed in between"
+    assert any(each.startswith("lab: kexec -a -l /lab/variant") for each in second)
+    assert access.token != token and f"wqlab.token={access.token}" in (rehearsal.folder / "command_line").read_text()
+    assert "panic=10" in (rehearsal.folder / "command_line").read_text()
+    access.end_boot()
+    access.restart_into_distribution()
+    assert (rehearsal.folder / "running").read_text() == "own"
+    assert rehearsal.said[-1] == "ryzen: its own system runs again"
+
+
+def test_a_machine_that_was_not_left_is_not_restarted(rehearsal: Rehearsal) -> None:
+    rehearsal.access.restart_into_distribution()
+    assert not (rehearsal.folder / "commands").exists()
+
+
+def test_a_kernel_that_ends_in_the_distribution_has_restarted_by_itself(rehearsal: Rehearsal) -> None:
+    """A panic restarts the machine before the kernel under test answers."""
+    rehearsal.set(after="own")
+    failure = rehearsal.failure().failure
+    assert failure.kind is ErrorKind.KERNEL and "rebooted by itself" in failure.summary
+
+
+def test_what_kexec_says_is_the_reason(rehearsal: Rehearsal) -> None:
+    rehearsal.set(kexec_refuses="kexec_file_load failed: Key was rejected by service")
+    failure = rehearsal.failure().failure
+    assert failure.kind is ErrorKind.INFRASTRUCTURE and "Key was rejected" in failure.summary
+    rehearsal.access.restart_into_distribution()
+    assert (rehearsal.folder / "running").read_text() == "own"
+    assert rehearsal.said == [], "the machine was not left"
+
+
+def test_a_machine_that_hangs_waits_for_its_button(rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = rehearsal.access
+    access.boot_variant(KEYS[0], rehearsal.image)
+    access.end_boot()
+    rehearsal.set(running="none")
+    object.__setattr__(access._machine, "restart_s", 0)
+
+    def press(text: str) -> None:
+        rehearsal.said.append(text)
+        rehearsal.set(running="own", after="lab")
+
+    monkeypatch.setattr(access, "_say", press)
+    access.boot_variant(KEYS[1], rehearsal.image)
+    assert [each for each in rehearsal.said if "switch it off and on by hand" in each]
+
+
+def test_a_machine_that_never_answered_is_no_reason_to_wait_for_a_button(rehearsal: Rehearsal) -> None:
+    rehearsal.set(running="none")
+    object.__setattr__(rehearsal.access._machine, "restart_s", 0)
+    failure = rehearsal.failure()
+    assert failure.failure.kind is ErrorKind.INFRASTRUCTURE and "does not answer by SSH" in failure.failure.summary
+    assert rehearsal.said == []
+
+
+def test_a_cancellation_leaves_the_distribution_alone(rehearsal: Rehearsal) -> None:
+    rehearsal.stop.request(canceled("interrupted"))
+    assert rehearsal.failure().failure.kind is ErrorKind.CANCELED
+    assert (rehearsal.folder / "running").read_text() == "own"
+
+
+@pytest.mark.parametrize(("watchdog", "said"), [("yes", "180 s after a hang"), ("", "no watchdog runs")])
+def test_whether_a_hang_ends_by_itself_is_said_once(rehearsal: Rehearsal, watchdog: str, said: str) -> None:
+    rehearsal.set(watchdog=watchdog)
+    for key in KEYS:
+        rehearsal.access.boot_variant(key, rehearsal.image)
+        rehearsal.access.end_boot()
+    assert [each for each in rehearsal.said if "watchdog" in each] == rehearsal.said
+    assert len(rehearsal.said) == 1 and said in rehearsal.said[0]
