@@ -151,8 +151,8 @@ def test_only_backends_that_start_an_emulator_import_the_bench() -> None:
         assert "wqlab_bench" not in names, f"{path.relative_to(ROOT)} imports wqlab_bench"
 
 
-WITHOUT_SERVER = {"backends", "build", "measure"}
-"""Folders of the worker of which `wqlab ab` may use modules."""
+WITHOUT_SERVER = {"apply", "backends", "build", "failures", "measure", "workspace"}
+"""Folders and modules of the worker of which `wqlab ab` may use modules."""
 
 
 def test_only_ab_of_the_client_imports_the_worker() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from wqlab_contracts.messages import Artifact
 from wqlab_worker.build.kernel_image import ImageError, read_kernel_image
 
 from ..errors import UsageError
 
+GIVEN = "given"
+"""Tree and recipe of a kernel that was not built here."""
 _IMAGE = "arch/x86/boot/bzImage"
 
 
@@ -26,6 +30,14 @@ class GivenKernel:
     config: Path | None
     commit: str = ""
     """Full hash of the commit that it was built from; empty for an image."""
+    recipe: str = GIVEN
+    reproducer: str = ""
+    """Command that builds it again; empty for an image."""
+    compiler: str = ""
+    built: tuple[tuple[Artifact, Path], ...] = ()
+    """Files of its build that devices get, each with its path."""
+    failed_modules: Mapping[str, str] = field(default_factory=dict)
+    """Module of wqlab that does not build against it -> reason."""
 
 
 def find_kernel(name: str, modules: Path | None = None) -> GivenKernel:

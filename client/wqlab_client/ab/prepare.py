@@ -20,7 +20,6 @@ from wqlab_worker.build.module_tree import ModuleError, ModuleTree
 from ..errors import LabUnavailable, UsageError
 from .job import chosen_plan, emulated_device, emulated_type, make_job
 from .kernels import GivenKernel
-from .report import GIVEN
 from .state import CONFIG, IMAGE, INITRAMFS, MODULES, KernelNote, Plan, StateFolder
 
 Say = Callable[[str], None]
@@ -77,7 +76,13 @@ def prepare_emulator(
 
 def note_of(folder: StateFolder, arm: Arm, kernel: GivenKernel) -> KernelNote:
     """Return what is remembered of a kernel beside its files."""
-    return KernelNote(name=kernel.name, commit=kernel.commit, has_config=folder.kernel(arm, CONFIG).exists())
+    return KernelNote(
+        name=kernel.name,
+        commit=kernel.commit,
+        has_config=folder.kernel(arm, CONFIG).exists(),
+        reproducer=kernel.reproducer,
+        compiler=kernel.compiler,
+    )
 
 
 def add_kernel(  # noqa: PLR0917 - a kernel, and what its initramfs has
@@ -88,16 +93,21 @@ def add_kernel(  # noqa: PLR0917 - a kernel, and what its initramfs has
     base: Path,
     skipped: Sequence[str],
     firmware: Mapping[str, bytes] | None = None,
+    *,
+    is_sent: bool = False,
 ) -> Kernel:
     """Copy a kernel into the folder, write its initramfs on the root filesystem `base`, and return it for the job.
 
-    `needed`: modules that the plan takes along. Raises UsageError if the modules cannot be read.
+    `needed`: modules that the plan takes along. `is_sent`: the initramfs goes over a network. Raises UsageError if the
+    modules cannot be read.
     """
     image = folder.add(given.image, arm, IMAGE, ArtifactKind.KERNEL)
     tree = ModuleTree(given.modules, skipped) if given.modules is not None else None
     own = None
+    compressed = is_sent and _unpacks_gzip(given)
     try:
-        initramfs.write(base, given.release, tree, folder.kernel(arm, INITRAMFS), firmware)
+        target = folder.kernel(arm, INITRAMFS)
+        initramfs.write(base, given.release, tree, target, firmware, compressed=compressed)
         if needed and tree is not None:
             archive = folder.kernel(arm, MODULES)
             archive.write_bytes(tree.archive())
@@ -106,7 +116,28 @@ def add_kernel(  # noqa: PLR0917 - a kernel, and what its initramfs has
         raise UsageError(f"the modules of {given.name}: {error}") from None
     if given.config is not None:
         folder.add(given.config, arm, CONFIG, ArtifactKind.CONFIG)
-    return Kernel(build_id_gnu=given.build_id_gnu, release=given.release, image=image, own_modules=own, recipe=GIVEN)
+    built = [folder.add(path, arm, each.name, each.kind) for each, path in given.built]
+    layout = next((each for each in built if each.kind is ArtifactKind.WORKQUEUE_LAYOUT), None)
+    modules = {
+        Path(each.name).stem: each
+        for each in built
+        if each.kind is ArtifactKind.MODULE and Path(each.name).stem in needed
+    }
+    return Kernel(
+        build_id_gnu=given.build_id_gnu,
+        release=given.release,
+        image=image,
+        modules=modules,
+        failed_modules={name: reason for name, reason in given.failed_modules.items() if name in needed},
+        own_modules=own,
+        workqueue_layout=layout,
+        recipe=given.recipe,
+    )
+
+
+def _unpacks_gzip(given: GivenKernel) -> bool:
+    """Return True if a kernel's configuration says that it unpacks an initramfs compressed by gzip."""
+    return given.config is not None and "\nCONFIG_RD_GZIP=y" in given.config.read_text(errors="replace")
 
 
 def root_filesystem(given: Path | None, cache: Path, say: Say) -> Path:

@@ -45,6 +45,7 @@ from wqlab_report.parts.wait_cells import wait_cells
 from wqlab_report.parts.workqueue_cells import workqueue_cells
 from wqlab_report.writers.kcidb import Sender
 
+from .kernels import GIVEN
 from .record import Recorded
 from .state import CONFIG, Plan, StateFolder, sha256_of, write_whole
 
@@ -56,8 +57,6 @@ FORMATS = (
     ReportFormat.JUNIT,
     ReportFormat.MMTESTS,
 )
-GIVEN = "given"
-"""Tree and recipe of a kernel that was not built from a tree."""
 _SEVERITY = (ErrorKind.INFRASTRUCTURE, ErrorKind.USER, ErrorKind.KERNEL, ErrorKind.CANCELED)
 
 
@@ -347,8 +346,8 @@ def _build(plan: Plan, arm: Arm, number: int) -> BuildView:
         reused=True,
         build_id_gnu=kernel.build_id_gnu,
         release=kernel.release,
-        compiler="",
-        reproducer="",
+        compiler=note.compiler,
+        reproducer=note.reproducer,
         duration_s=None,
         artifacts=[kernel.image],
     )

@@ -16,15 +16,16 @@ from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import ErrorKind, Outcome
 from wqlab_contracts.messages import Failure, Progress, RunResult
 from wqlab_worker.backends.ab.emulator import EmulatorBackend
+from wqlab_worker.backends.ab.machine import MachineBackend
 from wqlab_worker.backends.cancellation import Stop, canceled
 from wqlab_worker.backends.interface import Backend
 from wqlab_worker.backends.ssh import public_key_blob
 
-from ..errors import UsageError
 from .journal import Journal, read_events, remaining_blocks
+from .machine import machine_of
 from .record import Recorded, record_of
 from .report import write_report
-from .state import INITRAMFS, Plan, StateFolder
+from .state import INITRAMFS, ROOTFS, Plan, StateFolder
 
 MOST_ROUNDS = 3
 """Times that blocks are measured which a fatal report behind the last script has discarded, or the machine."""
@@ -39,7 +40,7 @@ def measure_all(folder: StateFolder, cache: Path, say: Callable[[str], None]) ->
     plan = folder.read_plan()
     stop = Stop()
     with _log_into(folder), _stop_on_signal(stop, say):
-        return _measure(folder, plan, _backend(folder, plan, cache), stop, say)
+        return _measure(folder, plan, _backend(folder, plan, cache, say), stop, say)
 
 
 def report_so_far(folder: StateFolder) -> Report:
@@ -73,9 +74,16 @@ def _recorded(folder: StateFolder, plan: Plan, result: RunResult | None) -> Reco
     return record_of(plan.job, plan.device_type, events, result.outcome, result.failure)
 
 
-def _backend(folder: StateFolder, plan: Plan, cache: Path) -> Backend:
+def _backend(folder: StateFolder, plan: Plan, cache: Path, say: Callable[[str], None]) -> Backend:
     if plan.accelerator is None:
-        raise UsageError(f"{folder.path} was made by another version of wqlab: it names no emulator", "start again")
+        return MachineBackend(
+            machine_of(folder, plan),
+            initramfs={arm: folder.kernel(arm, INITRAMFS) for arm in plan.job.kernels},
+            rootfs=folder.path / ROOTFS,
+            fetch=folder.artifact,
+            public_key=public_key_blob(folder.key.with_suffix(".pub")),
+            say=say,
+        )
     return EmulatorBackend(
         plan.device_type,
         plan.accelerator,

@@ -2,6 +2,7 @@
 
 ab.json             what is compared, on what, with which plan; never changed
 kernels/ARM/        image, modules.tar, config, and the initramfs that it boots
+rootfs              the root filesystem, of a machine
 key, key.pub        SSH key of the kernels under test, made for this folder
 events.jsonl        the events of the boots, one a line; the truth of all that follows
 consoles/BOOT.log   console of each boot, in raw bytes
@@ -33,6 +34,7 @@ from ..errors import UsageError
 
 PREFIX = "wqlab-ab-"
 IMAGE, INITRAMFS, MODULES, CONFIG = "image", "initramfs", "modules.tar", "config"
+ROOTFS = "rootfs"
 
 
 class KernelNote(Message):
@@ -42,6 +44,18 @@ class KernelNote(Message):
     commit: str = ""
     """Full hash of the commit that it was built from; empty for an image that was given."""
     has_config: bool = False
+    reproducer: str = ""
+    """Command that builds it again; empty for an image that was given."""
+    compiler: str = ""
+
+
+class MachineNote(Message):
+    """How a machine's own system is left, and what ends a hang."""
+
+    name: str
+    watchdogs: list[str]
+    """Names in /dev."""
+    has_systemd: bool
 
 
 class Plan(Message):
@@ -56,6 +70,8 @@ class Plan(Message):
     job: RunJob
     accelerator: Accelerator | None = None
     """How the emulator runs; None for a machine."""
+    machine: MachineNote | None = None
+    """None for an emulator."""
 
 
 class StateFolder:
@@ -106,6 +122,10 @@ class StateFolder:
             shutil.copyfile(source, target)
         size = target.stat().st_size
         return Artifact(sha256=sha256_of(target), size=size, kind=kind, name=target.relative_to(self.path).as_posix())
+
+    def keep(self, source: Path, name: str) -> None:
+        """Copy a file into the folder."""
+        shutil.copyfile(source, self.path / name)
 
     def make_key(self) -> None:
         """Make the SSH key of the kernels under test. Raises UsageError if ssh-keygen fails."""

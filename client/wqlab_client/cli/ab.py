@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,11 @@ from ..formatting import one_line
 from .session import DETACHED_EXIT, Session, session_of
 
 if TYPE_CHECKING:
+    from wqlab_contracts.data_folder import DataFolder
+    from wqlab_contracts.enums import Arm
+
+    from ..ab.kernels import GivenKernel
+    from ..ab.prepare import Wanted
     from ..ab.state import StateFolder
 
 _EMULATOR = "qemu"
@@ -25,7 +31,15 @@ def ab(  # noqa: PLR0917 - the options of a command
     context: typer.Context,
     target: Annotated[
         str | None,
-        typer.Argument(metavar="[qemu]", help="qemu: an emulator on this host", show_default=False),
+        typer.Argument(
+            metavar="[qemu|USER@HOST]", help="An emulator on this host, or a machine by SSH", show_default=False
+        ),
+    ] = None,
+    commits: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BASELINE CANDIDATE]", help="Two commits of the tree in this folder", show_default=False
+        ),
     ] = None,
     kernels: Annotated[
         tuple[str, str] | None,
@@ -54,6 +68,7 @@ def ab(  # noqa: PLR0917 - the options of a command
     rootfs: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The lab's root filesystem image, if it cannot be made here")
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before a machine is used")] = False,
     data: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder with test plans and device types", show_default=False)
     ] = None,
@@ -73,54 +88,109 @@ def ab(  # noqa: PLR0917 - the options of a command
     else:
         from ..ab.state import new_folder
 
-        if target != _EMULATOR:
+        if target is None or (target != _EMULATOR and "@" not in target):
             raise UsageError(
-                f"no machine {target}" if target else "on what?", "for an emulator: `wqlab ab qemu --kernels A B ...`"
+                f"{target} is neither qemu nor USER@HOST" if target else "on what?",
+                "`wqlab ab qemu ...` for an emulator here, `wqlab ab root@HOST ...` for a machine",
             )
-        if kernels is None or plan is None:
-            raise UsageError("--kernels A B and --plan PLAN are needed", "`wqlab ab --help` shows an example")
+        if plan is None or (kernels is None) is (len(commits or ()) != 2):
+            raise UsageError(
+                "two kernels and a plan are needed",
+                f"`wqlab ab {target} HEAD~1 HEAD --plan PLAN`, or --kernels A B in place of the commits",
+            )
+        from ..ab.job import find_data
+
+        loaded = find_data(data)
+        if kernels is not None:
+            found = _given_kernels(kernels, modules)
+        else:
+            is_machine = target != _EMULATOR
+            found = _built_kernels(session, loaded, commits or [], plan, None if is_machine else topology)
         folder = new_folder(name or plan)
-        _prepare(session, folder, kernels, modules, plan, topology, blocks, scenario, setting, parameter, rootfs, data)
+        wanted = _wanted(session, found, plan, blocks, scenario, setting, parameter)
+        if target == _EMULATOR:
+            _prepare_emulator(session, folder, wanted, topology, rootfs, loaded)
+        else:
+            _prepare_machine(session, folder, wanted, target, rootfs, loaded, yes=yes)
     _measure(session, folder)
 
 
-def _prepare(  # noqa: PLR0917 - the options of the command
+def _given_kernels(names: tuple[str, str], modules: tuple[Path, Path] | None) -> dict[Arm, GivenKernel]:
+    from ..ab.kernels import find_kernel
+
+    return {arm: find_kernel(names[number], modules[number] if modules else None) for number, arm in enumerate(PAIR)}
+
+
+def _built_kernels(
+    session: Session, data: DataFolder, revisions: list[str], plan: str, topology: str | None
+) -> dict[Arm, GivenKernel]:
+    from ..ab.build import build_commit
+    from ..ab.recipes import recipe_for
+
+    recipe, say = recipe_for(data, plan, topology), session.output.note
+    return {
+        arm: build_commit(data, revision, recipe, cache_folder(), say)
+        for arm, revision in zip(PAIR, revisions, strict=True)
+    }
+
+
+def _wanted(  # noqa: PLR0917 - the options of the command
     session: Session,
-    folder: StateFolder,
-    kernels: tuple[str, str],
-    modules: tuple[Path, Path] | None,
+    kernels: dict[Arm, GivenKernel],
     plan: str,
-    topology: str,
     blocks: int | None,
     scenarios: list[str] | None,
     settings: list[str] | None,
     parameters: list[str] | None,
-    rootfs: Path | None,
-    data: Path | None,
-) -> None:
-    from ..ab.job import find_data
-    from ..ab.kernels import find_kernel
-    from ..ab.prepare import Wanted, prepare_emulator
+) -> Wanted:
+    from ..ab.prepare import Wanted
 
-    found = {arm: find_kernel(kernels[number], modules[number] if modules else None) for number, arm in enumerate(PAIR)}
-    for arm, kernel in found.items():
+    for arm, kernel in kernels.items():
         beside = f"modules in {kernel.modules}" if kernel.modules else "without modules"
         session.output.note(f"{arm.value}: {kernel.release}, build-id {kernel.build_id_gnu[:12]}, {beside}")
-    wanted = Wanted(
+    return Wanted(
         plan=plan,
-        kernels=found,
+        kernels=kernels,
         blocks=blocks,
         scenarios=scenarios or [],
         settings=settings or [],
         parameters=dict(_parameter(each) for each in parameters or []),
     )
-    made = prepare_emulator(
-        folder, find_data(data), wanted, topology, cache=cache_folder(), root=rootfs, say=session.output.note
-    )
+
+
+def _prepare_emulator(  # noqa: PLR0917 - the options of the command
+    session: Session, folder: StateFolder, wanted: Wanted, topology: str, rootfs: Path | None, data: DataFolder
+) -> None:
+    from ..ab.prepare import prepare_emulator
+
+    made = prepare_emulator(folder, data, wanted, topology, cache=cache_folder(), root=rootfs, say=session.output.note)
     session.output.note(
         f"{made.job.plan.name} on {topology}, {len(made.job.blocks)} blocks, emulated by {made.accelerator}; "
         f"all is in {folder.path.name}"
     )
+
+
+def _prepare_machine(  # noqa: PLR0917 - the options of the command
+    session: Session,
+    folder: StateFolder,
+    wanted: Wanted,
+    target: str,
+    rootfs: Path | None,
+    data: DataFolder,
+    *,
+    yes: bool,
+) -> None:
+    from ..ab.machine import look_at, prepare_machine, what_will_happen
+
+    seen = look_at(target)
+    made = prepare_machine(folder, data, wanted, seen, cache=cache_folder(), root=rootfs, say=session.output.note)
+    for line in what_will_happen(seen, made.job.plan.name, len(made.job.blocks), wanted):
+        session.output.note(line)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("nobody can be asked here", f"to go on: `wqlab ab --resume {folder.path.name}`")
+        if not typer.confirm(f"Use {target} like this?", err=True):
+            raise typer.Exit(0)
 
 
 def _measure(session: Session, folder: StateFolder) -> None:

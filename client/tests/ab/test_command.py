@@ -1,0 +1,129 @@
+"""`wqlab ab`: each refusal names the thing and the way out, and nothing is begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ab_runs import ROOT, ScriptedBackend, begun
+from commandline import Wqlab
+
+from wqlab_client.ab import kernels, machine, run
+from wqlab_client.ab.job import emulated_type, find_data
+from wqlab_client.ab.machine import lab_server, own_server
+from wqlab_client.ab.recipes import recipe_for
+from wqlab_client.errors import UsageError
+from wqlab_worker.build.kernel_image import KernelImage
+
+DATA = find_data(ROOT)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with two kernels, in which the command is called."""
+    monkeypatch.chdir(tmp_path)
+
+    def read(path: Path) -> KernelImage:
+        path.read_bytes()
+        return KernelImage(path.name, "ab" * 20)
+
+    monkeypatch.setattr(kernels, "read_kernel_image", read)
+    for name in ("6.12.1", "6.12.2"):
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+GIVEN = ["--kernels", "6.12.1", "6.12.2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "on what?"),
+        (["ryzen", *GIVEN, "--plan", "hackbench"], "ryzen is neither qemu nor USER@HOST"),
+        (["qemu", *GIVEN], "two kernels and a plan are needed"),
+        (["qemu", "--plan", "hackbench"], "two kernels and a plan are needed"),
+        (["qemu", "HEAD", "--plan", "hackbench"], "two kernels and a plan are needed"),
+        (["qemu", "HEAD~1", "HEAD", *GIVEN, "--plan", "hackbench"], "two kernels and a plan are needed"),
+        (["qemu", "HEAD~1", "HEAD", "--plan", "hackbench"], "HEAD~1"),
+        (["qemu", *GIVEN, "--plan", "hackbensh"], "no plan hackbensh"),
+        (["qemu", *GIVEN, "--plan", "hackbench", "--topology", "rysen-3900x"], "no device type rysen-3900x"),
+        (["qemu", *GIVEN, "--plan", "hackbench", "--topology", "modelled-tiny"], "is not one that `wqlab ab` emulates"),
+        (["qemu", *GIVEN, "--plan", "hackbench", "--scenario", "tubes"], "has no scenario tubes"),
+        (["qemu", *GIVEN, "--plan", "hackbench", "--parameter", "loops"], "no value"),
+        (["qemu", "--kernels", "6.12.1", "absent", "--plan", "hackbench"], "kernel absent"),
+        (["qemu", *GIVEN, "--plan", "hackbench", "--rootfs", "absent"], "--rootfs absent: no such file"),
+        (["--resume"], "there is no wqlab-ab-* folder here"),
+        (["nowhere", "--resume"], "is no folder of `wqlab ab`"),
+    ],
+)
+def test_a_mistake_is_named_and_nothing_is_begun(wqlab: Wqlab, here: Path, arguments: list[str], reason: str) -> None:
+    done = wqlab("ab", *arguments)
+    assert done.code == 2, done.err
+    assert reason in done.err
+    assert list(here.glob("wqlab-ab-*/ab.json")) == []
+
+
+def test_resume_takes_the_folder_that_was_begun_last(wqlab: Wqlab, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = here / "wqlab-ab-one"
+    folder.mkdir()
+    begun(folder)
+    monkeypatch.setattr(run, "_backend", lambda *_: ScriptedBackend(stop_in=1))
+    stopped = wqlab("ab", "--resume")
+    assert stopped.code == 130 and "go on with `wqlab ab --resume wqlab-ab-one`" in stopped.err
+    monkeypatch.setattr(run, "_backend", lambda *_: ScriptedBackend())
+    done = wqlab("ab", "--resume")
+    assert done.code == 0 and "6.12.1-patched against 6.12.1" in done.out
+
+
+def test_a_folder_that_was_begun_is_not_begun_again(wqlab: Wqlab, here: Path) -> None:
+    folder = here / "wqlab-ab-hackbench"
+    folder.mkdir()
+    begun(folder)
+    done = wqlab("ab", "qemu", *GIVEN, "--plan", "hackbench")
+    assert done.code == 2 and "go on with `wqlab ab --resume wqlab-ab-hackbench`" in done.err
+
+
+def test_the_recipe_is_that_of_the_device_type_with_the_plans_fragments() -> None:
+    for plan in ("hackbench", "wireguard"):
+        recipe = recipe_for(DATA, plan, "tiny")
+        assert (recipe.name, recipe.emulated) == (emulated_type(DATA, "tiny").recipe, True)
+        assert list(recipe.fragments) == DATA.plans[plan].fragments
+    assert not recipe_for(DATA, "hackbench", None).emulated
+
+
+@pytest.mark.parametrize(
+    ("target", "address"),
+    [
+        ("root@ryzen", ("ryzen", 0, "root")),
+        ("jane@ryzen.example.org:2222", ("ryzen.example.org", 2222, "jane")),
+        ("root@192.0.2.5", ("192.0.2.5", 0, "root")),
+    ],
+)
+def test_a_machine_is_reached_as_the_users_configuration_says(target: str, address: tuple[str, int, str]) -> None:
+    own, lab = own_server(target), lab_server(target, Path("/key"))
+    assert (own.address, own.port, own.username) == address
+    assert own.user_config and not own.new_host_key and not own.keyfile
+    assert (lab.address, lab.port, lab.username, lab.keyfile) == (*address[:2], "root", "/key")
+    assert lab.user_config and lab.new_host_key
+
+
+@pytest.mark.parametrize("target", ["root@", "root@-oProxyCommand=x", "root@a b", "root@a:b", "@"])
+def test_what_is_no_address_never_reaches_ssh(target: str) -> None:
+    with pytest.raises(UsageError, match="no SSH address"):
+        own_server(target)
+
+
+@pytest.mark.parametrize(
+    ("config", "driver", "known"),
+    [
+        ("CONFIG_E1000E=y\n", "e1000e", True),
+        ("CONFIG_E1000E=m\n", "e1000e", False),
+        ("# CONFIG_E1000E is not set\n", "e1000e", False),
+        ("CONFIG_BNXT=y\n", "bnxt_en", True),
+    ],
+)
+def test_a_kernel_without_the_cards_driver_is_recognised(here: Path, config: str, driver: str, known: bool) -> None:
+    (here / "config").write_text(config)
+    kernel = kernels.GivenKernel("k", here / "6.12.1", "6.12.1", "ab" * 20, None, here / "config")
+    assert machine._has_driver(kernel, driver) is known

@@ -1,0 +1,90 @@
+"""Build the kernels of commits of the repository in the current folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from wqlab_contracts.data_folder import DataFolder
+from wqlab_contracts.enums import ArtifactKind, ErrorKind
+from wqlab_contracts.messages import BuildResult
+from wqlab_worker.build.kept_builds import build_folder
+from wqlab_worker.build.local_tree import local_source
+from wqlab_worker.build.prepare import kernel_job, prepare_kernel, progress_text
+from wqlab_worker.failures import JobError
+from wqlab_worker.workspace import Workspace
+
+from ..errors import LabUnavailable, UsageError
+from .kernels import GivenKernel
+from .recipes import Recipe
+
+REPORT_S = 15.0
+"""Interval of progress lines."""
+
+
+def build_commit(
+    data: DataFolder, revision: str, recipe: Recipe, cache: Path, say: Callable[[str], None]
+) -> GivenKernel:
+    """Return the kernel of a commit, which is built unless the cache has it.
+
+    Raises UsageError if the commit does not exist or does not compile, LabUnavailable if it cannot be built here.
+    """
+    workspace = Workspace(cache.absolute(), jobs=len(os.sched_getaffinity(0)))
+    try:
+        with workspace.session() as opened:
+            source = local_source(Path.cwd(), revision, opened)
+            job = kernel_job(data, source, recipe.name, "x86_64", recipe.emulated, fragments_of_plan=recipe.fragments)
+            say(f"building {revision} ({source.commit[:12]}, {source.release or 'unknown release'})")
+            result = prepare_kernel(job, opened, _Reporter(say))
+            if result.reused:
+                say(f"{revision}: built before")
+            return _given(revision, source.commit, job.recipe.name, result, build_folder(opened, job.key), opened)
+    except JobError as error:
+        failure = error.failure
+        text = "\n".join(filter(None, (failure.summary, failure.excerpt[-2000:])))
+        kind = UsageError if failure.kind is ErrorKind.USER else LabUnavailable
+        raise kind(f"{revision}: {text}", failure.advice) from None
+
+
+def _given(  # noqa: PLR0917 - what a build has given
+    revision: str, commit: str, recipe: str, result: BuildResult, folder: Path, workspace: Workspace
+) -> GivenKernel:
+    artifacts = {each.kind: each for each in result.artifacts}
+    return GivenKernel(
+        name=revision,
+        image=workspace.path_of(artifacts[ArtifactKind.KERNEL]),
+        release=result.release,
+        build_id_gnu=result.build_id_gnu,
+        modules=None,
+        config=folder / "config",
+        commit=commit,
+        recipe=recipe,
+        reproducer=result.reproducer,
+        compiler=result.compiler,
+        built=tuple(
+            (each, workspace.path_of(each))
+            for each in result.artifacts
+            if each.kind in {ArtifactKind.MODULE, ArtifactKind.WORKQUEUE_LAYOUT}
+        ),
+        failed_modules=result.failed_modules,
+    )
+
+
+class _Reporter:
+    """Progress of a build: a line when something else begins, and every REPORT_S."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._phase = ""
+        self._began = self._said = 0.0
+
+    def __call__(self, text: str, done: int, total: int) -> None:
+        now, phase = time.monotonic(), text.partition(" ")[0]
+        if phase != self._phase:
+            self._phase, self._began = phase, now
+        elif now - self._said < REPORT_S:
+            return
+        self._said = now
+        self._say(progress_text(text, done, total, now - self._began))
