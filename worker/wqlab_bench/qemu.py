@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from wqlab_contracts.bench_addresses import Accelerator
@@ -123,6 +124,26 @@ def system_command(  # noqa: PLR0917 - a device, and what it boots
 
     `options` are added to those of QEMU.
     """
+    guest = guest_command(device_type, system, ssh_port, accelerator, firmware, options)
+    visible = [system.kernel, system.initramfs, *_firmware_files(guest)]
+    visible += [unpacked] if (unpacked := qemu_program.tree(device_type.arch)) else []
+    is_virtualised = _accelerator_for(accelerator, device_type.arch) == "kvm"
+    return ["nice", "-n", "5", *confinement.confine(guest, visible, [_KVM] if is_virtualised else [])]
+
+
+def _firmware_files(guest: Sequence[str]) -> list[Path]:
+    return [Path(value) for name, value in pairwise(guest) if name in {"-option-rom", "-dtb"}]
+
+
+def guest_command(  # noqa: PLR0917 - a device, and what it boots
+    device_type: DeviceType,
+    system: System,
+    ssh_port: int | str,
+    accelerator: Accelerator,
+    firmware: Firmware,
+    options: Sequence[str] = (),
+) -> list[str]:
+    """Return QEMU's own command line, which anybody can run; see `system_command`. Raises UnsupportedTypeError."""
     emulation = device_type.emulation
     if emulation is None:
         raise UnsupportedTypeError(f"{device_type.name} is not an emulated device type")
@@ -137,7 +158,7 @@ def system_command(  # noqa: PLR0917 - a device, and what it boots
     except (topology.TopologyError, devicetree.DeviceTreeError) as error:
         raise UnsupportedTypeError(f"{device_type.name}: {error}") from error
     chosen = _accelerator_for(accelerator, arch)
-    guest = [
+    return [
         *machine, *confinement.SECCOMP, *accelerator_arguments(chosen), *extra,
         "-kernel", str(system.kernel), "-initrd", str(system.initramfs), "-append", system.arguments,
         # restrict: the guest has no access to any network; only its forwarded port is reachable.
@@ -146,9 +167,6 @@ def system_command(  # noqa: PLR0917 - a device, and what it boots
         "-device", "virtio-rng-pci",
         *options,
     ]  # fmt: skip
-    visible = [system.kernel, system.initramfs, *(Path(word) for word in extra if word.startswith("/"))]
-    visible += [unpacked] if (unpacked := qemu_program.tree(arch)) else []
-    return ["nice", "-n", "5", *confinement.confine(guest, visible, [_KVM] if chosen == "kvm" else [])]
 
 
 def _accelerator_for(accelerator: Accelerator, arch: CpuArch) -> Accelerator:

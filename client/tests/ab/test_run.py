@@ -47,11 +47,13 @@ def test_equal_kernels_are_no_change_and_every_format_is_written(folder: StateFo
     assert report.targets[0].blocks_completed == 6
     text = (folder.path / "report.txt").read_text()
     assert "6.12.1-patched against 6.12.1" in text and "wqlab ab, finished" in text
-    assert f"wqlab compare {folder.path.name}/samples.csv" in text
+    assert f"sh {folder.path.name}/repro.sh" in text and f"wqlab compare {folder.path.name}/samples.csv" in text
     assert "checkpatch" not in text and "wqlab bundle" not in text
     assert json.loads((folder.path / "report.json").read_text())["lab_url"].startswith("file://")
     assert "interactive report" not in (folder.path / "report.html").read_text()
-    assert {"report.md", "report.xml", "report.mmtests", "run.json"} <= {each.name for each in folder.path.iterdir()}
+    assert {"report.md", "report.xml", "report.mmtests", "run.json", "repro.sh"} <= {
+        each.name for each in folder.path.iterdir()
+    }
 
 
 def test_more_of_a_counted_event_is_a_regression_with_exit_code_1(measure: Measure) -> None:

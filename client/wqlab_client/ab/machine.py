@@ -28,7 +28,8 @@ from .kernels import GivenKernel
 from .prepare import Say, Wanted, add_kernel, note_of, root_filesystem
 from .state import INITRAMFS, ROOTFS, MachineNote, Plan, StateFolder
 
-RESTART_S = 300
+RESTART_S = 600
+"""Longest time of a restart; the firmware of a server takes minutes."""
 CONNECT_S = 20.0
 LOOK_S = 60.0
 ALWAYS = ("watchdog.stop_on_reboot=0", "console=tty0")

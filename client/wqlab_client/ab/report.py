@@ -45,6 +45,7 @@ from wqlab_report.parts.wait_cells import wait_cells
 from wqlab_report.parts.workqueue_cells import workqueue_cells
 from wqlab_report.writers.kcidb import Sender
 
+from . import repro
 from .kernels import GIVEN
 from .record import Recorded
 from .state import CONFIG, Plan, StateFolder, sha256_of, write_whole
@@ -68,6 +69,7 @@ def write_report(folder: StateFolder, plan: Plan, recorded: Recorded, now: datet
         write_csv(recorded.samples, text)
         write_whole(folder.path / "samples.csv", text.getvalue().encode())
     write_whole(folder.path / "run.json", recorded.record.model_dump_json(indent=1).encode())
+    write_whole(folder.path / repro.NAME, repro.script(folder, plan, report.targets[0].headline).encode())
     for each in FORMATS:
         text_of = render(report, each, Sender(origin="ab", public=False))
         write_whole(folder.path / f"report.{SUFFIXES[each]}", text_of.encode())

@@ -10,6 +10,7 @@ output/NAME         files that the boots produced
 run.json            record of the run, as in a bundle of a lab
 samples.csv         samples of the boots that count, for `wqlab compare`
 report.*            the report
+repro.sh            the boots once more, without wqlab
 log.txt             messages of the program
 """
 

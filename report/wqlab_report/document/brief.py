@@ -195,8 +195,8 @@ def _reproduce(report: Report) -> list[Block]:
     if shared_text.is_local(report):
         return [
             Paragraph(""),
-            Paragraph("To compute the verdicts again:"),
-            Commands(shared_text.recompute_commands(report)),
+            Paragraph("To boot both kernels once more, without wqlab, and to compute the verdicts again:"),
+            Commands([f"sh {shared_text.folder(report)}/repro.sh", *shared_text.recompute_commands(report)]),
         ]
     commands = [
         f"wqlab bundle {number} -o {number}.zip",
