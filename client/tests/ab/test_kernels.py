@@ -58,7 +58,7 @@ def test_modules_and_configuration_are_found_beside_the_image(
     tmp_path: Path, present: list[str], given: str, modules: str | None, config: str | None
 ) -> None:
     files(tmp_path, *present)
-    found = find_kernel(str(tmp_path / given))
+    found = find_kernel(str(tmp_path / given), tmp_path)
     assert (found.release, found.build_id_gnu) == (RELEASE, "ab" * 20)
     assert found.modules == (tmp_path / modules if modules is not None else None)
     assert found.config == (tmp_path / config if config is not None else None)
@@ -66,10 +66,10 @@ def test_modules_and_configuration_are_found_beside_the_image(
 
 def test_given_modules_replace_those_that_were_found(tmp_path: Path) -> None:
     files(tmp_path, "bzImage", "staging/lib/modules/6.12.1/modules.dep")
-    found = find_kernel(str(tmp_path / "bzImage"), tmp_path / "staging")
+    found = find_kernel(str(tmp_path / "bzImage"), tmp_path, tmp_path / "staging")
     assert found.modules == tmp_path / "staging/lib/modules/6.12.1"
     with pytest.raises(UsageError, match=r"no modules of 6\.12\.1"):
-        find_kernel(str(tmp_path / "bzImage"), tmp_path / "elsewhere")
+        find_kernel(str(tmp_path / "bzImage"), tmp_path, tmp_path / "elsewhere")
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,15 @@ def test_given_modules_replace_those_that_were_found(tmp_path: Path) -> None:
 def test_what_is_no_kernel_is_refused(tmp_path: Path, present: list[str], given: str, reason: str) -> None:
     files(tmp_path, *present)
     with pytest.raises(UsageError, match=reason):
-        find_kernel(str(tmp_path / given))
+        find_kernel(str(tmp_path / given), tmp_path)
 
 
 def test_a_file_that_is_no_image_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     with pytest.raises(UsageError, match="no x86 kernel image"):
-        find_kernel(str(tmp_path / "notes.txt"))
+        find_kernel(str(tmp_path / "notes.txt"), tmp_path)
+
+
+def test_a_package_that_has_no_kernel_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="bash is no package of a kernel"):
+        find_kernel("deb:bash", tmp_path)

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from wqlab_contracts.messages import Artifact
 from wqlab_worker.build.kernel_image import ImageError, read_kernel_image
+from wqlab_worker.build.kernel_package import unpack_kernel_package
+from wqlab_worker.failures import JobError
 
 from ..errors import UsageError
 
 GIVEN = "given"
 """Tree and recipe of a kernel that was not built here."""
+_PACKAGE = "deb:"
 _IMAGE = "arch/x86/boot/bzImage"
 
 
@@ -40,12 +43,13 @@ class GivenKernel:
     """Module of wqlab that does not build against it -> reason."""
 
 
-def find_kernel(name: str, modules: Path | None = None) -> GivenKernel:
-    """Return the kernel at a path: an image, a folder in which a kernel was built, or an unpacked package.
+def find_kernel(name: str, cache: Path, modules: Path | None = None) -> GivenKernel:
+    """Return the kernel at a path: an image, a folder in which a kernel was built, or an unpacked package; or that of a
+    Debian package `deb:linux-image-RELEASE`, which is unpacked into `cache`.
 
     `modules` replaces what is found beside the image. Raises UsageError if there is no kernel, or more than one.
     """
-    path = Path(name).expanduser()
+    path = _package(name.removeprefix(_PACKAGE), cache) if name.startswith(_PACKAGE) else Path(name).expanduser()
     image = _image_in(path) if path.is_dir() else path
     try:
         found = read_kernel_image(image)
@@ -57,6 +61,13 @@ def find_kernel(name: str, modules: Path | None = None) -> GivenKernel:
     if modules is not None:
         folder = _modules_in(modules, found.release)
     return GivenKernel(name, image, found.release, found.build_id_gnu, folder, config)
+
+
+def _package(name: str, cache: Path) -> Path:
+    try:
+        return unpack_kernel_package(name, cache)
+    except JobError as error:
+        raise UsageError(error.failure.summary, error.failure.advice) from None
 
 
 def _image_in(folder: Path) -> Path:

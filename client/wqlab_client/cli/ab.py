@@ -44,7 +44,9 @@ def ab(  # noqa: PLR0917 - the options of a command
     kernels: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            "--kernels", metavar="A B", help="Two kernels, each a bzImage, a vmlinuz or the folder of a build"
+            "--kernels",
+            metavar="A B",
+            help="Two kernels: a bzImage, the folder of a build, or deb:linux-image-...",
         ),
     ] = None,
     modules: Annotated[
@@ -118,7 +120,10 @@ def ab(  # noqa: PLR0917 - the options of a command
 def _given_kernels(names: tuple[str, str], modules: tuple[Path, Path] | None) -> dict[Arm, GivenKernel]:
     from ..ab.kernels import find_kernel
 
-    return {arm: find_kernel(names[number], modules[number] if modules else None) for number, arm in enumerate(PAIR)}
+    return {
+        arm: find_kernel(names[number], cache_folder(), modules[number] if modules else None)
+        for number, arm in enumerate(PAIR)
+    }
 
 
 def _built_kernels(
