@@ -14,14 +14,13 @@ import { homeRoute } from "./pages/home/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
 import { deliveriesRoute, deliveryRoute, webhooksRoute } from "./pages/outbox/route";
 import { permissionsRoute } from "./pages/permissions/route";
-import { planRoute, plansRoute } from "./pages/plans/route";
+import { planRoute } from "./pages/plans/route";
 import { reportRoute } from "./pages/report/route";
 import { seriesRoute } from "./pages/series/route";
 import { signInRoute } from "./pages/signin/route";
 import { submissionRoute } from "./pages/submission/route";
 import { submissionsRoute } from "./pages/submissions/route";
 import { submitRoute } from "./pages/submit/route";
-import { treesRoute } from "./pages/trees/route";
 import { watchesRoute, watchRoute } from "./pages/watches/route";
 
 const routeTree = rootRoute.addChildren([
@@ -34,9 +33,7 @@ const routeTree = rootRoute.addChildren([
   compareRoute,
   labRoute,
   deviceRoute,
-  plansRoute,
   planRoute,
-  treesRoute,
   historyRoute,
   lineRoute,
   shiftRoute,

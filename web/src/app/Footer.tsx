@@ -1,4 +1,3 @@
-import { Link } from "@tanstack/react-router";
 import classes from "./Footer.module.css";
 
 /** Page footer: project name and links. `/docs/`, `/openapi.json` and `/readyz` are outside the client-side app. */
@@ -8,7 +7,6 @@ export function Footer() {
       <div className={classes.bar}>
         <span>wqlab: a test lab for Linux workqueue and scheduler patches</span>
         <nav aria-label="Footer" className={classes.links}>
-          <Link to="/plans">Test plans</Link>
           <a href="/docs/">Documentation</a>
           <a href="/docs/api/">API</a>
           <a href="/readyz">Status</a>

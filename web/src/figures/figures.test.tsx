@@ -1,27 +1,11 @@
 import * as Plot from "@observablehq/plot";
 import { screen } from "@testing-library/react";
 import { expect, test } from "vitest";
-import type { Comparison, MetricCurve, Verdict } from "@/api/types";
+import type { MetricCurve, Verdict } from "@/api/types";
 import { renderPart } from "@/testing/render";
-import { makeReport } from "@/testing/report";
-import { BootsFigure, boots, pairsOf } from "./BootsFigure";
 import { CurveFigure, rowsOf as curveRows, lines } from "./CurveFigure";
-import { ForestFigure, type ForestRow, forest, isDrawn } from "./ForestFigure";
 import { domainOf, markOf } from "./marks";
 import { plane, strips } from "./TradeoffFigure";
-
-const report = makeReport();
-const comparisons = report.targets.flatMap(target => target.comparisons);
-
-function rowsOf(metric: string): ForestRow[] {
-  return comparisons
-    .filter(of => of.metric === metric && of.scenario === "HIGH" && of.question === "kernel")
-    .map(of => ({
-      key: `${of.device_type} ${of.setting}`,
-      name: `${of.device_type} ${of.setting}`,
-      of,
-    }));
-}
 
 function drawn(options: Plot.PlotOptions): Element {
   return Plot.plot({ width: 600, ...options });
@@ -36,16 +20,6 @@ function invalidAttributes(drawing: Element): string[] {
   );
 }
 
-const VERDICTS: (Verdict | null)[] = [
-  "improvement",
-  "regression",
-  "equivalent",
-  "below_threshold",
-  "inconclusive",
-  "failed",
-  null,
-];
-
 test("every verdict has its own shape, not only a colour", () => {
   const form = (verdict: Verdict | null) => {
     const { symbol, rotate, filled } = markOf(verdict);
@@ -53,96 +27,6 @@ test("every verdict has its own shape, not only a colour", () => {
   };
   const certain = ["improvement", "regression", "equivalent", "below_threshold", "inconclusive"] as const;
   expect(new Set(certain.map(form)).size).toBe(certain.length);
-});
-
-test("a forest plot has a mark per effect, a line per interval and zero on its axis", () => {
-  const rows = rowsOf("locality");
-  const drawing = drawn(forest(rows, 600, Plot));
-  expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(
-    rows.length,
-  );
-  expect(
-    drawing.querySelectorAll('[aria-label="rule"] line[stroke^="var(--good)"], [aria-label="rule"] line'),
-  ).toHaveLength(rows.length);
-  expect(invalidAttributes(drawing)).toEqual([]);
-  const [low, high] = (forest(rows, 600, Plot).x as { domain: [number, number] }).domain;
-  expect(low).toBeLessThan(0);
-  expect(high).toBeGreaterThan(Math.max(...rows.map(({ of }) => of.ci95?.[1] ?? 0)));
-});
-
-test("a forest plot draws every verdict, without interval and exact", () => {
-  const [row] = rowsOf("locality") as [ForestRow];
-  const rows = VERDICTS.map((verdict, at): ForestRow => {
-    const of: Comparison = {
-      ...row.of,
-      verdict,
-      ci95: null,
-      exact: at % 2 === 0,
-      effect: at - 3,
-      delta: null,
-    };
-    return { key: `${verdict}`, name: `${verdict}`, of };
-  });
-  const drawing = drawn(forest(rows, 320, Plot));
-  expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(
-    rows.length,
-  );
-  expect(invalidAttributes(drawing)).toEqual([]);
-});
-
-test("comparisons without evidence are listed below the forest plot, not drawn", async () => {
-  const rows = rowsOf("busy");
-  expect(rows.filter(isDrawn).map(row => row.name)).toEqual(["xeon-2s scope=system", "xeon-2s scope=cache"]);
-  await renderPart(<ForestFigure title="busy" rows={rows} names="topology" />);
-  expect(
-    screen.getByText(/Not drawn: tiny scope=system \(no evidence\); tiny scope=cache \(no evidence\)\./),
-  ).toBeTruthy();
-});
-
-test("boots: one mark each, joined within a block that has both arms", () => {
-  const side = (blocks: number, value: number) => ({
-    name: "x",
-    summary: null,
-    dots: Array.from({ length: blocks }, (_, block) => ({ block, value: value + block })),
-  });
-  const pairs = pairsOf(side(6, 40), side(5, 50));
-  const mean = { mean: 42, stddev: 1, n: 6, modes: null };
-  const drawing = drawn(boots(pairs, [mean, mean], ["busy", "%"], 600, Plot));
-  expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(6 + 5);
-  expect(drawing.querySelectorAll('[aria-label="link"] path')).toHaveLength(5);
-  expect(invalidAttributes(drawing)).toEqual([]);
-});
-
-test("boots: a hundred, one or no blocks and equal values are drawn", () => {
-  const side = (blocks: number) => ({
-    name: "x",
-    summary: null,
-    dots: Array.from({ length: blocks }, (_, block) => ({ block, value: 33 })),
-  });
-  for (const blocks of [100, 1, 0]) {
-    const pairs = pairsOf(side(blocks), side(blocks));
-    const drawing = drawn(boots(pairs, [null, null], ["locks", ""], 360, Plot));
-    expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(
-      2 * blocks,
-    );
-    expect(invalidAttributes(drawing)).toEqual([]);
-  }
-});
-
-test("boots without evidence are shown only as a table", async () => {
-  const side = { name: "baseline", summary: null, dots: [{ block: 0, value: 8.2 }] };
-  const { container } = await renderPart(
-    <BootsFigure
-      title="Values"
-      metric="bandwidth"
-      unit="MiB/s"
-      baseline={side}
-      candidate={side}
-      drawn={false}
-    />,
-  );
-  expect(container.querySelector("figure, svg")).toBeNull();
-  expect(screen.getByRole("table", { name: "Values" })).toBeTruthy();
 });
 
 test("the trade-off has two axes on hardware and one on an emulated device", () => {
@@ -223,13 +107,4 @@ test("an axis has padding at both ends, also for equal values", () => {
   expect(domainOf([0, 0])).toEqual([-1, 1]);
   const [low, high] = domainOf([33, 33]);
   expect([low < 33, high > 33]).toEqual([true, true]);
-});
-
-test("ticks between two counts have distinct labels", () => {
-  const rows = rowsOf("locality").map(row => ({
-    ...row,
-    of: { ...row.of, exact: true, scale: "difference" as const, unit: "locks", effect_unit: "locks" },
-  }));
-  const { tickFormat } = forest(rows, 600, Plot).x as { tickFormat: (value: number) => string };
-  expect([-1, -0.8, 0, 0.2, 30].map(tickFormat)).toEqual(["\u22121", "\u22120.80", "0", "+0.20", "+30"]);
 });

@@ -6,7 +6,6 @@ import {
   costsOf,
   deviceKind,
   lineName,
-  noiseFloor,
   noiseFloorOf,
   noiseNote,
   perOperation,
@@ -48,7 +47,6 @@ test("a noise floor of a modelled share has its unit", () => {
 });
 
 test("a noise floor that was not measured is said to be so", () => {
-  expect(noiseFloor(counted)).toBe("noise floor not measured");
   expect(noiseNote(counted)).toMatch(/^Noise floor: not measured/);
 });
 
@@ -63,7 +61,6 @@ test("a noise floor has its value beside the verdict", () => {
     measured_at: "2026-03-01T00:00:00Z",
   }));
   const measured = { ...counted, noise_floors: floors };
-  expect(noiseFloor(measured)).toBe("noise floor 0.0312 %");
   expect(noiseNote(measured)).toContain("measured with 8 seeds");
 });
 

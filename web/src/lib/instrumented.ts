@@ -1,7 +1,6 @@
 /** Texts of targets on instrumented devices; the same as in report/wqlab_report/content/instrument_tables.py. */
 import type { Comparison, InstrumentCell, TargetReport } from "@/api/types";
 import { count, countsSeeds, number } from "@/lib/numbers";
-import { decides } from "@/lib/words";
 
 /** Name of an entry that is a sum of others. */
 export const OTHER = "(other)";
@@ -48,14 +47,6 @@ export function isInstrumented({ plan }: Pick<TargetReport, "plan">): boolean {
 export function deviceKind(target: Pick<TargetReport, "plan" | "emulated">): string {
   if (isModelled(target)) return "modelled";
   return isInstrumented(target) ? "instrumented" : target.emulated ? "emulated" : "";
-}
-
-/** Return the noise floors of the deciding counts: `noise floor 0.031 %`, or that they were not measured. */
-export function noiseFloor(target: TargetReport): string {
-  const deciding = target.comparisons.filter(decides);
-  const kernels = deciding.filter(of => of.question === "kernel");
-  const texts = (kernels.length > 0 ? kernels : deciding).map(of => noiseFloorOf(target, of));
-  return [...new Set(texts)].join(" or ");
 }
 
 /** Return the noise floor of a judged count or modelled figure; empty for other figures. */

@@ -1,26 +1,16 @@
 import type { TargetSummary } from "@/api/types";
-import { oneLine, toneOf } from "@/lib/words";
+import { toneOf } from "@/lib/words";
 import { StateBadge } from "./StateBadge";
 import classes from "./TargetVerdicts.module.css";
 import { VerdictBadge } from "./VerdictBadge";
 
-interface TargetVerdictsProps {
-  targets: readonly TargetSummary[];
-  /** Show each target on its own line with its headline. */
-  headlines?: boolean;
-}
-
 /** The verdict of each target: `xeon-2s + improvement`. The plan is shown if there is more than one. */
-export function TargetVerdicts({ targets, headlines = false }: TargetVerdictsProps) {
+export function TargetVerdicts({ targets }: { targets: readonly TargetSummary[] }) {
   const plans = new Set(targets.map(target => target.plan));
   return (
-    <ul className={classes.list} data-lines={headlines || undefined}>
+    <ul className={classes.list}>
       {targets.map(target => (
-        <li
-          key={target.run_id}
-          className={classes.target}
-          title={headlines ? undefined : target.headline || undefined}
-        >
+        <li key={target.run_id} className={classes.target} title={target.headline || undefined}>
           <span className={classes.name}>
             {plans.size > 1 ? `${target.plan}@${target.device_type}` : target.device_type}
           </span>{" "}
@@ -36,9 +26,6 @@ export function TargetVerdicts({ targets, headlines = false }: TargetVerdictsPro
             <span className="muted">{target.outcome ?? target.state}</span>
           ) : (
             <StateBadge state={target.state} outcome={target.outcome} />
-          )}
-          {headlines && target.headline && (
-            <span className={classes.headline}>{oneLine(target.headline)}</span>
           )}
         </li>
       ))}

@@ -9,7 +9,6 @@ import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { VerdictBadge } from "@/parts/VerdictBadge";
 import classes from "./ComparePage.module.css";
-import { Effects } from "./Effects";
 import { Pairs } from "./Pairs";
 
 const route = getRouteApi("/compare");
@@ -40,7 +39,6 @@ export function SubmissionsResult({ first, second }: { first: number; second: nu
           empty="Neither submission has runs."
         />
       </Section>
-      <Effects figures={data.figures} names={[nameOf(data.first), nameOf(data.second)]} search={search} />
       <Pairs figures={data.figures} names={[nameOf(data.first), nameOf(data.second)]} search={search} />
     </>
   );

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { Comparison, FigurePair } from "@/api/types";
 import { makeReport } from "@/testing/report";
-import { effectGroups } from "./Effects";
 import { CHANGE_WORDS, effectText, filterPairs, pairKey } from "./pairs";
 import { CHANGES, compareSearch } from "./search";
 
@@ -44,21 +43,4 @@ test("effects are formatted as in the report; missing effects are empty", () => 
   );
   expect(effectText({ ...of, effect: null, ci95: null })).toBe("");
   expect(effectText(null)).toBe("");
-});
-
-test("figures plot primary kernel comparisons and count omitted rows", () => {
-  const groups = effectGroups(pairs, ["v1 (3)", "v2 (7)"], search);
-  expect(groups.map(group => group.metric)).toEqual(["busy", "locality"]);
-  expect(groups.flatMap(group => group.rows).every(row => row.of.question === "kernel")).toBe(true);
-  expect(groups[0]?.rows.slice(0, 2).map(row => row.name)).toEqual([
-    "v1 (3) on xeon-2s HIGH scope=system",
-    "v2 (7) on xeon-2s HIGH scope=system",
-  ]);
-  const many = Array.from({ length: 30 }, (_, at) => ({
-    ...(pairs[1] as FigurePair),
-    device_type: `device-${at}`,
-  }));
-  const [only] = effectGroups(many, ["1", "2"], { ...search, metric: many[0]?.metric ?? "" });
-  expect((only?.rows.length ?? 0) + (only?.left ?? 0)).toBe(60);
-  expect(only?.left).toBeGreaterThan(0);
 });

@@ -27,7 +27,7 @@ export function PlanPage() {
     <Page
       title={plan.name}
       lead={oneLine(plan.summary)}
-      trail={<Link to="/plans">Plans</Link>}
+      trail={<Link to="/submit">Submit</Link>}
       actions={
         !plan.checks_health && (
           <>

@@ -2,13 +2,20 @@ import { count, number, places } from "@/lib/numbers";
 import classes from "./Boots.module.css";
 import { acrossTopologies, type Cell, sidesOf } from "./model";
 
-/** Most blocks that are drawn; the figure of the comparison has all. */
+/** Most blocks that are drawn by default; the section of a comparison has all. */
 const MOST = 16;
 const WIDTH = 460;
 const LEFT = 130;
 const RIGHT = 16;
 const ROW = 22;
 const DIRECTIONS = { higher_is_better: "higher is better", lower_is_better: "lower is better", none: "" };
+
+interface BootsProps {
+  cells: readonly Cell[];
+  of: Cell;
+  /** Most blocks that are drawn. */
+  most?: number;
+}
 
 interface Row {
   label: string;
@@ -17,11 +24,11 @@ interface Row {
 }
 
 /** Both boots of each block as a dumbbell, on every topology that has the metric. */
-export function Boots({ cells, of: first }: { cells: readonly Cell[]; of: Cell }) {
+export function Boots({ cells, of: first, most = MOST }: BootsProps) {
   if (first.of.evidence === "none") return null;
   const rows = acrossTopologies(cells, first).flatMap(rowsOf);
   if (rows.length === 0) return null;
-  const shown = rows.slice(0, MOST);
+  const shown = rows.slice(0, most);
   const values = shown.flatMap(({ a, b }) => [a, b]);
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const room = high > low ? (high - low) * 0.08 : Math.abs(high) * 0.1 || 1;
@@ -70,7 +77,7 @@ export function Boots({ cells, of: first }: { cells: readonly Cell[]; of: Cell }
         <span className={classes.keyB}>
           ◆ {first.of.question === "kernel" ? "candidate" : first.of.setting}
         </span>
-        {rows.length > MOST && <span className="muted">{count(rows.length - MOST, "more block")} below</span>}
+        {rows.length > most && <span className="muted">{count(rows.length - most, "more block")} below</span>}
       </p>
     </figure>
   );

@@ -1,31 +1,20 @@
-/** One comparison: verdict, figures, boots, other topologies and other metrics of the same boots. */
+/** One comparison: verdict, figures and boots. */
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
-import type { Comparison, Report } from "@/api/types";
-import { BootsFigure } from "@/figures/BootsFigure";
-import { ForestFigure } from "@/figures/ForestFigure";
+import type { Report } from "@/api/types";
 import { noiseFloorOf } from "@/lib/instrumented";
 import { change, count, countsSeeds, intervalOf, number, pValue, withUnit } from "@/lib/numbers";
 import { EVIDENCE, NOT_MEASURED, oneLine } from "@/lib/words";
-import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { Section } from "@/parts/Page";
 import { ArmValue } from "@/parts/Value";
 import { VerdictBadge } from "@/parts/VerdictBadge";
 import { BisectLink } from "../bisections/BisectLink";
+import { Boots } from "./Boots";
 import { BootValues } from "./BootValues";
 import classes from "./CellSection.module.css";
 import { type CellPart, nearest, partChoices } from "./cellParts";
-import {
-  armColumn,
-  changeColumn,
-  evidenceColumn,
-  intervalColumn,
-  metricColumn,
-  roleColumn,
-  verdictColumn,
-} from "./columns";
-import { acrossTopologies, bisectionOf, type Cell, otherMetrics, publishedOf, sidesOf } from "./model";
+import { bisectionOf, type Cell, publishedOf } from "./model";
 import { PublishedFigure } from "./Published";
 
 interface CellSectionProps {
@@ -36,18 +25,6 @@ interface CellSectionProps {
 
 export function CellSection({ report, cells, selected }: CellSectionProps) {
   const { of, target } = selected;
-  const sides = useMemo(() => sidesOf(selected), [selected]);
-  const across = useMemo(
-    () =>
-      acrossTopologies(cells, selected).map(cell => ({
-        key: cell.key,
-        name: cell.target.device_type,
-        of: cell.of,
-      })),
-    [cells, selected],
-  );
-  const columns = useMemo(() => othersColumns(of), [of]);
-  const others = useMemo(() => otherMetrics(cells, selected), [cells, selected]);
   const published = useMemo(
     () =>
       publishedOf(target).filter(
@@ -81,48 +58,11 @@ export function CellSection({ report, cells, selected }: CellSectionProps) {
       {published.map(row => (
         <PublishedFigure key={row.key} row={row} />
       ))}
-      <div className={classes.figures}>
-        <BootsFigure
-          title={withoutEvidence ? "Values of every boot" : `${of.metric} of every boot`}
-          metric={of.metric}
-          unit={of.unit}
-          baseline={{ ...sides.baseline, summary: of.baseline }}
-          candidate={{ ...sides.candidate, summary: of.candidate }}
-          drawn={!withoutEvidence}
-          description={withoutEvidence && "Not plotted: these values are not evidence."}
-        />
-        {!withoutEvidence && (
-          <ForestFigure
-            title={`Change of ${of.metric} by topology`}
-            rows={across}
-            names="topology"
-            description={of.setting && `Setting ${of.setting}.`}
-          />
-        )}
-      </div>
+      <Boots cells={[selected]} of={selected} most={Number.POSITIVE_INFINITY} />
       <BootValues selected={selected} />
-      {others.length > 0 && (
-        <DataTable
-          caption="Other metrics of these boots"
-          columns={columns}
-          rows={others}
-          rowKey={cell => cell.key}
-        />
-      )}
     </Section>
   );
 }
-
-const othersColumns = ({ question }: Comparison): Column<Cell>[] => [
-  metricColumn({ resetScroll: false }),
-  armColumn("baseline", question === "kernel" ? "Baseline" : "Reference"),
-  armColumn("candidate", question === "kernel" ? "Candidate" : "Setting"),
-  changeColumn,
-  intervalColumn,
-  verdictColumn,
-  evidenceColumn,
-  roleColumn,
-];
 
 /** Figures computed by the server; without evidence, only the two means. */
 function Figures({ selected: { of, column, target } }: { selected: Cell }) {

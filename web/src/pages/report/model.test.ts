@@ -12,7 +12,6 @@ import {
   firstCell,
   judgedMetrics,
   matricesOf,
-  otherMetrics,
   publishedOf,
   sidesOf,
   studiesOf,
@@ -105,13 +104,12 @@ test("a device without comparisons keeps its row", () => {
   expect(kernels?.rows[1]).toMatchObject({ metric: null, evidence: null });
 });
 
-test("a comparison has counterparts on all topologies and other metrics", () => {
+test("a comparison has counterparts on all topologies", () => {
   const chosen = cell("1/HIGH/locality/scope=cache@baseline");
   expect(acrossTopologies(cells, chosen).map(each => each.key)).toEqual([
     "1/HIGH/locality/scope=cache@baseline",
     "2/HIGH/locality/scope=cache@baseline",
   ]);
-  expect(otherMetrics(cells, chosen).map(each => each.of.metric)).toEqual(["counter-0", "counter-1", "busy"]);
 });
 
 test("boots belong to two kernels, or to two settings on one kernel", () => {

@@ -181,21 +181,6 @@ export function acrossTopologies(cells: readonly Cell[], { target, of }: Cell): 
   );
 }
 
-/** Return the other metrics of the same boots, explanatory metrics first. */
-export function otherMetrics(cells: readonly Cell[], { target, of }: Cell): Cell[] {
-  const order = ["explanatory", "secondary", "primary"];
-  return cells
-    .filter(
-      each =>
-        each.target === target &&
-        each.of.scenario === of.scenario &&
-        each.of.setting === of.setting &&
-        each.of.metric !== of.metric &&
-        sameQuestion(each.of, of),
-    )
-    .toSorted((a, b) => order.indexOf(a.of.role) - order.indexOf(b.of.role));
-}
-
 function sameQuestion(a: Comparison, b: Comparison): boolean {
   return a.question === b.question && a.kernel === b.kernel;
 }

@@ -193,11 +193,7 @@ function ListFacts({ view, spec }: { view: WatchView; spec: ListWatch }) {
       <Fact name={spec.what_it_touches ? "Of these" : "Measures"}>
         <Names of={spec.targets} none="everything that the lab has" />
       </Fact>
-      <Fact name="Tree">
-        <Link to="/trees" hash={spec.tree}>
-          {spec.tree}
-        </Link>
-      </Fact>
+      <Fact name="Tree">{spec.tree}</Fact>
       <Fact name="May command by mail">
         <Names of={spec.commanders} none="the author alone" />
       </Fact>
@@ -220,13 +216,7 @@ function TreeFacts({ view, spec }: { view: WatchView; spec: TreeWatch }) {
         ) : (
           <span className="muted">the lab has no such tree any more</span>
         )}{" "}
-        <span className="muted">
-          (tree{" "}
-          <Link to="/trees" hash={spec.tree}>
-            {spec.tree}
-          </Link>
-          )
-        </span>
+        <span className="muted">(tree {spec.tree})</span>
       </Fact>
       <Fact name="Branches">
         <Names of={spec.branches} none="none" />

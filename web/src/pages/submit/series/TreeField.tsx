@@ -1,7 +1,7 @@
-import { Link } from "@tanstack/react-router";
 import type { TreeView } from "@/api/types";
 import { NativeSelect } from "@/kit";
 import { oneLine } from "@/lib/words";
+import { FailureCard } from "@/parts/FailureCard";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { fieldId, useFieldError } from "../draft/FieldError";
 import classes from "./TreeField.module.css";
@@ -42,10 +42,15 @@ export function TreeField({
             ) : (
               "Not fetched yet."
             )}{" "}
+            {/^https?:\/\//.test(chosen.tree.url ?? "") && (
+              <a href={chosen.tree.url ?? ""} rel="noreferrer">
+                Source
+              </a>
+            )}
           </>
         )}
-        <Link to="/trees">All trees</Link>
       </p>
+      {chosen?.failure && <FailureCard failure={chosen.failure} what="last fetch" />}
     </div>
   );
 }
