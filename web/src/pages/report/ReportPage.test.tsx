@@ -215,7 +215,7 @@ test("the copy button copies the server's plain text", async () => {
   vi.stubGlobal("isSecureContext", true);
   vi.spyOn(navigator, "clipboard", "get").mockReturnValue({ writeText } as unknown as Clipboard);
   await show(makeReport());
-  fireEvent.click(screen.getByRole("button", { name: "Copy plain text" }));
+  fireEvent.click(screen.getByRole("button", { name: "Copy report text" }));
   await waitFor(() => expect(writeText).toHaveBeenCalledWith("the report as text"));
   fireEvent.click(screen.getByRole("button", { name: "Copy link" }));
   await waitFor(() => expect(writeText).toHaveBeenCalledWith("http://lab.example/r/7"));

@@ -1,6 +1,4 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { reportTextQuery, versionsQuery } from "@/api/queries";
 import type { Report } from "@/api/types";
 import { CopyButton } from "@/parts/CopyButton";
 import classes from "./Share.module.css";
@@ -14,17 +12,17 @@ const FORMATS = [
   { format: "kcidb", name: "KCIDB", suffix: "kcidb.json" },
 ] as const;
 
-/** Share and download buttons: plain text, permanent link and files. */
+/** Share and download buttons: permanent link, files and the series. */
 export function Share({ report }: { report: Report }) {
   const { id } = report.submission;
-  const client = useQueryClient();
   const measured = report.targets.filter(target => target.values.length > 0);
   return (
     <div className={classes.whole}>
       <div className={classes.line}>
-        <CopyButton label="Copy plain text" text={() => client.ensureQueryData(reportTextQuery(id))} />
         <CopyButton label="Copy link" text={permalink(report)} />
-        <ComparePrevious id={id} />
+        <Link to="/series/$id" params={{ id }}>
+          All versions
+        </Link>
       </div>
       <div className={classes.line}>
         <span className="muted">Download</span>
@@ -77,16 +75,4 @@ export function permalink({ lab_url, submission }: Report): string {
 
 function csv(run: number | undefined): string {
   return `/api/v1/runs/${run}/samples?format=csv`;
-}
-
-/** Link to the comparison with the previous version. */
-function ComparePrevious({ id }: { id: number }) {
-  const { data } = useQuery({ ...versionsQuery(id), throwOnError: false });
-  const previous = data?.filter(version => version.id < id).toSorted((a, b) => b.id - a.id)[0];
-  if (!previous) return null;
-  return (
-    <Link to="/compare" search={{ left: `${previous.id}`, right: `${id}` }}>
-      Compare with {previous.version === null ? `submission ${previous.id}` : `v${previous.version}`}
-    </Link>
-  );
 }
