@@ -75,13 +75,16 @@ class ContainerLab:
             time.sleep(ROUND_S)
 
     def await_health(self) -> None:
-        """Wait until every container is healthy; pytest's time limit ends a wait for ever."""
+        """Wait until every container is healthy, and print each change; pytest's time limit ends a wait for ever."""
+        printed: dict[str, str] = {}
         while unhealthy := {
             name: each["State"].get("Health", {}).get("Status", each["State"]["Status"])
             for name, each in self.containers().items()
             if each["State"].get("Health", {}).get("Status") != "healthy"
         }:
-            print("not healthy:", unhealthy)
+            if unhealthy != printed:
+                print("not healthy:", unhealthy)
+            printed = unhealthy
             time.sleep(ROUND_S)
 
     def wqlab(self, *arguments: str) -> str:
