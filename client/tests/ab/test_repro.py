@@ -86,7 +86,7 @@ def test_a_kernel_that_was_replaced_is_not_started(folder: StateFolder) -> None:
 
 
 def test_of_a_machine_the_lines_for_kexec_are_printed(folder: StateFolder) -> None:
-    machine = MachineNote(name="ryzen", watchdogs=[], has_systemd=True)
+    machine = MachineNote(name="ryzen", has_systemd=True)
     plan = folder.read_plan().model_copy(update={"accelerator": None, "machine": machine})
     folder.write_plan(plan)
     run.report_so_far(folder)

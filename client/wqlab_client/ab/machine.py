@@ -190,7 +190,6 @@ def prepare_machine(
         job=job,
         machine=MachineNote(
             name=seen.name,
-            watchdogs=[each.name for each in seen.look.watchdogs],
             has_systemd=seen.look.one("init") == "systemd",
         ),
     )
@@ -206,7 +205,6 @@ def machine_of(folder: StateFolder, plan: Plan) -> Machine:
         name=plan.machine.name,
         own=own_server(plan.target),
         lab=lab_server(plan.target, folder.key),
-        watchdogs=plan.machine.watchdogs,
         has_systemd=plan.machine.has_systemd,
         restart_s=RESTART_S,
     )

@@ -51,11 +51,9 @@ class KernelNote(Message):
 
 
 class MachineNote(Message):
-    """How a machine's own system is left, and what ends a hang."""
+    """How a machine's own system is left."""
 
     name: str
-    watchdogs: list[str]
-    """Names in /dev."""
     has_systemd: bool
 
 

@@ -46,7 +46,8 @@ OWN_EVERY_S = 10.0
 BUTTON_S = 3600.0
 """Longest time to wait until somebody restarts a machine that hangs."""
 WATCHDOG_S = 180
-"""It also goes on over the jump, so the next kernel has to come up in this time."""
+"""It goes on over the next jump, by the kernel argument watchdog.stop_on_reboot=0: a kernel has this time to come up.
+A distribution's watchdog is not started: drivers stop theirs at a restart, or end a slow shutdown."""
 SYSTEMD_KEXEC = "systemctl kexec"
 PLAIN_KEXEC = "setsid sh -c 'sleep 1; sync; echo u > /proc/sysrq-trigger; {kexec} -e' < /dev/null > /dev/null 2>&1 &"
 """For distributions without systemd: file systems are remounted read-only first."""
@@ -66,8 +67,6 @@ class Machine:
     """The distribution."""
     lab: SshServer
     """Kernels under test, at the same address."""
-    watchdogs: Sequence[str]
-    """Names in /dev."""
     has_systemd: bool
     restart_s: int = 300
     """Longest time of a restart into the distribution."""
@@ -303,7 +302,6 @@ class MachineAccess(DeviceAccess):
 
     def _jump(self, ssh: SshConnection, folder: str, *, of_lab: bool) -> None:
         self._touched = self.jumped = True
-        self._arm_watchdog(ssh)
         if of_lab:
             command = LAB_KEXEC
         elif self._machine.has_systemd:
@@ -320,12 +318,6 @@ class MachineAccess(DeviceAccess):
         ssh.close()
 
     # --- watchdog and log ---------------------------------------------------------------------------------------
-
-    def _arm_watchdog(self, ssh: SshConnection) -> None:
-        """Start the watchdog and leave it running. Drivers that stop theirs at a restart are told not to by the kernel
-        argument watchdog.stop_on_reboot=0, which kernels under test have and a distribution mostly has not."""
-        for dog in self._machine.watchdogs[:1]:
-            run(ssh, self.wakeup, f"[ ! -c /dev/{dog} ] || printf 1 > /dev/{dog}", COMMAND_S)
 
     def _start_watchdog(self) -> None:
         """Let the lab's system feed the watchdog, so that a hang restarts the machine; say whether there is one."""
