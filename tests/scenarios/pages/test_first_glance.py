@@ -42,7 +42,7 @@ def test_submit_is_in_the_window_with_three_targets(person: MakePerson, scene: S
     scene.devices()
     author = person("submit")
     author.page.set_viewport_size(LAPTOP)
-    author.open("/submit?source=settings&plan=flush&type=tiny,small,middle")
+    author.open("/submit?source=settings&plan=flush&type=tiny&type=small&type=middle")
     button = author.page.get_by_role("button", name="Submit 3 targets")
     for at in (0, 100_000):
         author.page.evaluate("at => scrollTo(0, at)", at)
