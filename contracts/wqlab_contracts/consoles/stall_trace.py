@@ -6,22 +6,22 @@ kernel/watchdog.c, kernel/rcu/{tree_stall,tree_exp,tasks}.h, lib/nmi_backtrace.c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile
 
 from ..defect_text import is_idle, is_spinning, prints_stall
 from ..enums import FindingKind
+from ..linear_patterns import LinearPattern
 from ..messages import STACK_LIMIT
 from .call_trace import LINE_LIMIT, Reference, addresses, call_trace, is_unreliable, named_once
 
-_BEGINS = re.compile(
+_BEGINS = LinearPattern(
     r"NMI backtrace for cpu \d|Task dump for CPU \d|\bCPU: \d+ .{0,40}PID: \d|\bstate:[A-Z]|  running task  "
     r"|\bSending NMI |Stack dump where |\bkthread stack dump"
 )
 """Line after which the trace of another CPU or task begins."""
-_ENDS = re.compile(r"\bRIP: 00(?:33|23):|</TASK>")
-_NO_FRAME = re.compile(r" last +(?:en|dis)abled at |(?:^|\] ?) {0,4}(?:lr|ra|RA|LR)\b|\bLR is at |\bcsd: ")
+_ENDS = LinearPattern(r"\bRIP: 00(?:33|23):|</TASK>")
+_NO_FRAME = LinearPattern(r" last +(?:en|dis)abled at |(?:^|\] ?) {0,4}(?:lr|ra|RA|LR)\b|\bLR is at |\bcsd: ")
 """Line with addresses that are no part of a trace."""
 _GRACE_PERIODS = "rcu_gp_kthread"
 """RCU's own thread, which waits for the CPU that is stuck."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_contracts.messages.apply import DIFFERENT_LIMIT, NewerTree
 from wqlab_contracts.specs import Tree
 
@@ -17,7 +17,7 @@ from .git import create_bare
 from .mirror import mirror_folder, open_mirror, release_of
 from .touched_functions import touched_functions
 
-_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+_NUMBERS = LinearPattern(r"\d+(?:\.\d+)*")
 
 
 def newer_trees(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from pathlib import Path
 
+from wqlab_contracts.linear_patterns import LinearPattern
 from wqlab_host.apt import Apt, AptError
 
 from ..failures import UserError
 
-_NAME = re.compile(r"linux-image-[a-z0-9][a-z0-9.+-]{0,99}")
+_NAME = LinearPattern(r"linux-image-[a-z0-9][a-z0-9.+-]{0,99}")
 
 
 def unpack_kernel_package(name: str, cache: Path) -> Path:
