@@ -27,8 +27,8 @@ SHARED_VARIABLES = (
     *("FORWARDED_ALLOW_IPS", "SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
 )
 """Environment variables of `make up` that all processes of the lab get; those of the server get each WQLAB_ one too."""
-USER_VARIABLES = ("WQLAB_URL", "WQLAB_TOKEN")
-"""Environment variables of the command `wqlab`, which no process of the lab gets."""
+OTHER_VARIABLES = ("WQLAB_URL", "WQLAB_TOKEN", "WQLAB_LAVA_URL", "WQLAB_LAVA_TOKEN_FILE")
+"""Environment variables of the command `wqlab` and of the worker of LAVA's devices, which the server does not get."""
 LAVA_SETTINGS = ("WQLAB_LAVA_LISTEN", "WQLAB_LAVA_WORKER_HOST")
 LOOPBACK = "127.0.0.1,localhost"
 LONGEST_SOCKET_PATH = 107
@@ -259,7 +259,7 @@ class LabPaths:
     def server_environment(self) -> dict[str, str]:
         served = self.serving
         settings = {name: value for name, value in os.environ.items() if name.startswith("WQLAB_") and value}
-        for name in USER_VARIABLES:
+        for name in OTHER_VARIABLES:
             settings.pop(name, None)
         return {
             **settings,
