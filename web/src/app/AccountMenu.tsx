@@ -105,9 +105,12 @@ function useMailsToReview(user: SessionUser): number {
 function Waiting({ mails }: { mails: number }) {
   if (mails === 0) return null;
   return (
-    <span className={classes.waiting}>
-      {mails}
-      <span className="hidden-visually"> {mails === 1 ? "mail waits" : "mails wait"}</span>
-    </span>
+    <>
+      {" "}
+      <span className={classes.waiting}>
+        {mails}
+        <span className="hidden-visually"> {mails === 1 ? "mail waits" : "mails wait"}</span>
+      </span>
+    </>
   );
 }
