@@ -248,7 +248,7 @@ def test_bundle_is_replayed_offline(ask: Wqlab, wqlab: Wqlab, url: str, saved: P
     assert "not checked whose key it is: --key FILE|URL does" in ended.out
     assert "locks on device\n" in ended.out
     assert "  agrees    flush locks_per_flush: improvement" in ended.out
-    assert "checks agree: improves device (emulated)" in ended.out
+    assert "checks agree: Better: locks per flush 33 -> 5 on device (emulated)." in ended.out
     for source in (str(key), url):
         ended = wqlab("replay", str(saved), "--key", source)
         assert (ended.code, ", the key of --key" in ended.out) == (0, True)

@@ -180,5 +180,5 @@ def test_documentation_names_exactly_the_commands() -> None:
 
     from wqlab_client.cli.app import app
 
-    documented = set(re.findall(r"`?wqlab ([a-z]+(?:-[a-z]+)*)", (DOCS / "cli.md").read_text()))
+    documented = set(re.findall(r"`?wqlab ([a-z][a-z0-9]*(?:-[a-z]+)*)", (DOCS / "cli.md").read_text()))
     assert documented - {"command"} == set(get_command(app).commands)  # type: ignore[attr-defined]

@@ -118,9 +118,7 @@ def test_report_begins_with_the_verdict(submitted: Submitted) -> None:
     page = submitted.owner.page
     page.get_by_role("link", name="View report").click()
     verdict = page.get_by_role("region", name="Verdict", exact=True)
-    expect(verdict).to_contain_text("equivalent")
-    expect(verdict).to_contain_text("xfs-fsync on tiny")
-    expect(verdict).to_contain_text("emulated")
+    expect(verdict).to_contain_text("No change of locks per flush on tiny (emulated). Speed was not measured.")
 
 
 def test_copied_report_text_equals_the_command_output(lab: Lab, submitted: Submitted) -> None:

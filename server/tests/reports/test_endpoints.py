@@ -44,7 +44,7 @@ def test_report_contains_all_results(client: httpx.Client, scene: Scene) -> None
     # The candidate panicked in a boot that was repeated; this takes precedence over any figure.
     assert target.verdict is Verdict.FAILED
     assert "panic" in target.headline
-    assert found.summary == "fails on tiny (emulated)"
+    assert found.summary == "Fails on tiny (emulated). Speed was not measured."
     assert target.reasons == ["locks: improvement: exactly 33 and 5"]
     assert {(value.arm, value.block, value.value) for value in target.values} == {
         (arm, block, LOCKS[arm]) for arm in PAIR for block in range(2)

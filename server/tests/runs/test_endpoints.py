@@ -144,7 +144,7 @@ def test_followed_console_of_a_finished_run_ends(live: Live, scene: Scene, run_i
         live.client(Scope.READ) as client,
         client.stream("GET", f"/api/v1/runs/{run_id}/console", params={"boot": boot, "follow": True}) as answer,
     ):
-        pieces = answer.iter_raw()
+        pieces = answer.iter_bytes()
         assert next(pieces) == b"one "
         assert list(pieces) == []
 
@@ -158,7 +158,7 @@ def test_console_is_followed_while_it_grows(live: Live, scene: Scene) -> None:
         live.client(Scope.READ) as client,
         client.stream("GET", f"/api/v1/runs/{run_id}/console", params={"boot": boot, "follow": True}) as answer,
     ):
-        pieces = answer.iter_raw()
+        pieces = answer.iter_bytes()
         assert next(pieces) == b"one "
         threading.Thread(target=scene.console, args=(boot, 4, b"two")).start()
         assert next(pieces) == b"two"

@@ -163,7 +163,7 @@ def test_the_owner_cancels_a_bisection(person: MakePerson, scene: Scene, session
     owner = person("submit")
     page = owner.page
     owner.open("/history")
-    page.get_by_role("link", name="Bisections").click()
+    page.get_by_role("navigation", name="Trends").get_by_role("link", name="Bisections").click()
     table = page.get_by_role("table", name="Bisections")
     expect(table.get_by_role("row")).to_have_count(4)
     expect(table.get_by_role("row", name=re.compile("found"))).to_contain_text(oid(CULPRIT)[:12])

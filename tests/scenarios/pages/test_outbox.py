@@ -201,6 +201,7 @@ def test_each_role_gets_the_pages_that_the_server_allows(
     page = someone.page
     someone.open("/webhooks")
     expect(page.get_by_role("button", name="Add webhook")).to_have_count(int(webhooks))
+    page.get_by_role("button", name=name).first.click()
     expect(page.get_by_role("link", name=re.compile("^Review"))).to_have_count(int(reviews))
     someone.open("/deliveries?kind=mail")
     expect(page.get_by_role("row", name=SUBJECT)).to_have_count(int(reviews))
