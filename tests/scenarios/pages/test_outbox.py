@@ -71,7 +71,7 @@ def test_a_mail_is_changed_approved_and_sent(
     expect(page.get_by_role("group", name="Text of the mail")).to_contain_text(LETTER.splitlines()[0])
 
     page.get_by_role("button", name="Edit").click()
-    page.get_by_label("Cc").fill("linux-kernel@vger.example")
+    page.get_by_role("textbox", name="Cc").fill("linux-kernel@vger.example")
     page.get_by_label("Text", exact=True).fill("Tested-by: the lab\n")
     expect(page.get_by_text("1 of 60 lines")).to_be_visible()
     page.get_by_role("button", name="Save").click()
