@@ -19,7 +19,7 @@ from commandline import Wqlab
 from example_views import VIEWS
 from fakelab import FakeLab, Reply, Request
 
-from wqlab_client.b4_check import as_complaints, check_of, named_by, newest_result
+from wqlab_client.b4_check import as_complaints, check_of, identify_series, newest_result
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.submissions import SubmissionSummary, TargetSummary
 from wqlab_contracts.enums import ErrorKind, ExitCode, JobState, Outcome, SubmissionState, Verdict
@@ -81,15 +81,15 @@ def test_status_and_summary(found: SubmissionSummary, status: str, summary: str)
 
 
 def test_series_is_named_by_the_thread_and_the_subject() -> None:
-    found = named_by(MAIL)
+    found = identify_series(MAIL)
     assert list(found.message_ids) == ["p1@example.org", "cover@example.org", "v1@example.org"]
     assert found.series_key == "workqueue: take fewer locks"
-    assert named_by(MAIL + b"change-id: 20260101-fewer-abc\n").series_key == "20260101-fewer-abc"
+    assert identify_series(MAIL + b"change-id: 20260101-fewer-abc\n").series_key == "20260101-fewer-abc"
 
 
 @pytest.mark.parametrize("mail", [b"", b"\x00\xff" * 100, b"Subject: =?x-none?q?a?=\n\n", b"From " * 1000])
 def test_any_bytes_can_be_read(mail: bytes) -> None:
-    assert named_by(mail).message_ids == []
+    assert identify_series(mail).message_ids == []
 
 
 def test_newest_finished_result_counts() -> None:

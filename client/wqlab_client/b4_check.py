@@ -1,4 +1,4 @@
-"""Answer b4's check commands: what the lab has measured of a mail, from results that are there already.
+"""Answer b4's check commands with the results that the lab has of a mail's series.
 
 `b4 review` takes a JSON array of results (docs/maintainer/review.rst of b4, "Writing an external check script");
 `b4 prep --check` takes a line for each complaint, of which those with `ERROR:` fail.
@@ -31,11 +31,11 @@ _ORDER: tuple[Status, ...] = ("pass", "warn", "fail")
 
 
 @dataclass(frozen=True)
-class Named:
-    """By what a mail's series is found in the lab."""
+class SeriesIdentity:
+    """What identifies the series of a mail in the lab."""
 
     message_ids: Sequence[str]
-    """The mail's own Message-ID and those that it answers, the cover letter's among them, nearest first."""
+    """The mail's own Message-ID, then those that it answers, nearest first; the cover letter's is among them."""
     series_key: str
     """change-id, else the normalised subject; empty if the mail has neither."""
 
@@ -51,13 +51,13 @@ class CheckResult:
     details: str
 
 
-def named_by(mail: bytes) -> Named:
-    """Return by what the series of a mail is found. Any bytes can be read; what is no mail names nothing."""
+def identify_series(mail: bytes) -> SeriesIdentity:
+    """Return what identifies the series of a mail. Any bytes can be read; both fields are empty for what is no mail."""
     message = BytesParser(policy=compat32).parsebytes(mail[:MAIL_BYTES])
     own = message_ids(_header(message, "Message-ID"))
     before = [*message_ids(_header(message, "In-Reply-To")), *reversed(message_ids(_header(message, "References")))]
     key = change_id([mail[:MAIL_BYTES].decode(errors="replace")]) or normalised_subject(_header(message, "Subject"))
-    return Named(list(dict.fromkeys([*own, *before])), key)
+    return SeriesIdentity(list(dict.fromkeys([*own, *before])), key)
 
 
 def newest_result(found: Sequence[SubmissionSummary]) -> SubmissionSummary | None:
@@ -70,8 +70,8 @@ def newest_result(found: Sequence[SubmissionSummary]) -> SubmissionSummary | Non
 def check_of(submission: SubmissionSummary, lab_url: str) -> CheckResult:
     """Return the result of a submission.
 
-    `fail`: the series or its kernel fails, or hardware measured a regression; `warn`: a regression of a count or a
-    model, or nothing is decided yet; `pass`: all targets are decided without one.
+    `fail`: the series or its kernel fails, or a regression was measured on hardware; `warn`: a count or a modelled
+    figure regressed, or a target is not decided; `pass`: all targets are decided, and none regressed.
     """
     statuses: list[Status] = [_status(each) for each in submission.targets]
     failure = submission.failure

@@ -39,7 +39,7 @@ GIVEN = ["--kernels", "6.12.1", "6.12.2"]
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ([], "on what?"),
+        ([], "no target is named"),
         (["ryzen", *GIVEN, "--plan", "hackbench"], "ryzen is neither qemu nor USER@HOST"),
         (["qemu", *GIVEN], "two kernels and a plan are needed"),
         (["qemu", "--plan", "hackbench"], "two kernels and a plan are needed"),

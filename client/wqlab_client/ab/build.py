@@ -21,7 +21,7 @@ from .kernels import GivenKernel
 from .recipes import Recipe
 
 REPORT_S = 15.0
-"""Interval of progress lines."""
+"""Interval of progress lines in seconds."""
 
 
 def build_commit(
@@ -48,7 +48,7 @@ def build_commit(
         raise kind(f"{revision}: {text}", failure.advice) from None
 
 
-def _given(  # noqa: PLR0917 - what a build has given
+def _given(  # noqa: PLR0917 - the results of a build
     revision: str, commit: str, recipe: str, result: BuildResult, folder: Path, workspace: Workspace
 ) -> GivenKernel:
     artifacts = {each.kind: each for each in result.artifacts}
@@ -73,7 +73,7 @@ def _given(  # noqa: PLR0917 - what a build has given
 
 
 class _Reporter:
-    """Progress of a build: a line when something else begins, and every REPORT_S."""
+    """Prints the progress of a build: a line when another phase begins, and every REPORT_S."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say

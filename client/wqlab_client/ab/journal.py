@@ -1,4 +1,4 @@
-"""Write the events of a run into its folder as they come, and read them again after an interruption."""
+"""Write the events of a run into its folder as they arrive, and read them again after an interruption."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Journal:
         (self._folder.output / plain_name(name)).write_bytes(data)
 
     def close_open_blocks(self, events: Sequence[RunEvent]) -> None:
-        """Discard the attempts that have begun and not ended: the program was killed during them."""
+        """Discard the attempts that began and did not end, because the program was killed."""
         for block, attempt in sorted(_open_attempts(events)):
             self.event(
                 BlockDiscarded(at=datetime.now(UTC), block=block, attempt=attempt, arm=None, failure=INTERRUPTED)
@@ -83,7 +83,8 @@ class Journal:
 
 
 def read_events(path: Path) -> list[RunEvent]:
-    """Return the events of a journal. A last line that was cut off is left out. Raises UsageError for another one."""
+    """Return the events of a journal. A last line that was cut off is left out. Raises UsageError
+    if another line is invalid."""
     if not path.exists():
         return []
     content = path.read_bytes()

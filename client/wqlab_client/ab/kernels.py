@@ -1,4 +1,4 @@
-"""Find the kernels that a person names: an image, or a folder with one, with its modules and configuration."""
+"""Find the kernels named on the command line, each with its modules and configuration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IMAGE = "arch/x86/boot/bzImage"
 
 @dataclass(frozen=True)
 class GivenKernel:
-    """A kernel as a person named it, with what was found beside it."""
+    """A kernel of the command line, with the modules and the configuration that were found beside it."""
 
     name: str
     """As given on the command line."""
@@ -40,7 +40,7 @@ class GivenKernel:
     built: tuple[tuple[Artifact, Path], ...] = ()
     """Files of its build that devices get, each with its path."""
     failed_modules: Mapping[str, str] = field(default_factory=dict)
-    """Module of wqlab that does not build against it -> reason."""
+    """Module of wqlab that cannot be built for it -> reason."""
 
 
 def find_kernel(name: str, cache: Path, modules: Path | None = None) -> GivenKernel:

@@ -1,4 +1,4 @@
-"""Prepare a comparison on a machine: look at it, say what will happen there, and fill the folder."""
+"""Prepare a comparison on a machine: inspect it, say what will be done there, and fill the folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wqlab_worker.backends.ab.machine import Machine
 from wqlab_worker.backends.console_tap import Wakeup
 from wqlab_worker.backends.declare_topology import declare, describe
 from wqlab_worker.backends.ssh import CommandResult, FixedSsh, SshServer
-from wqlab_worker.build.module_tree import FOR_PEOPLE, ModuleTree
+from wqlab_worker.build.module_tree import NO_PLAN_NEEDS, ModuleTree
 
 from ..errors import LabUnavailable, UsageError
 from .job import chosen_plan, make_job
@@ -29,18 +29,18 @@ from .prepare import Say, Wanted, add_kernel, note_of, root_filesystem
 from .state import INITRAMFS, ROOTFS, MachineNote, Plan, StateFolder
 
 RESTART_S = 600
-"""Longest time of a restart; the firmware of a server takes minutes."""
+"""Longest time of a restart in seconds; the firmware of a server takes minutes."""
 CONNECT_S = 20.0
 LOOK_S = 60.0
 ALWAYS = ("watchdog.stop_on_reboot=0", "console=tty0")
-"""Kernel arguments: a watchdog that was started goes on over the next kexec; messages go to the screen too."""
+"""Kernel arguments: a started watchdog keeps running during the next kexec; messages are shown on the screen too."""
 MEASURING = Conditions(governor="performance", transparent_hugepages="never", ksm=False)
-"""Conditions of a machine while it measures; its restart ends them."""
+"""Conditions of a machine while it measures; its restart undoes them."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen of a machine."""
+    """What `look_at` found out about a machine."""
 
     target: str
     look: Look
@@ -127,7 +127,7 @@ def check(seen: Seen, image_kib: int, kernels: Sequence[GivenKernel]) -> None:
 
 
 def _has_driver(kernel: GivenKernel, driver: str) -> bool:
-    """Return False if a kernel is known to lack a driver, which may be built in."""
+    """Return False if a kernel is known to lack a driver, both as a module and built in."""
     name = driver.replace("-", "_")
     if kernel.modules is None:
         text = kernel.config.read_text(errors="replace") if kernel.config is not None else ""
@@ -139,7 +139,7 @@ def _has_driver(kernel: GivenKernel, driver: str) -> bool:
 
 
 def what_will_happen(seen: Seen, plan: str, blocks: int, wanted: Wanted) -> list[str]:
-    """Return what the machine is, what is done there and what can go wrong, one sentence a line."""
+    """Return lines that describe the machine, what is done there and what can go wrong."""
     look, one = seen.look, seen.look.one
     dogs = ", ".join(f"{each.identity or each.module}" for each in look.watchdogs)
     first, second = (wanted.kernels[arm].release for arm in PAIR)
@@ -148,12 +148,13 @@ def what_will_happen(seen: Seen, plan: str, blocks: int, wanted: Wanted) -> list
         f"CPUs: {seen.facts.get('cpu model', 'unknown')}, {describe(seen.topology)}",
         f"{int(one('memory_kib') or 0) >> 20} GiB; disks {', '.join(look.all('disk')) or 'none'}, not written",
         f"network: {one('card')} ({one('driver')}), {one('address')}/{one('prefix')}, kept by the kernels under test",
-        f"{blocks} times each, in turn: kexec into {first} and {second} with a system in memory, {plan}",
+        f"{blocks} boots of each kernel, in turn: kexec into {first} or {second}, with a root filesystem in memory",
+        f"each boot measures plan {plan}",
         f"its services end with the first boot; at the end it restarts into {one('system') or 'its own system'}",
-        f"a panic restarts it after some seconds; a hang, the watchdog {dogs}" if dogs else "a panic restarts it",
+        f"it restarts some seconds after a panic{f'; after a hang its watchdog ({dogs}) restarts it' if dogs else ''}",
     ]
     if dogs:
-        lines.append("the first kexec, before a kernel under test has run, is not watched by it")
+        lines.append("no watchdog runs during the first kexec: after a hang there, switch it off and on by hand")
     return [*lines, *(f"WARNING: {each}" for each in warnings(look))]
 
 
@@ -171,7 +172,7 @@ def prepare_machine(
     folder.make_key()
     firmware = _firmware(seen, wanted, say)
     kernels = {
-        arm: add_kernel(folder, arm, wanted.kernels[arm], plan.modules, base, FOR_PEOPLE, firmware, is_sent=True)
+        arm: add_kernel(folder, arm, wanted.kernels[arm], plan.modules, base, NO_PLAN_NEEDS, firmware, is_sent=True)
         for arm in PAIR
     }
     image_kib = max(_kib(folder.kernel(arm, INITRAMFS)) for arm in PAIR)
@@ -250,7 +251,8 @@ def _device(seen: Seen, device_type: DeviceType) -> DeviceFacts:
 
 
 def _firmware(seen: Seen, wanted: Wanted, say: Say) -> dict[str, bytes]:
-    """Return the firmware files of the network card that the machine has, for the drivers of both kernels."""
+    """Return the firmware files on the machine that the drivers of its network card need, as path below /lib/firmware
+    -> content."""
     names: set[str] = set()
     for kernel in wanted.kernels.values():
         tree = ModuleTree(kernel.modules) if kernel.modules else None

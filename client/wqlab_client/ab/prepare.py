@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is compared, as the command line says."""
+    """What to compare, from the command line."""
 
     plan: str
     kernels: Mapping[Arm, GivenKernel]
@@ -51,7 +51,7 @@ def prepare_emulator(
     base = root_filesystem(root, cache, say)
     folder.make_key()
     kernels = {
-        arm: add_kernel(folder, arm, wanted.kernels[arm], plan.modules, base, initramfs.OF_MACHINES) for arm in PAIR
+        arm: add_kernel(folder, arm, wanted.kernels[arm], plan.modules, base, initramfs.NO_GUEST_NEEDS) for arm in PAIR
     }
     device = emulated_device(device_type, initramfs.module_arguments(initramfs.VIRTIO))
     seed = secrets.randbits(48)
@@ -75,7 +75,7 @@ def prepare_emulator(
 
 
 def note_of(folder: StateFolder, arm: Arm, kernel: GivenKernel) -> KernelNote:
-    """Return what is remembered of a kernel beside its files."""
+    """Return the note about a kernel that ab.json keeps beside its files."""
     return KernelNote(
         name=kernel.name,
         commit=kernel.commit,

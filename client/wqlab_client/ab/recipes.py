@@ -9,7 +9,7 @@ from wqlab_contracts.data_folder import DataFolder
 
 from .job import emulated_type
 
-OF_MACHINES = "measure-hardware"
+HARDWARE_RECIPE = "measure-hardware"
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Recipe:
 def recipe_for(data: DataFolder, plan: str, topology: str | None) -> Recipe:
     """Return the recipe of kernels for an emulated device type, or for a machine if `topology` is None.
 
-    Raises UsageError if the device type is none that is emulated here.
+    Raises UsageError if the device type cannot be emulated here.
     """
     fragments = data.plans[plan].fragments if plan in data.plans else []
     if topology is None:
-        return Recipe(OF_MACHINES, emulated=False, fragments=fragments)
+        return Recipe(HARDWARE_RECIPE, emulated=False, fragments=fragments)
     return Recipe(emulated_type(data, topology).recipe, emulated=True, fragments=fragments)

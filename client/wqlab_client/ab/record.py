@@ -117,8 +117,8 @@ def _add(boot: _Boot, event: BootVerified | SamplesEvent | Unsupported | Finding
 
 
 def _attempt(job: RunJob, event: BlockFinished | BlockDiscarded, boots: Sequence[_Boot]) -> BlockRecord:
-    """Return how an attempt of a block ended. One that finished does not count if a boot of it reported a fatal error
-    behind its last script, when the measuring loop could not act on it."""
+    """Return how an attempt of a block ended. A finished attempt does not count if one of its boots reported a fatal
+    error after its last script, when the measuring loop could no longer discard it."""
     arm = failure = None
     if isinstance(event, BlockDiscarded):
         arm, failure = (event.arm if event.failure.counts_against_arm else None), event.failure

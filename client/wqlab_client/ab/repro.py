@@ -1,4 +1,4 @@
-"""Write `repro.sh`: the boots of a comparison once more, in plain QEMU, by a script that needs no wqlab."""
+"""Write `repro.sh`: a script that boots both kernels of a comparison again, in plain QEMU and without wqlab."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _call(action: str, environment: Mapping[str, str]) -> str:
 
 
 def _files(folder: StateFolder, job: RunJob, arm: Arm) -> str:
-    """Return the branch of a `case` that prints an archive of what the plan brings to the device, in base64."""
+    """Return the branch of a `case` that prints an archive of the files that the plan needs on the device."""
     files = {name: text.encode() for name, text in job.files.items()}
     files |= files_for_kernel(job, job.kernels[arm], folder.artifact)
     stream = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Measure what the plan of a folder says, from where the last attempt ended, and write the report."""
+"""Measure the blocks of a folder that are left, and write the report."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from .report import write_report
 from .state import INITRAMFS, ROOTFS, Plan, StateFolder
 
 MOST_ROUNDS = 3
-"""Times that blocks are measured which a fatal report behind the last script has discarded, or the machine."""
+"""Most times that the blocks left are measured: a fatal report after its last script, for example, discards a block."""
 
 
 def measure_all(folder: StateFolder, cache: Path, say: Callable[[str], None]) -> Report:
     """Measure the blocks that are left, and return the report.
 
-    Ctrl-C ends it in a state from which it goes on: the block that is being measured is discarded. Raises UsageError if
-    a file of the folder was changed.
+    Ctrl-C discards the block that is being measured and ends the run, which can be resumed. Raises UsageError if a file
+    of the folder was changed.
     """
     plan = folder.read_plan()
     stop = Stop()

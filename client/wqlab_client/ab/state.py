@@ -1,16 +1,16 @@
-"""The folder of one `wqlab ab`: all that it needs to go on, and all that it found.
+"""The folder of one `wqlab ab`: everything that it needs to resume, and its results.
 
-ab.json             what is compared, on what, with which plan; never changed
+ab.json             the kernels, the machine and the plan; never changed
 kernels/ARM/        image, modules.tar, config, and the initramfs that it boots
-rootfs              the root filesystem, of a machine
+rootfs              the root filesystem; only for a machine
 key, key.pub        SSH key of the kernels under test, made for this folder
-events.jsonl        the events of the boots, one a line; the truth of all that follows
+events.jsonl        the events of the boots, one a line; record, samples and report are derived from them
 consoles/BOOT.log   console of each boot, in raw bytes
 output/NAME         files that the boots produced
 run.json            record of the run, as in a bundle of a lab
 samples.csv         samples of the boots that count, for `wqlab compare`
 report.*            the report
-repro.sh            the boots once more, without wqlab
+repro.sh            script that boots both kernels again without wqlab
 log.txt             messages of the program
 """
 
@@ -51,7 +51,7 @@ class KernelNote(Message):
 
 
 class MachineNote(Message):
-    """How a machine's own system is left."""
+    """What is known of a machine: its name, and how to leave its distribution."""
 
     name: str
     has_systemd: bool
@@ -135,7 +135,7 @@ class StateFolder:
             raise UsageError(f"ssh-keygen made no key: {error}", "install openssh-client") from None
 
     def write_plan(self, plan: Plan) -> None:
-        """Write ab.json whole or not at all: a folder without it was never begun."""
+        """Write ab.json atomically. A folder without it was never begun."""
         write_whole(self.plan_file, plan.model_dump_json(indent=1).encode())
 
     def read_plan(self) -> Plan:
@@ -168,7 +168,7 @@ def new_folder(name: str) -> StateFolder:
 
 
 def latest_folder() -> StateFolder:
-    """Return the folder of the current one that was begun last. Raises UsageError if there is none."""
+    """Return the newest `wqlab-ab-*` in the current folder. Raises UsageError if there is none."""
     found = sorted(Path.cwd().glob(f"{PREFIX}*/ab.json"), key=lambda path: path.stat().st_mtime)
     if not found:
         raise UsageError(f"there is no {PREFIX}* folder here", "name one: `wqlab ab --resume FOLDER`")
@@ -181,7 +181,7 @@ def sha256_of(path: Path) -> str:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file by `content`, so that a power loss leaves the old one or the new one."""
+    """Replace a file by `content` atomically: after a power loss it has the old content or the new one."""
     partial = path.with_name(f".{path.name}.new")
     with partial.open("wb") as file:
         file.write(content)

@@ -77,8 +77,8 @@ def ab(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """Compare two kernels on one machine or in an emulator, without a lab.
 
-    They boot in turn, and a plan is measured on both. Everything is in a folder wqlab-ab-NAME, also the report. Ctrl-C
-    loses only the block that is being measured.
+    They boot in turn, and a plan is measured on both. Kernels, consoles and report are in the folder wqlab-ab-NAME.
+    Ctrl-C loses only the block that is being measured.
     """
     session = session_of(context)
     _need_worker()
@@ -92,7 +92,7 @@ def ab(  # noqa: PLR0917 - the options of a command
 
         if target is None or (target != _EMULATOR and "@" not in target):
             raise UsageError(
-                f"{target} is neither qemu nor USER@HOST" if target else "on what?",
+                f"{target} is neither qemu nor USER@HOST" if target else "no target is named",
                 "`wqlab ab qemu ...` for an emulator here, `wqlab ab root@HOST ...` for a machine",
             )
         if plan is None or (kernels is None) is (len(commits or ()) != 2):
@@ -171,7 +171,7 @@ def _prepare_emulator(  # noqa: PLR0917 - the options of the command
     made = prepare_emulator(folder, data, wanted, topology, cache=cache_folder(), root=rootfs, say=session.output.note)
     session.output.note(
         f"{made.job.plan.name} on {topology}, {len(made.job.blocks)} blocks, emulated by {made.accelerator}; "
-        f"all is in {folder.path.name}"
+        f"the folder is {folder.path.name}"
     )
 
 
@@ -193,7 +193,10 @@ def _prepare_machine(  # noqa: PLR0917 - the options of the command
         session.output.note(line)
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("nobody can be asked here", f"to go on: `wqlab ab --resume {folder.path.name}`")
+            raise UsageError(
+                "cannot ask for confirmation: standard input is no terminal",
+                f"to use {target} as described: `wqlab ab --resume {folder.path.name}`",
+            )
         if not typer.confirm(f"Use {target} like this?", err=True):
             raise typer.Exit(0)
 
@@ -217,7 +220,10 @@ def _parameter(text: str) -> tuple[str, str]:
 
 
 def cache_folder() -> Path:
-    """Return the folder for what is made once and used again, such as the root filesystem: below $XDG_CACHE_HOME."""
+    """Return the folder for files that later calls use again, such as the root filesystem and built kernels.
+
+    It is $WQLAB_CACHE, else `wqlab` below $XDG_CACHE_HOME or ~/.cache.
+    """
     base = os.environ.get("WQLAB_CACHE") or os.environ.get("XDG_CACHE_HOME")
     folder = Path(base) if base else Path.home() / ".cache"
     return folder if os.environ.get("WQLAB_CACHE") else folder / "wqlab"

@@ -14,7 +14,7 @@ from ..transport import ONCE
 from .session import Session, session_of
 
 TIMEOUT_S = 10.0
-"""Limit of one request: b4 waits for the answer."""
+"""Limit of one request in seconds: b4 waits for the answer."""
 MAILS = 5
 """Most mails of a thread that the lab is asked about: each is a request."""
 
@@ -33,7 +33,7 @@ def check(
     and exit code 0.
     """
     session = session_of(context)
-    mail = b4_check.named_by(sys.stdin.buffer.read(b4_check.MAIL_BYTES))
+    mail = b4_check.identify_series(sys.stdin.buffer.read(b4_check.MAIL_BYTES))
     result = _find(session, mail)
     if lines:
         session.output.lines(b4_check.as_complaints(result))
@@ -43,7 +43,7 @@ def check(
     session.output.lines([json.dumps(b4_check.as_documents([result] if result is not None else []), indent=2)])
 
 
-def _find(session: Session, mail: b4_check.Named) -> b4_check.CheckResult | None:
+def _find(session: Session, mail: b4_check.SeriesIdentity) -> b4_check.CheckResult | None:
     """Return the result of the mail's series: by Message-ID, else by its change-id or subject."""
     token = session.config.token
     calls = SubmissionCalls(session.url, token.value if token else None, retry=ONCE, timeout_s=TIMEOUT_S)

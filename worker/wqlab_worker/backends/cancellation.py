@@ -20,6 +20,7 @@ class Stop:
         self._holds_until = float("inf")
 
     def request(self, failure: Failure) -> None:
+        """Request a stop for this reason; it is ignored if one was requested before."""
         with self._condition:
             self._failure = self._failure or failure
             self._condition.notify_all()
@@ -55,4 +56,5 @@ class Stop:
 
 
 def canceled(summary: str = "canceled") -> Failure:
+    """Return the failure of a run that was canceled."""
     return Failure(kind=ErrorKind.CANCELED, summary=summary)

@@ -25,14 +25,14 @@ from .ssh import CommandResult, SshConnection
 from .verify_boot import infrastructure_failure, kernel_failure
 
 CONNECT_TIMEOUT_S = 30.0
-"""Longest time from the ready line to an SSH connection."""
+"""Longest time in seconds from the ready line to an SSH connection."""
 QUIET_S = 10.0
 """After this much silence on the console, try SSH: the ready line may have been garbled."""
 CONSOLE_ACTIVE_S = 30.0
 SLOW_BOOT_FACTOR = 3
 """A boot with console output in the last CONSOLE_ACTIVE_S may take its timeout times this factor."""
 REPORT_GRACE_S = 5.0
-"""Longest time for a kernel report to be printed to its end."""
+"""Longest time in seconds to wait for the end of a kernel report."""
 PLACE_LOST_ADVICE = (
     "No fault of the device was found. If the labgrid coordinator is not running, start it. Otherwise run "
     "`labgrid-client who` to see who took the place. Quarantine a device before anyone works on it manually."
@@ -50,7 +50,7 @@ class BootTimes:
 
 
 class DeviceAccess:
-    """Base class: it waits for a variant, runs commands on it and tells its failures. Subclasses start the variant."""
+    """Base class: waits for a variant, runs commands on it and reports its failures. Subclasses start the variant."""
 
     device: DeviceFacts
     tap: ConsoleTap
@@ -86,7 +86,7 @@ class DeviceAccess:
         raise NotImplementedError
 
     def try_power_switch(self) -> None:
-        """Try whatever a health check has to try of the power switch. Raises DeviceFailure."""
+        """Test the power switch, in a health check. Does nothing for a device without one. Raises DeviceFailure."""
 
     @property
     def console_needs_network(self) -> bool:
@@ -206,6 +206,7 @@ class DeviceAccess:
         return answer
 
     def connect(self, system: str) -> None:
+        """Connect by SSH to the system that printed its ready line. Raises DeviceFailure."""
         reason = self.ssh.connect(
             self.wakeup, lambda: self.interrupted() or self.tap.fatal is not None, CONNECT_TIMEOUT_S
         )

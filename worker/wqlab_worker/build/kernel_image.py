@@ -16,7 +16,7 @@ from pathlib import Path
 from .build_id import read_build_id
 
 IMAGE_LIMIT = 256 << 20
-"""Most bytes of an image, and of the vmlinux in it; a distribution's have 15 and 80 MiB."""
+"""Most bytes of an image, and of the vmlinux in it; those of a distribution have about 15 and 80 MiB."""
 _RELEASE_LIMIT = 512
 _BOOT_FLAG, _MAGIC = 0xAA55, b"HdrS"
 _PROTOCOL_WITH_PAYLOAD = 0x0208
@@ -24,7 +24,7 @@ _PROTOCOL_WITH_PAYLOAD = 0x0208
 
 @dataclass(frozen=True)
 class KernelImage:
-    """What an image says about its kernel."""
+    """Identity of the kernel in an image."""
 
     release: str
     """Output of `uname -r` on that kernel."""
@@ -121,4 +121,4 @@ _FORMATS: tuple[tuple[bytes, str, Callable[[bytes], bytes]], ...] = (
     (b"\x02\x21\x4c\x18", "lz4", _by_program("lz4", "-dcq")),
     (b"\x7fELF", "uncompressed", bytes),
 )
-"""Beginning of the payload, name of the format, function that unpacks. LZO has had no user in distributions."""
+"""Beginning of the payload, name of the format, function that unpacks. LZO is left out: no distribution uses it."""

@@ -14,7 +14,7 @@ from ..failures import UserError
 from ..workspace import Workspace
 
 NAME = "here"
-"""Name of such a tree."""
+"""Name of the tree of a repository on this machine."""
 
 
 def local_source(folder: Path, revision: str, workspace: Workspace) -> Source:

@@ -23,12 +23,12 @@ from elftools.elf.elffile import ELFFile
 MODULE_LIMIT = 64 << 20
 """Most bytes of one module."""
 _SUFFIXES = (".ko", ".ko.gz", ".ko.xz", ".ko.zst")
-FOR_PEOPLE = (
+NO_PLAN_NEEDS = (
     "drivers/accel", "drivers/bluetooth", "drivers/gpu", "drivers/iio", "drivers/infiniband", "drivers/isdn",
     "drivers/media", "drivers/net/wireless", "drivers/staging", "net/bluetooth", "net/mac80211", "net/wireless",
     "sound",
 )  # fmt: skip
-"""Folders below `kernel/` that no plan needs: displays, sound, radio. They are most of a distribution."""
+"""Folders below `kernel/` that no plan needs: displays, sound, radio. They have most of a distribution's modules."""
 
 
 class ModuleError(ValueError):
@@ -37,7 +37,7 @@ class ModuleError(ValueError):
 
 @dataclass(frozen=True)
 class ModuleInfo:
-    """What a module says of itself in its section .modinfo."""
+    """Fields of a module's section .modinfo."""
 
     depends: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class ModuleTree:
     """The modules of one kernel in `folder`, without those in folders of `skipped`. Names have `_` in place of `-`."""
 
     folder: Path
-    skipped: Collection[str] = FOR_PEOPLE
+    skipped: Collection[str] = NO_PLAN_NEEDS
 
     @cached_property
     def files(self) -> Mapping[str, Path]:
@@ -79,7 +79,7 @@ class ModuleTree:
 
     @cached_property
     def infos(self) -> Mapping[str, ModuleInfo]:
-        """Name -> what the module says of itself. Raises ModuleError."""
+        """Name -> fields of the module's section .modinfo. Raises ModuleError."""
         return {name: module_info(data, str(self.files[name])) for name, data in self.contents.items()}
 
     @property
@@ -96,9 +96,9 @@ class ModuleTree:
         return (relative.parent / f"{relative.name.partition('.ko')[0]}.ko").as_posix()
 
     def needed(self, name: str, *, soft: bool = True) -> list[str]:
-        """Return the modules that a module needs and that are here, in the order in which they are loaded.
+        """Return the names of the modules in this tree that must be loaded before a module, in that order.
 
-        Without `soft`, only those without which it does not load.
+        Without `soft`, its soft dependencies are left out.
         """
         order: list[str] = []
         seen = {name}
@@ -179,7 +179,7 @@ def _before(softdep: str) -> list[str]:
 
 
 def unpacked(path: Path) -> bytes:
-    """Return a module without its compression. Raises ModuleError."""
+    """Return the uncompressed content of a module's file. Raises ModuleError."""
     data = path.read_bytes()
     try:
         unpack = next(unpack for suffix, unpack in _UNPACK.items() if path.name.endswith(suffix))

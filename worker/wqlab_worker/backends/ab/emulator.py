@@ -37,8 +37,8 @@ T = TypeVar("T")
 class EmulatorBackend:
     """Backend that starts QEMU for each boot.
 
-    `initramfs` has the image of each arm, `fetch(artifact)` returns a file's path on this machine. Firmware is made in
-    `cache`. `keyfile` is the private key for `public_key`, a blob in base64.
+    `initramfs` has the path of each arm's image. `fetch(artifact)` returns a file's path on this machine. Firmware is
+    built in `cache`. `keyfile` is the private key for `public_key`, a blob in base64.
     """
 
     def __init__(
@@ -111,12 +111,12 @@ class EmulatorAccess(DeviceAccess):
         self.times, self.token, self.golden_boot_id = BootTimes(), "", ""
         self.jumped, self.stage = False, DeviceStep.POWER
         self._loop = asyncio.new_event_loop()
-        # QEMU ends with the thread that started it, so one thread starts all.
+        # QEMU ends with the thread that started it, so one thread starts every emulator.
         self._thread = threading.Thread(target=self._loop.run_forever, name="emulator", daemon=True)
         self._thread.start()
         self._machine: Machine | None = None
         self._exit: tuple[int, str] | None = None
-        """Status and last words of an emulator that ended by itself."""
+        """Exit status and error output of an emulator that ended by itself."""
         self.tap.start()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A console whose bytes come from another thread: what a `ConsoleTap` reads in place of labgrid's console driver."""
+"""Console whose bytes another thread feeds. A `ConsoleTap` reads it in place of labgrid's console driver."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pexpect import TIMEOUT  # type: ignore[import-untyped]
 
 DRAIN_S = 5.0
+"""Longest time in seconds that `drain` waits."""
 
 
 class FedConsole:
@@ -36,10 +37,10 @@ class FedConsole:
         self._type(data)
 
     def open(self) -> None:
-        """Nothing to open: the feeder decides."""
+        """Do nothing: there is no port to open."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is no port to close."""
 
     def _read(self, size: int, timeout: float) -> bytes:
         """Return at most `size` bytes. Raises TIMEOUT if none come in `timeout` seconds."""

@@ -1,4 +1,4 @@
-"""Write the initramfs of a kernel that people have: the lab's root filesystem, and behind it the kernel's modules."""
+"""Write the initramfs of a given kernel: the lab's root filesystem, followed by the kernel's modules."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path, PurePosixPath
 
 from wqlab_bench import cpio
 
-from ...build.module_tree import FOR_PEOPLE, ModuleTree
+from ...build.module_tree import NO_PLAN_NEEDS, ModuleTree
 
-OF_MACHINES = (
-    *FOR_PEOPLE, "drivers/ata", "drivers/bus", "drivers/comedi", "drivers/cxl", "drivers/hid", "drivers/hv",
+NO_GUEST_NEEDS = (
+    *NO_PLAN_NEEDS, "drivers/ata", "drivers/bus", "drivers/comedi", "drivers/cxl", "drivers/hid", "drivers/hv",
     "drivers/i2c", "drivers/input", "drivers/media", "drivers/mfd", "drivers/net/ethernet", "drivers/net/usb",
     "drivers/nvdimm", "drivers/platform", "drivers/scsi", "drivers/target", "drivers/usb", "drivers/vfio",
     "drivers/video", "drivers/xen", "fs/ceph", "fs/nfs", "fs/nfsd", "fs/nls", "fs/smb", "net/ceph", "net/netfilter",
@@ -43,7 +43,7 @@ def write(
     """Write the initramfs, `compressed` by gzip if the kernel can unpack that. `firmware`: path below /lib/firmware ->
     content. Raises ModuleError.
 
-    The kernel unpacks archives one behind the other (Documentation/driver-api/early-userspace/buffer-format.rst).
+    The kernel unpacks archives one after the other (Documentation/driver-api/early-userspace/buffer-format.rst).
     """
     files = {f"usr/lib/modules/{release}/{name}": data for name, data in tree.installed()} if tree else {}
     files |= {f"usr/lib/firmware/{name}": data for name, data in (firmware or {}).items()}

@@ -1,4 +1,4 @@
-"""Look at a machine by SSH before anything is changed on it. Pure functions; `COMMAND` runs there as root."""
+"""Judge whether kernels can be started on a machine, from the output of `COMMAND`, which runs there as root. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ COMMAND = (files(__package__) / "onboard" / "look.sh").read_text()
 
 
 WATCHDOGS = ("iTCO_wdt", "sp5100_tco", "i6300esb")
-"""Drivers of watchdogs that PCs and QEMU have; a distribution may not have loaded its own."""
+"""Drivers of the watchdogs in PCs and QEMU. A distribution may not have loaded the one that its machine needs."""
 
 
 class LookError(ValueError):
-    """The answer of the machine is not that of COMMAND."""
+    """The machine's answer is not the output of COMMAND."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Watchdog:
 
 @dataclass(frozen=True)
 class Look:
-    """What a machine is, and who uses it."""
+    """Description of a machine and of its users, as COMMAND printed it."""
 
     values: Mapping[str, Sequence[str]]
 
@@ -48,7 +48,7 @@ class Look:
             name, _, rest = line.partition(" ")
             module, _, identity = rest.partition(" ")
             found.append(Watchdog(name, module.replace("-", "_"), identity))
-        # A watchdog in software ends with the kernel that it is to end.
+        # A software watchdog hangs together with the kernel that it should restart.
         return [each for each in found if each.module != "softdog"]
 
     @property
@@ -86,7 +86,7 @@ def parse(answer: str) -> Look:
 
 
 def refusals(look: Look, image_kib: int) -> list[tuple[str, str]]:
-    """Return why kernels cannot be started on the machine, each with the way out; empty if they can.
+    """Return why kernels cannot be started on the machine, as pairs of reason and remedy; empty if they can.
 
     `image_kib`: kernel, root filesystem and modules in KiB, which are in memory three times for a moment.
     """
@@ -132,7 +132,7 @@ def refusals(look: Look, image_kib: int) -> list[tuple[str, str]]:
 
 
 def warnings(look: Look) -> list[str]:
-    """Return what can go wrong on the machine, or disturbs someone."""
+    """Return what can go wrong on the machine, and what its users lose."""
     found = []
     if look.all("login"):
         found.append(f"logged in: {', '.join(look.all('login'))}: they lose their work")

@@ -1,8 +1,8 @@
 """Measure on a machine whose own distribution runs: start each kernel there by kexec, and restart into the
 distribution at the end. Its disks are not written.
 
-There is no console. The kernel's log is read by SSH as soon as that answers, so what a kernel says before, or when its
-network is gone, is not seen.
+There is no console. The kernel's log is read by SSH once the kernel answers, so what it prints before, or after its
+network failed, is not seen.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ from .fed_console import FedConsole
 UPLOAD_S = 600.0
 COMMAND_S = 60.0
 PANIC_S = 10
-"""Seconds after a panic until the machine restarts into its distribution; the log is read meanwhile, if it can be."""
+"""Seconds from a panic to the restart into the distribution; the log is read meanwhile if the network still works."""
 QUIET_S = 2.0
 VARIANT_ANSWER_S = 5.0
-"""Longest time to find out that no kernel under test answers. A distribution refuses the lab's key at once."""
+"""Longest time in seconds to wait for a kernel under test to answer. A distribution refuses the lab's key at once."""
 OWN_EVERY_S = 10.0
-"""Interval at which the distribution is asked for while a kernel does not come up."""
+"""Interval in seconds at which to check, while a kernel does not come up, whether the distribution answers."""
 BUTTON_S = 3600.0
-"""Longest time to wait until somebody restarts a machine that hangs."""
+"""Longest time in seconds to wait until somebody restarts a machine that hangs."""
 WATCHDOG_S = 180
-"""It goes on over the next jump, by the kernel argument watchdog.stop_on_reboot=0: a kernel has this time to come up.
-A distribution's watchdog is not started: drivers stop theirs at a restart, or end a slow shutdown."""
+"""Timeout of the watchdog in seconds. The kernel argument watchdog.stop_on_reboot=0 keeps it running during the next
+kexec, so a kernel must come up within this time. No watchdog is started in the distribution: its driver would stop
+it at the restart, or it would interrupt a slow shutdown."""
 SYSTEMD_KEXEC = "systemctl kexec"
 PLAIN_KEXEC = "setsid sh -c 'sleep 1; sync; echo u > /proc/sysrq-trigger; {kexec} -e' < /dev/null > /dev/null 2>&1 &"
 """For distributions without systemd: file systems are remounted read-only first."""
@@ -75,7 +76,7 @@ class Machine:
 class MachineBackend:
     """Backend for one machine. `initramfs` has the image of each arm, `rootfs` the lab's root filesystem.
 
-    `say(text)` is called with what a person has to know or do.
+    `say(text)` is called with messages for the user: what happens, and what to do by hand.
     """
 
     def __init__(
@@ -212,7 +213,7 @@ class MachineAccess(DeviceAccess):
                 return found
         return None
 
-    # --- the way to a variant -----------------------------------------------------------------------------------
+    # --- starting a variant -------------------------------------------------------------------------------------
 
     def _running_system(self) -> tuple[SshConnection, AnsweringSystem]:
         """Return the system that answers, and the connection to it. Wait for a machine that restarts, and for somebody
@@ -221,7 +222,7 @@ class MachineAccess(DeviceAccess):
         told = False
         reason = ""
         while True:
-            if (variant := self._variant_that_runs()) is not None:
+            if (variant := self._running_variant()) is not None:
                 return self.ssh, variant
             found = ask(self._own, self.wakeup, ANSWER_S, self.interrupted)
             self.raise_if_interrupted()
@@ -248,7 +249,7 @@ class MachineAccess(DeviceAccess):
             stage=DeviceStep.GOLDEN,
         )
 
-    def _variant_that_runs(self) -> AnsweringSystem | None:
+    def _running_variant(self) -> AnsweringSystem | None:
         """Return the kernel under test that answers with the lab's key; None if none does."""
         if self.ssh.connect(self.wakeup, self.interrupted, VARIANT_ANSWER_S) is not None:
             return None
@@ -320,7 +321,7 @@ class MachineAccess(DeviceAccess):
     # --- watchdog and log ---------------------------------------------------------------------------------------
 
     def _start_watchdog(self) -> None:
-        """Let the lab's system feed the watchdog, so that a hang restarts the machine; say whether there is one."""
+        """Start the watchdog, which the lab's system then feeds, to restart a machine that hangs; say if it runs."""
         command = (
             f"for dog in /dev/watchdog0 /dev/watchdog; do [ -c $dog ] || continue; "
             f"watchdog -T {WATCHDOG_S} -t {WATCHDOG_S // 4} $dog && exit 0; done; exit 1"
@@ -357,7 +358,7 @@ class MachineAccess(DeviceAccess):
 
     def restart_into_distribution(self) -> None:
         """Restart a machine on which a kernel under test runs, and wait until its distribution answers, also after a
-        cancellation. What fails is said, not raised."""
+        cancellation. Failures are reported by `say`, not raised."""
         if not self._touched:
             return
         if self.ssh.connect(self.wakeup, lambda: False, ANSWER_S) is None:
