@@ -1,4 +1,4 @@
-"""Choose the order of the boots of a run, which the comparison of pairs relies on. Pure; the seed is stored."""
+"""Choose the order of the boots of a run, on which the comparison of pairs relies. Pure; the caller stores the seed."""
 
 from __future__ import annotations
 

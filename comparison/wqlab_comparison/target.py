@@ -122,7 +122,7 @@ def conclude(
             accused,
         )
     if failure and figures.verdict in {Verdict.INCONCLUSIVE, Verdict.FAILED, Verdict.NO_EVIDENCE}:
-        # Somebody's cancellation is no failure: nobody can tell yet.
+        # A cancellation is no failure of a kernel, and decides nothing.
         verdict = Verdict.INCONCLUSIVE if failure.kind is ErrorKind.CANCELED else Verdict.FAILED
         return Conclusion(verdict, f"not measured ({failure.kind}): {failure.summary}")
     if failure:
@@ -228,7 +228,7 @@ def conclude_figures(comparisons: Sequence[Comparison], *, study: bool) -> tuple
     own = [each for each in judged if (each.evidence is Evidence.MODELLED) is modelled]
     conclusion = conclude_kernels(own)
     counted = _largest(each for each in judged if modelled and each not in own and is_regression(each))
-    if counted:  # counts beside a model's figures: they are exact, so a headline has them
+    if counted:  # counts are exact, so the headline of a modelled target names those that became worse
         text = f"counted as worse: {_describe_cells(counted, *_places(judged))}"
         conclusion = replace(conclusion, headline=_join(conclusion.headline, text))
     return conclusion, _worst(_primaries(own))
@@ -245,7 +245,7 @@ def of_kernels(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def deciding(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Return the comparisons of which a target's verdict is made: of primary metrics, and each judged regression."""
+    """Return the comparisons that decide a target's verdict: those of primary metrics, and each judged regression."""
     return [each for each in comparisons if each.role is Role.PRIMARY or is_regression(each)]
 
 
@@ -257,9 +257,9 @@ def is_regression(comparison: Comparison) -> bool:
 def conclude_kernels(judged: Sequence[Comparison]) -> Conclusion:
     """Return the verdict of the figures of two kernels, from the comparisons of judged metrics.
 
-    The primary metric decides, unless any metric is judged worse. The headline has what became worse first, then what
-    became better (beside an improvement of the primary metric only the table has the others), then what the primary
-    metric says beside it.
+    The primary metric decides, unless any metric is judged worse. The headline names what became worse, then what
+    became better, then the verdict of the primary metric if it is in neither. If the primary metric improved, other
+    improvements are only in the table.
     """
     primaries = _primaries(judged)
     of_primaries = _worst(primaries)
@@ -298,7 +298,7 @@ def _where(comparison: Comparison, scenario: bool, setting: bool) -> str:
 
 
 def _places(comparisons: Sequence[Comparison]) -> tuple[bool, bool]:
-    """Return if a description needs the scenario, and if it needs the setting."""
+    """Return whether a description needs the scenario, and whether it needs the setting."""
     settings = {each.setting for each in comparisons}
     return len({(each.scenario, each.setting) for each in comparisons}) > 1, len(settings) > 1
 

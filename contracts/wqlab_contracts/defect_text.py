@@ -143,7 +143,7 @@ def without_reporting(
 
 
 def is_spinning(function: str) -> bool:
-    """Return True if a CPU may wait for others in a function, or be there only for a check."""
+    """Return True if a CPU may wait for others in a function, or if the function only checks its callers."""
     name = without_suffix(function)
     return bool(_SPINNING.fullmatch(name) or _CHECKING.fullmatch(name) or prints_stall(name))
 

@@ -38,7 +38,7 @@ _CHANGES = 6
 
 @dataclass(frozen=True)
 class Sender:
-    """As whom the lab writes, and whom it answers."""
+    """The lab's own address, and who gets its replies."""
 
     address: str
     """Name and address of the lab; empty: one at the host of its pages."""
@@ -101,10 +101,10 @@ def compose(
     key: str,
     correction: Correction | None = None,
 ) -> OutgoingMail:
-    """Compose the mail with a report. `key`: what it says to whom, from which its Message-ID is derived.
+    """Compose the mail with a report. `key` (see `key_of`) gives its Message-ID.
 
     Without a source mail it goes to the author of the first patch, if the author has an address. It has no
-    recipients if nothing is decided, and none but the author if it has counts or modelled figures only.
+    recipients if nothing is decided, and goes only to the author if it has counts or modelled figures only.
     """
     audience = audience_of(report)
     own = sender.address or f"wqlab <wqlab@{urlsplit(report.lab_url).hostname or 'localhost'}>"

@@ -1,7 +1,7 @@
 """Compare two versions of a series patch by patch, as git-range-diff(1) does, from their mboxes. Pure.
 
-git range-diff needs the commits of both versions in one repository; a lab has them as mails, on bases that a reader
-may not have.
+git range-diff needs the commits of both versions in one repository; a lab has mails, and a reader may not have their
+bases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SIGNATURE = "-- "
 
 
 class Change(StrEnum):
-    """What has become of a patch, by the sign of git range-diff."""
+    """How a patch differs between the versions; the values are the signs of git range-diff."""
 
     EQUAL = "="
     CHANGED = "!"
@@ -68,7 +68,8 @@ def patches_of(mbox: str) -> list[Patch]:
 
 
 def range_diff(first: Sequence[Patch], second: Sequence[Patch]) -> list[Pair]:
-    """Return each patch once, in the order of the second version; those that it lacks follow the one before them."""
+    """Return a pair for each patch, in the order of the second version. A removed patch comes before the first pair
+    with a later patch of the first version."""
     partner = _matched(first, second)
     pairs: list[Pair] = []
     removed = [number for number in range(len(first)) if number not in partner.values()]

@@ -151,7 +151,7 @@ class ApplyView(Message):
     checkpatch_skipped: str = ""
     """Why checkpatch did not check every patch; empty if it did, so that only then no findings mean a clean series."""
     prior_art: PriorArt | None = None
-    """Commits of the tree that the series may be already; null if nobody has looked for them."""
+    """Commits that may be the same change as a patch of the series; null if they were not searched for."""
     base_package: str = ""
     """Debian source package and version that the base was imported from; empty for a commit of a repository."""
     series_mbox: Artifact | None = None

@@ -148,7 +148,7 @@ STALL_PIECE = LinearPattern(r"^ ?(?:cpus|node|flags|nice|pool|stuck)\b")
 
 
 IRQ_HANDLER = LinearPattern(r"^\[<[0-9a-f(){}ptrval_]+>\] \S")
-"""A handler of an interrupt that nobody cared for."""
+"""A handler in the report `irq N: nobody cared`."""
 
 _LEADS = (
     (r"^SError Interrupt on CPU\d+, code ", 60),

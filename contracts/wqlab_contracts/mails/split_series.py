@@ -49,12 +49,12 @@ class Part(Generic[T]):
 
 
 def find_whole(parts: Sequence[Part[T]]) -> list[list[T]]:
-    """Return the values of the parts of each series that is whole and cannot be another one, its first part first."""
+    """Return a list for each series that is whole and unambiguous: the values of its parts, the first part first."""
     return [[part.value for part in near] for near in _sent_together(parts) if len(near) > 1 and _is_whole(near)]
 
 
 def find_unclear(parts: Sequence[Part[T]]) -> list[list[T]]:
-    """Return the values of parts that were sent together and are not surely one whole series."""
+    """Return lists of the values of parts that were sent together and may not be one whole series."""
     return [[part.value for part in near] for near in _sent_together(parts) if len(near) > 1 and not _is_whole(near)]
 
 
@@ -76,7 +76,7 @@ def _sent_together(parts: Sequence[Part[T]]) -> Iterator[list[Part[T]]]:
 def _is_whole(parts: Sequence[Part[T]]) -> bool:
     sent = sorted((number, at) for part in parts for number, at in part.sent if at is not None)
     covers = [each for each in sent if each[0] == 0]
-    sent = [*covers[:1], *sent[len(covers) :]]  # it may have been sent again with the rest of the patches
+    sent = [*covers[:1], *sent[len(covers) :]]  # a cover letter may be sent again with the rest of the patches
     times = [at for _, at in sent]
     return (
         [number for number, _ in sent] == list(range(0 if covers else 1, parts[0].total + 1))

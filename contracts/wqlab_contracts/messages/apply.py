@@ -87,11 +87,11 @@ class CommitRange(Message):
 
 
 EARLIER_LIMIT = 32
-"""Most commits of the tree that a series may be already."""
+"""Most commits of the tree that are listed as possible earlier versions of a series."""
 
 
 class EarlierCommit(Message):
-    """A commit of the tree that a patch of the series may be already."""
+    """A commit of the tree that may be the same change as a patch of the series."""
 
     patch: int = Field(ge=1)
     """Number of the patch."""
@@ -115,7 +115,7 @@ class NewerTree(Message):
     tree: Name
     release: str = Field(max_length=100)
     has_series: bool
-    """True if the series can be taken back from it as a whole, so that it has every change."""
+    """True if the whole series can be reverted from it, so that it has every change."""
     differs: list[Annotated[str, StringConstraints(max_length=160)]] = Field(
         default_factory=list, max_length=DIFFERENT_LIMIT
     )
@@ -123,7 +123,7 @@ class NewerTree(Message):
 
 
 class PriorArt(Message):
-    """What the lab's trees have of a series already."""
+    """Commits and trees of the lab that have a patch of the series, or all of it, already."""
 
     found: list[EarlierCommit] = Field(default_factory=list, max_length=EARLIER_LIMIT)
     skipped: str = Field(default="", max_length=300)
@@ -155,7 +155,7 @@ class ApplyResult(Message):
     thread: TakenThread | None = None
     """The mails that were taken, if the series is given by a Message-ID; also of a series that does not apply."""
     prior_art: PriorArt | None = None
-    """Commits of the tree that the series may be already; None if an earlier version of the worker applied it."""
+    """Commits that may be the same change as a patch; None if an earlier version of the worker applied the series."""
     base_package: str = Field(default="", max_length=200)
     """Debian source package and version that the base was imported from; empty for a commit of a repository."""
     touched: list[Annotated[str, StringConstraints(max_length=160)]] = Field(

@@ -1,7 +1,7 @@
 """Who may get which results by mail. Pure.
 
-A list gets what was measured on hardware, or a kernel that fails, and only if it is decided. Counts and modelled
-figures go to the author of the series alone. Whoever owns a submission gets everything.
+A list gets decided results that were measured on hardware, and failures of a kernel. Counts and modelled figures go to
+the author of the series alone. The owner of a submission gets everything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The section of a letter with exact counts or modelled time: on what they depend, and where they come from. Pure."""
+"""The section of a letter that explains exact counts or modelled time, and names the code that they come from. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..content import cells, instrument_tables, model_text
 from . import lines
 
 SENTENCES = 6
-"""Most lines of where counts come from."""
+"""Most lines about the code that counts come from."""
 COUNTS = "Exact counts of instructions and cache lines: no times, and no contention, prefetch or bandwidth."
 MODEL = (
     "Figures in virtual time, from stated costs of cache lines and waiting. What the costs leave out, a model cannot "

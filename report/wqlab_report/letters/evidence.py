@@ -1,4 +1,4 @@
-"""The letter to the author of a series: what was found, on what, and how to get it again. Pure.
+"""The letter to the author of a series: what was found, on which machine, and how to reproduce it. Pure.
 
 Its sections have a fixed order and fixed limits. It has no checkpatch, no waits of work items and no statistical
 method, which are on the page.
@@ -21,7 +21,7 @@ FOUND = 3
 """Most targets with a sentence at the top."""
 EXCERPT_LINES = 16
 PRIOR_ART = 6
-"""Most lines about what the tree has already."""
+"""Most lines about commits that the tree has already."""
 ROWS = {1: 8, 2: 4}
 """Number of targets -> most rows of the table of each."""
 FEW_ROWS = 2
@@ -33,9 +33,9 @@ SWEEP_LINES = 12
 
 
 def evidence(report: Report, audience: Audience, most: int, also: frozenset[str] = frozenset()) -> list[str]:
-    """Return the lines of the letter, at most `most`. `also`: names of targets that are told whatever their verdict.
+    """Return the lines of the letter, at most `most`. `also`: targets to include whatever their verdict.
 
-    What does not fit is left out above the facts, and a line says so.
+    Lines that do not fit are cut from the end of the middle sections, and a line says so.
     """
     shown = shown_to(report, audience, also)
     targets = failures.by_severity(failures.others(shown))
@@ -56,7 +56,7 @@ def evidence(report: Report, audience: Audience, most: int, also: frozenset[str]
 
 
 def _top(report: Report, shown: Report, targets: list[TargetReport], audience: Audience) -> list[str]:
-    """Return the sentences that a reader must not miss."""
+    """Return the sentences at the top: failure, findings, and what is not finished or left out."""
     main = failures.main_failure(shown)
     said = [f"FAILED ({main.kind.value}): {main.summary}"] if main is not None else []
     if shown.sweep is None:
@@ -74,7 +74,7 @@ def _top(report: Report, shown: Report, targets: list[TargetReport], audience: A
 
 
 def _prior_art(report: Report) -> list[str]:
-    """Return which patches the tree has already; nothing if it has none, or if nobody could look."""
+    """Return which patches the tree has already; nothing if it has none, or if it was not searched."""
     prior = report.submission.apply.prior_art
     tree = report.submission.tree
     found = [

@@ -1,4 +1,4 @@
-"""The facts at the end of a letter, by which a reader can judge a figure and get it again. Pure."""
+"""The facts at the end of a letter, with which a reader can judge a figure and reproduce it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one table of a target in a letter: every boot, or mean and deviation, and what is left out. Pure."""
+"""The table of a target in a letter: every boot, or mean and standard deviation; and what is left out. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEFT_OUT_LINES = 4
 
 
 def table(target: TargetReport, audience: Audience, most: int) -> list[str]:
-    """Return the table with at most `most` rows, what is left out of it, and on what its counts depend."""
+    """Return the table with at most `most` rows, what is left out of it, and what its counts depend on."""
     told = _told(target, audience)
     if not told:
         return []
@@ -111,7 +111,7 @@ def _names(names: Sequence[str] | dict[str, None], most: int = 3) -> str:
 
 
 def _dependence(target: TargetReport, shown: Sequence[Comparison]) -> str:
-    """Return on what the counts depend besides the kernel."""
+    """Return what the counts depend on besides the kernel."""
     known = {metric.name: metric.depends_on for metric in target.plan.metrics}
     found = {known[cell.metric]: None for cell in shown if known.get(cell.metric)}
     return f"Depends on {'; on '.join(found)}." if found else ""

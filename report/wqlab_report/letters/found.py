@@ -1,4 +1,4 @@
-"""The first sentence of a letter: what was found, on what, and what kind of evidence that is. Pure."""
+"""The first sentence of a letter: what was found, on which machine, and what kind of evidence that is. Pure."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def sentence(target: TargetReport, audience: Audience) -> str:
 
 
 def leading(target: TargetReport, audience: Audience) -> Comparison | None:
-    """Return the comparison of kernels that the first sentence is about: of those with the target's verdict a primary
-    one. None if there is none, as in a study of settings."""
+    """Return the comparison of kernels for the first sentence: one with the target's verdict if there is one, of a
+    primary metric if possible. None if kernels were not compared, as in a study of settings."""
     told = [
         cell
         for cell in cells.judged(target.comparisons)

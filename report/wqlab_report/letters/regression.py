@@ -29,14 +29,14 @@ class Lab:
     address: str
     """Name and address that fixes name as the reporter."""
     operator: str
-    """Who runs the lab and makes it stop."""
+    """Name and address of the person who runs the lab and can stop its mails."""
     regzbot: bool
     """True if the letter asks the kernel's regression tracker to track it."""
 
 
 def not_told(bisection: Bisection, report: Report) -> str:
-    """Return why there is no letter about a bisection, of which `report` compares the commit with its parent; empty if
-    there is one."""
+    """Return why no letter is written about a bisection; empty if one is. `report` compares the commit that was found
+    with its parent."""
     if bisection.state is not BisectionState.FOUND or bisection.culprit is None:
         return "the commit is not found, or only a range of commits"
     target = _target(bisection, report)
@@ -66,7 +66,7 @@ def regression(bisection: Bisection, report: Report, lab: Lab) -> list[str]:
     return lines.joined(
         [
             lines.paragraph(head, 4),
-            _the_commit(bisection, report),
+            _commit_lines(bisection, report),
             _table(target, cell),
             _confidence(bisection, target, cell),
             _tags(bisection, report, lab),
@@ -79,7 +79,7 @@ def regression(bisection: Bisection, report: Report, lab: Lab) -> list[str]:
     )
 
 
-def _the_commit(bisection: Bisection, report: Report) -> list[str]:
+def _commit_lines(bisection: Bisection, report: Report) -> list[str]:
     assert bisection.culprit is not None  # noqa: S101 - `_parts` has checked it
     builds = shared_text.kernels(report)
     origin = builds[0].origin if builds else ""

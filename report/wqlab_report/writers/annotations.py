@@ -1,5 +1,4 @@
-"""Write what a report found at a line of the source as annotations of a diff: for GitHub's log, and as GitLab's Code
-Quality report.
+"""Write the findings of a report at lines of the source as annotations of a diff, for GitHub and for GitLab.
 
 GitHub: "Workflow commands for GitHub Actions"; GitLab: "Code Quality report format".
 """
@@ -73,7 +72,7 @@ def render_github(found: Sequence[Annotation]) -> str:
 def render_gitlab(found: Sequence[Annotation]) -> str:
     """Return the annotations as a Code Quality report.
 
-    A fingerprint does not depend on the line, so that a finding that moves is the same.
+    A fingerprint does not depend on the line number, so that GitLab recognises a finding whose line has moved.
     """
     issues = [
         {

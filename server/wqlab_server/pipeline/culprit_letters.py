@@ -30,8 +30,11 @@ def write_culprit_letter(session: Session, settings: Settings, event: PendingEve
 
 
 def write(session: Session, settings: Settings, found: BisectionView, report: Report, now: datetime) -> int | None:
-    """Write the letter about a bisection, of which `report` compares the commit with its parent; None if there is none,
-    or one about the commit already. A maintainer approves it, whatever the settings say of other mails."""
+    """Write the letter about a bisection, and return the delivery's id. `report` compares the commit with its parent.
+
+    Return None if no letter is due, or if the commit has one already. A maintainer must approve it, whatever the
+    settings say of other mails.
+    """
     if not_told(found, report) or found.culprit is None:
         return None
     key = f"mail/culprit/{found.culprit.commit}"

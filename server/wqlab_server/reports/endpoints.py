@@ -66,7 +66,7 @@ def get_submission_mail(
     submission_id: Id, request: Request, session: Db, store: Store, settings: AppSettings, _: Reader
 ) -> OutgoingMail:
     """The mail that answers the series with its report, as the lab would write it; nothing is sent. Without a source
-    mail it goes to the author, and without the author's address it has no recipients; nor if nothing is decided. Counts
+    mail it goes to the author. It has no recipients if the author's address is unknown or nothing is decided. Counts
     and modelled figures go to the author alone. Refused (409) if the lab has no public URL."""
     submission = session.get(Submission, submission_id)
     if submission is None:

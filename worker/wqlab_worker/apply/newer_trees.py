@@ -24,7 +24,7 @@ def newer_trees(
     trees: Iterable[Tree], workspace: Workspace, folder: Path, *, mirror: Path, base: str, release: str,
     patches: Sequence[Path], changed: Sequence[str], touched: Sequence[str],
 ) -> list[NewerTree]:  # fmt: skip
-    """Return what each tree that is newer than the base has of a series; nothing is downloaded for it.
+    """Return for each tree that is newer than the base whether it has a series already; nothing is downloaded.
 
     A tree that this worker has no mirror of, or that cannot be compared, is left out. `mirror`: that of the base, whose
     release is `release`; `patches`: files of the series in `folder`; `changed` and `touched`: files and functions that
@@ -66,7 +66,7 @@ def _version(release: str) -> tuple[int, ...]:
 
 
 def _has_series(git: ConfinedGit, head: str, patches: Sequence[Path]) -> bool:
-    """Return True if the whole series can be taken back from a commit: then it has all its changes."""
+    """Return True if the whole series can be reverted from a commit, so that the commit has all its changes."""
     index = {"GIT_INDEX_FILE": str(git.directory / "newer-index")}
     git.run("read-tree", head, environment=index)
     try:

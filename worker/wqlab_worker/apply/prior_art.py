@@ -1,4 +1,4 @@
-"""Find commits of the tree that a patch of the series may be already, in its base or after it."""
+"""Find commits of the tree that may be the same change as a patch of the series, in its base or after it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMITS = 2000
 DIFFS = 500
 """Most commits after the base whose changes are compared."""
 SEARCH_S = 120.0
-"""Limit of one search: the history of a file that seldom changes is long."""
+"""Limit of one search in seconds: git reads the whole history of a file that seldom changes."""
 NO_HISTORY = "the tree has no history: it is imported from a Debian package"
 
 
@@ -45,7 +45,8 @@ def prior_art(
             *_same_changes(git, files, head=head, base=base, commit=commit, on_tick=on_tick),
             *_same_subjects(git, head, base, patches, files),
         ]
-        known = {(each.patch, each.commit): each for each in reversed(found)}  # the same change says more
+        # Of two matches of a patch and a commit, keep the one by patch-id.
+        known = {(each.patch, each.commit): each for each in reversed(found)}
         ordered = sorted(known.values(), key=lambda each: (each.patch, each.date))[:EARLIER_LIMIT]
         return PriorArt(found=[each.model_copy(update={"in_base": _is_in(git, each.commit, base)}) for each in ordered])
     except (ConfinedGitError, JobError) as error:

@@ -15,7 +15,7 @@ export function ComparePage() {
   return (
     <Page
       title={left && right ? `Compare ${left} with ${right}` : "Compare"}
-      lead="Two submissions, each against its own baseline; or two kernels, heads of a tree, settings or devices. There is no verdict here."
+      lead="Two submissions, each against its own baseline; or two kernels, heads of a tree, settings or devices. This page states no verdict."
     >
       <Sides key={`${left} ${right}`} left={left} right={right} />
       {numbers ? (

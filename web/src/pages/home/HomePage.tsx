@@ -149,7 +149,7 @@ function Lab() {
           {waits > 0 && "."}
         </p>
         {kinds.length > 0 && kinds.every(type => type.emulated) && (
-          <p className="muted">All devices are emulated: they show what a kernel does, never how fast.</p>
+          <p className="muted">All devices are emulated: they show what a kernel does, not how fast it is.</p>
         )}
         <ul className={classes.reasons}>
           {[...reasons].slice(0, REASONS).map(([reason, of]) => (
