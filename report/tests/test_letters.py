@@ -69,7 +69,7 @@ def test_letter_names_no_machine_of_the_lab(report: Report) -> None:
         (measured(), "REGRESSION: LOW scope=cache,strict=1: bandwidth -12.0 % [-12.1, -11.9], on ryzen-3900x-1 (AMD"),
     ],
 )
-def test_first_sentence_says_what_on_what_and_how(report: Report, first: str) -> None:
+def test_first_sentence_names_finding_device_and_evidence(report: Report, first: str) -> None:
     assert " ".join(body(report, Audience.AUTHOR).split()).startswith(first)
 
 
@@ -86,7 +86,7 @@ def test_a_regression_of_a_secondary_metric_leads_if_it_made_the_verdict() -> No
     assert text.startswith(f"{first.metric} ")
 
 
-def test_forged_lines_stay_inside_theirs() -> None:
+def test_forged_text_begins_no_line_of_its_own() -> None:
     lines = body(hostile(), Audience.OWNER).splitlines()
     assert not [line for line in lines if line.startswith("xfs-fsync on xeon-2s: IMPROVEMENT")]
     assert all(line.isprintable() for line in lines)
@@ -141,7 +141,7 @@ def test_what_a_newer_tree_has_is_told(newer: dict[str, object], said: str) -> N
     assert ("Prior art" in text) is bool(said)
 
 
-def test_nothing_is_said_of_prior_art_that_nobody_looked_for() -> None:
+def test_prior_art_is_absent_if_it_was_not_searched() -> None:
     report = demo_count()
     apply = report.submission.apply.model_copy(update={"prior_art": PriorArt(skipped="no history")})
     submission = report.submission.model_copy(update={"apply": apply})

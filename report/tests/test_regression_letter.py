@@ -50,7 +50,7 @@ def test_which_bisections_are_told(found: Bisection, report: Report, reason: str
     assert bool(told) is bool(reason)
 
 
-def test_letter_is_that_of_a_robot() -> None:
+def test_letter_has_the_form_of_the_kernel_test_robot() -> None:
     mail = written()
     assert (mail.to, mail.cc) == (["Eve <eve@example.org>"], ["list@example.org"])
     for part in ("wq:for-next", COMMIT[:12], "bandwidth -12.0 %", "ryzen-3900x-1"):

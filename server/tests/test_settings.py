@@ -55,7 +55,7 @@ def test_an_entry_that_is_no_host_is_named(wrong: str) -> None:
         ({"mail_regressions_to": "lkml@example.org, everybody"}, "is not a mail address"),
     ],
 )
-def test_who_answers_for_a_regression_and_who_is_told(changes: dict[str, str], problem: str) -> None:
+def test_settings_of_regression_letters_are_addresses(changes: dict[str, str], problem: str) -> None:
     if not problem:
         assert make(**changes)
         return

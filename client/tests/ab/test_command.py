@@ -1,4 +1,4 @@
-"""`wqlab ab`: each refusal names the thing and the way out, and nothing is begun."""
+"""`wqlab ab`: wrong options are refused with reason and remedy, before a folder is made."""
 
 from __future__ import annotations
 
@@ -57,14 +57,16 @@ GIVEN = ["--kernels", "6.12.1", "6.12.2"]
         (["nowhere", "--resume"], "is no folder of `wqlab ab`"),
     ],
 )
-def test_a_mistake_is_named_and_nothing_is_begun(wqlab: Wqlab, here: Path, arguments: list[str], reason: str) -> None:
+def test_wrong_options_are_refused_and_make_no_folder(
+    wqlab: Wqlab, here: Path, arguments: list[str], reason: str
+) -> None:
     done = wqlab("ab", *arguments)
     assert done.code == 2, done.err
     assert reason in done.err
     assert list(here.glob("wqlab-ab-*/ab.json")) == []
 
 
-def test_resume_takes_the_folder_that_was_begun_last(wqlab: Wqlab, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_takes_the_newest_folder(wqlab: Wqlab, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = here / "wqlab-ab-one"
     folder.mkdir()
     begun(folder)
@@ -76,7 +78,7 @@ def test_resume_takes_the_folder_that_was_begun_last(wqlab: Wqlab, here: Path, m
     assert done.code == 0 and "6.12.1-patched against 6.12.1" in done.out
 
 
-def test_a_folder_that_was_begun_is_not_begun_again(wqlab: Wqlab, here: Path) -> None:
+def test_existing_folder_is_not_used_again(wqlab: Wqlab, here: Path) -> None:
     folder = here / "wqlab-ab-hackbench"
     folder.mkdir()
     begun(folder)

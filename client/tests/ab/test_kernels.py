@@ -1,4 +1,4 @@
-"""Kernels as people have them: an installed one, an unpacked package, the folder of a build."""
+"""Kernels of the command line: an installed one, an unpacked package, the folder of a build."""
 
 from __future__ import annotations
 

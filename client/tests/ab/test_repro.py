@@ -1,4 +1,4 @@
-"""repro.sh: the boots once more, without wqlab. Small programs take the places of QEMU and ssh."""
+"""repro.sh boots both kernels again without wqlab. Small programs stand in for QEMU and ssh."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_kernel_that_was_replaced_is_not_started(folder: StateFolder) -> None:
     assert not (folder.path.parent / "qemu").exists()
 
 
-def test_of_a_machine_the_lines_for_kexec_are_printed(folder: StateFolder) -> None:
+def test_script_of_a_machine_prints_the_kexec_commands(folder: StateFolder) -> None:
     machine = MachineNote(name="ryzen", has_systemd=True)
     plan = folder.read_plan().model_copy(update={"accelerator": None, "machine": machine})
     folder.write_plan(plan)

@@ -1,4 +1,4 @@
-"""What a person sees first is true: the button is in the window, and what could not be loaded says so."""
+"""What a page shows first: the Submit button is in the window, and a section that failed to load says so."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import type {
 /** For resources that change only when an operator edits a file. */
 const RARELY_CHANGES = { staleTime: 5 * 60_000 } as const;
 
-/** For requests whose user shows the error beside a field or in place of a text. */
+/** For requests whose caller shows the error itself, beside a field or in place of a text. */
 export const SHOWN_IN_PLACE = { throwOnError: false } as const;
 
 export function makeQueryClient(): QueryClient {

@@ -12,7 +12,7 @@ interface Entry {
   to: LinkProps["to"];
   name: string;
   search?: LinkProps["search"];
-  /** Scope without which the page shows nothing. */
+  /** Scope that the page requires. */
   scope?: Scope;
 }
 

@@ -73,7 +73,7 @@ export const VERDICTS: Record<Verdict, VerdictLook> = {
   },
 };
 
-/** Return true if the verdict of a target is made of this comparison: of the primary metric, or a judged regression. */
+/** Return true if a comparison decides its target's verdict: one of the primary metric, or a judged regression. */
 export function decides(of: Comparison): boolean {
   return of.role === "primary" || (of.verdict === "regression" && of.question === "kernel");
 }

@@ -33,7 +33,7 @@ export function TargetVerdicts({ targets }: { targets: readonly TargetSummary[] 
   );
 }
 
-/** Return true if a canceled run has no verdict of figures: it neither failed nor is it undecided. */
+/** Return true for a canceled run without figures: it neither failed nor is undecided. */
 function isCanceled({ outcome, verdict }: TargetSummary): boolean {
   return outcome === "canceled" && (verdict == null || verdict === "failed" || verdict === "inconclusive");
 }

@@ -26,7 +26,7 @@ export function worstOf(targets: readonly TargetSummary[]): TargetSummary {
   return targets.toSorted((a, b) => weight(a) - weight(b))[0] as TargetSummary;
 }
 
-/** Return a column for each of the `most` device types that most rows ran on; what is emulated is named as such. */
+/** Return a column for each of the `most` device types that most rows ran on, headed by name and kind. */
 export function topologyColumns<Row>(
   rows: readonly Row[],
   cellsOf: (row: Row) => TopologyCells,

@@ -13,7 +13,7 @@ import { cellsByTopology, type TopologyCells, topologyColumns, worstOf } from "@
 import classes from "./HomePage.module.css";
 
 const SHOWN = 10;
-/** Request more than are shown: canceled ones are left out, and a series has several. */
+/** Submissions to request: more than rows, since canceled ones are left out and a series may have several. */
 const REQUESTED = 40;
 const COLUMNS = 5;
 const REFRESH_MS = 15_000;
@@ -73,7 +73,7 @@ export function Results() {
   );
 }
 
-/** Group submissions by series, the newest first; canceled ones say nothing. */
+/** Group submissions by series, the newest first, without canceled ones. */
 export function rowsOf(submissions: readonly SubmissionSummary[]): SeriesRow[] {
   const kept = submissions.filter(each => each.outcome !== "canceled");
   const groups = Map.groupBy(kept, each => each.series_key || `submission ${each.id}`);

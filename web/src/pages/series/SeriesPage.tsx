@@ -1,4 +1,4 @@
-/** A series: its versions with the verdicts of all their submissions by topology, and what leads to its discussion. */
+/** A series: its versions with the verdicts of all their submissions by topology, and a link to its discussion. */
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Fragment } from "react";

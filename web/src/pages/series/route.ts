@@ -4,7 +4,7 @@ import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { idParam } from "@/lib/params";
 
-/** A series, by the number of any of its submissions. */
+/** Page of a series; the id is that of any of its submissions. */
 export const seriesRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/series/$id",

@@ -1,4 +1,4 @@
-"""The initramfs of a kernel with modules: the root filesystem, and behind it what the kernel needs."""
+"""The initramfs of a kernel with modules: the root filesystem, followed by modules and firmware."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wqlab_worker.backends.ab import initramfs
 from wqlab_worker.build.module_tree import ModuleTree
 
 
-def test_modules_and_firmware_come_behind_the_root_filesystem(tmp_path: Path) -> None:
+def test_modules_and_firmware_follow_the_root_filesystem(tmp_path: Path) -> None:
     """cpio reads both archives as one, as the kernel does."""
     (tmp_path / "a.c").write_text('static const char f[] __attribute__((section(".modinfo"), used)) = "depends=";\n')
     subprocess.run(["gcc", "-c", str(tmp_path / "a.c"), "-o", str(tmp_path / "a.o")], check=True)

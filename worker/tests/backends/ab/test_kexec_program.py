@@ -24,7 +24,7 @@ def image(path: Path, *entries: cpio.Entry) -> Path:
 
 
 def test_the_program_comes_with_the_libraries_that_it_needs(tmp_path: Path) -> None:
-    """A shell in its place runs by the loader of the archive, from any folder."""
+    """A shell in place of kexec runs with the loader of the archive, from any folder."""
     rootfs = image(
         tmp_path / "rootfs",
         cpio.file("usr/sbin/kexec", SH.read_bytes(), executable=True),

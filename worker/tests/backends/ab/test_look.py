@@ -1,4 +1,4 @@
-"""What a machine tells of itself, what prevents its use, and what its owner is warned of."""
+"""The description of a machine, the reasons to refuse it, and the warnings to its user."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_machine_without_router_has_its_address_alone() -> None:
         (changed("noexec", "yes"), "are not run"),
     ],
 )
-def test_what_prevents_the_use_is_named_with_the_way_out(answer: str, reason: str) -> None:
+def test_refusals_name_reason_and_remedy(answer: str, reason: str) -> None:
     [(found, fix)] = refusals(parse(answer), IMAGE_KIB)
     assert reason in found and fix
 
@@ -96,12 +96,12 @@ def test_secure_boot_names_the_lockdown_that_it_causes_only_once() -> None:
         (changed("virtual", "QEMU"), "virtual machine"),
     ],
 )
-def test_what_can_go_wrong_is_said(answer: str, warning: str) -> None:
+def test_warnings_name_what_can_go_wrong(answer: str, warning: str) -> None:
     [found] = warnings(parse(answer))
     assert warning in found
 
 
-def test_a_laptop_at_its_mains_is_not_warned_of() -> None:
+def test_laptop_on_mains_power_gives_no_warning() -> None:
     assert warnings(parse(changed("supply", "Battery Charging", "Mains 1"))) == []
 
 
@@ -111,7 +111,7 @@ def test_an_answer_of_another_program_is_refused(answer: str) -> None:
         parse(answer)
 
 
-def test_the_script_runs_on_this_host(tmp_path: Path) -> None:
+def test_script_prints_lines_that_can_be_parsed(tmp_path: Path) -> None:
     """Every line has the form that `parse` reads, whatever this host has."""
     done = subprocess.run(
         ["sh", "-s"],

@@ -115,14 +115,14 @@ def test_a_machine_that_was_not_left_is_not_restarted(rehearsal: Rehearsal) -> N
     assert not (rehearsal.folder / "commands").exists()
 
 
-def test_a_kernel_that_ends_in_the_distribution_has_restarted_by_itself(rehearsal: Rehearsal) -> None:
+def test_restart_into_the_distribution_is_a_failure_of_the_kernel(rehearsal: Rehearsal) -> None:
     """A panic restarts the machine before the kernel under test answers."""
     rehearsal.set(after="own")
     failure = rehearsal.failure().failure
     assert failure.kind is ErrorKind.KERNEL and "rebooted by itself" in failure.summary
 
 
-def test_what_kexec_says_is_the_reason(rehearsal: Rehearsal) -> None:
+def test_error_of_kexec_is_the_reason_of_the_failure(rehearsal: Rehearsal) -> None:
     rehearsal.set(kexec_refuses="kexec_file_load failed: Key was rejected by service")
     failure = rehearsal.failure().failure
     assert failure.kind is ErrorKind.INFRASTRUCTURE and "Key was rejected" in failure.summary
@@ -131,7 +131,7 @@ def test_what_kexec_says_is_the_reason(rehearsal: Rehearsal) -> None:
     assert rehearsal.said == [], "the machine was not left"
 
 
-def test_a_machine_that_hangs_waits_for_its_button(rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_waits_for_a_restart_by_hand_after_a_hang(rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
     access = rehearsal.access
     access.boot_variant(KEYS[0], rehearsal.image)
     access.end_boot()
@@ -147,7 +147,7 @@ def test_a_machine_that_hangs_waits_for_its_button(rehearsal: Rehearsal, monkeyp
     assert [each for each in rehearsal.said if "switch it off and on by hand" in each]
 
 
-def test_a_machine_that_never_answered_is_no_reason_to_wait_for_a_button(rehearsal: Rehearsal) -> None:
+def test_run_does_not_wait_for_a_machine_that_never_answered(rehearsal: Rehearsal) -> None:
     rehearsal.set(running="none")
     object.__setattr__(rehearsal.access._machine, "restart_s", 0)
     failure = rehearsal.failure()
@@ -162,7 +162,7 @@ def test_a_cancellation_leaves_the_distribution_alone(rehearsal: Rehearsal) -> N
 
 
 @pytest.mark.parametrize(("watchdog", "said"), [("yes", "180 s after a hang"), ("", "no watchdog runs")])
-def test_whether_a_hang_ends_by_itself_is_said_once(rehearsal: Rehearsal, watchdog: str, said: str) -> None:
+def test_user_is_told_once_whether_a_watchdog_runs(rehearsal: Rehearsal, watchdog: str, said: str) -> None:
     rehearsal.set(watchdog=watchdog)
     for key in KEYS:
         rehearsal.access.boot_variant(key, rehearsal.image)

@@ -62,7 +62,7 @@ function Typed({ draft, change }: Pick<SeriesFieldsProps, "draft" | "change">) {
   const known = draft.source === "thread" ? draft.message : draft.git;
   const [text, setText] = useState(known);
   const told = useRef(known);
-  // The draft changes otherwise too: by Back, a link, or when it is cleared.
+  // The draft is also changed by Back, by a link, or when it is cleared.
   useEffect(() => {
     if (known === told.current) return;
     told.current = known;
