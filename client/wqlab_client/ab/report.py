@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from types import SimpleNamespace
 
-from wqlab_comparison import Stated, boot_values, compare, curves, summarise, write_csv
+from wqlab_comparison import Stated, boot_values, compare, curves, is_regression, summarise, write_csv
 from wqlab_comparison.reasons import reasons
 from wqlab_comparison.runs import RecordedBoot, RecordedRun, conclude_run, facts_of_run
-from wqlab_comparison.target import Conclusion
+from wqlab_comparison.target import Conclusion, deciding
 from wqlab_contracts import traced_counts, workqueue_series
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import AttemptView, Comparison, Report, TargetReport, UnsupportedView
@@ -30,8 +30,6 @@ from wqlab_contracts.enums import (
     ExitCode,
     JobState,
     Outcome,
-    Question,
-    Role,
     SubmissionState,
     Verdict,
 )
@@ -88,7 +86,19 @@ def make_report(folder: StateFolder, plan: Plan, recorded: Recorded, now: dateti
         submission=_submission(plan, record, failure, code, comparisons, now),
         generated_at=now,
         lab_url=folder.path.as_uri(),
-        summary=summarise([Stated(*_stated(record, conclusion))]),
+        summary=summarise(
+            [
+                Stated(
+                    record.plan.name,
+                    record.device_type,
+                    record.emulated,
+                    conclusion.verdict,
+                    study=False,
+                    failure=record.failure,
+                    comparisons=comparisons,
+                )
+            ]
+        ),
         targets=[target],
         attempts=_attempts(record),
         config_diff=configs or [],
@@ -152,15 +162,7 @@ def _end(
         worst = min(failures, key=lambda failure: _SEVERITY.index(failure.kind))
         of_series = worst.kind in {ErrorKind.USER, ErrorKind.KERNEL}
         return worst, ExitCode.SERIES_FAILED if of_series else ExitCode.INFRASTRUCTURE
-    regressed = any(
-        each.question is Question.KERNEL and each.role is Role.PRIMARY and each.verdict is Verdict.REGRESSION
-        for each in comparisons
-    )
-    return None, ExitCode.REGRESSION if regressed else ExitCode.DONE
-
-
-def _stated(record: RunRecord, conclusion: Conclusion) -> tuple[str, str, bool, Verdict, bool, Failure | None]:
-    return record.plan.name, record.device_type, record.emulated, conclusion.verdict, False, record.failure
+    return None, ExitCode.REGRESSION if any(map(is_regression, comparisons)) else ExitCode.DONE
 
 
 # --- parts of the report ----------------------------------------------------------------------------------------
@@ -290,7 +292,7 @@ def _submission(  # noqa: PLR0917 - what is known of a run
 ) -> SubmissionView:
     """Return the run as a submission, in which a report's documents find what was compared."""
     ended = record.outcome is not None
-    primaries = [each.verdict for each in comparisons if each.role is Role.PRIMARY and each.verdict is not None]
+    verdicts = [each.verdict for each in deciding(comparisons) if each.verdict is not None]
     baseline, candidate = labels(plan)
     outcome = None
     if ended:
@@ -307,7 +309,7 @@ def _submission(  # noqa: PLR0917 - what is known of a run
         state=SubmissionState.FINISHED if ended else SubmissionState.RUNNING,
         outcome=outcome,
         failure=failure if ended else None,
-        verdicts=Counter(primaries),
+        verdicts=Counter(verdicts),
         created_at=plan.created_at,
         finished_at=now if ended else None,
         request=SubmittedRequest(
