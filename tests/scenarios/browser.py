@@ -92,6 +92,7 @@ class Person:
         )
         self.context.add_init_script(_COUNT_SHIFTS)
         self.errors: list[str] = []
+        self._network_changed = False
         self._lost: list[str] = []
         self.page = self._new_page()
 
@@ -212,7 +213,10 @@ class Person:
     def _error(self, text: str) -> None:
         # Requests fail when an interface of the machine comes or goes, such as a container's, and Chromium loads
         # the page again. The test sees what a page lacks.
-        if "ERR_NETWORK_CHANGED" not in text and not any(f"/{file}" in text for file in self._lost):
+        self._network_changed |= "ERR_NETWORK_CHANGED" in text
+        if self._network_changed and any(each in text for each in ("ERR_NETWORK_CHANGED", "Unable to preload")):
+            return
+        if not any(f"/{file}" in text for file in self._lost):
             self.errors.append(text)
 
 
