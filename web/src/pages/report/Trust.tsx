@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Report } from "@/api/types";
+import { isInstrumented } from "@/lib/instrumented";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { MATCH_HASH } from "./OnThisPage";
@@ -12,6 +13,7 @@ export function Trust({ report }: { report: Report }) {
   if (measured.length === 0) return null;
   const sum = (of: (target: (typeof measured)[number]) => number) =>
     measured.reduce((all, target) => all + of(target), 0);
+  const ofKernels = report.submission.request.series !== null;
   const kept = sum(target => target.blocks_completed);
   const discarded = sum(target =>
     Object.values(target.discarded).reduce((all, many) => all + many, target.discarded_by_lab),
@@ -22,7 +24,7 @@ export function Trust({ report }: { report: Report }) {
   return (
     <section className={classes.trust} aria-label="Can I trust it?">
       <strong>Can I trust it?</strong>
-      <Check ok>same device, boots alternate</Check>
+      {ofKernels && !measured.some(isInstrumented) && <Check ok>same device, boots alternate</Check>}
       <Check ok={discarded === 0}>
         {count(kept, "block")} kept{discarded > 0 && `, ${discarded} discarded and repeated`}
       </Check>
