@@ -68,7 +68,7 @@ def lab_server(target: str, key: Path) -> SshServer:
 
 def _address(target: str) -> tuple[str, str, int]:
     """Return user, host and port of `USER@HOST[:PORT]`; port 0 is that of the user's configuration, by default 22."""
-    match = re.fullmatch(r"(?:([A-Za-z0-9_.-]+)@)?([A-Za-z0-9_][A-Za-z0-9_.-]*)(?::([0-9]{1,5}))?", target)
+    match = re.fullmatch(r"(?:([A-Za-z0-9_][A-Za-z0-9_.-]*)@)?([A-Za-z0-9_][A-Za-z0-9_.-]*)(?::([0-9]{1,5}))?", target)
     if match is None:
         raise UsageError(f"{target} is no SSH address", "write root@HOST or root@HOST:PORT")
     return match[1] or "root", match[2], int(match[3] or 0)
