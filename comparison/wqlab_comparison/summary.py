@@ -73,7 +73,7 @@ _SPEED = {
 
 
 def summarise(targets: Sequence[Stated]) -> str:
-    """Return sentences about what was found, the most severe first, and that speed was not measured if it was not.
+    """Return one sentence for each kind of result, the most severe first. The last one says if speed was not measured.
 
     Example: `Worse: locks per fsync +12.9 % on tiny (emulated). Can't tell yet on n100. Speed was not measured.`
     """

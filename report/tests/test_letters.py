@@ -1,4 +1,4 @@
-"""Letters: the examples in docs/, 72 columns, limits for any input, and what no letter has."""
+"""Letters equal the examples in docs/, have at most 72 columns and 60 lines, and omit what readers of a list reject."""
 
 from __future__ import annotations
 

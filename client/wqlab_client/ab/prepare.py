@@ -141,8 +141,10 @@ def _unpacks_gzip(given: GivenKernel) -> bool:
 
 
 def root_filesystem(given: Path | None, cache: Path, say: Say) -> Path:
-    """Return the lab's root filesystem image. Raises UsageError if `given` does not exist, LabUnavailable if it cannot
-    be made here."""
+    """Return the root filesystem image that devices boot: `given`, or the one that is made and cached here.
+
+    Raises UsageError if `given` does not exist, LabUnavailable if none can be made on this host.
+    """
     if given is not None:
         if not given.is_file():
             raise UsageError(f"--rootfs {given}: no such file", "make one with `wqlab-bench rootfs` on a Debian host")

@@ -54,7 +54,7 @@ class Recorded:
 
     @property
     def finished_blocks(self) -> set[int]:
-        """Return the numbers of the blocks whose boots count."""
+        """Return the numbers of the blocks that were completed; only their boots are compared."""
         return {each.block for each in self.record.attempts if each.finished}
 
 

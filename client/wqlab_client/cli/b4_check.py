@@ -16,7 +16,7 @@ from .session import Session, session_of
 TIMEOUT_S = 10.0
 """Limit of one request in seconds: b4 waits for the answer."""
 MAILS = 5
-"""Most mails of a thread that the lab is asked about: each is a request."""
+"""Maximum number of mails of a thread for which the lab is asked. Each one takes a request."""
 
 
 def register(app: typer.Typer) -> None:

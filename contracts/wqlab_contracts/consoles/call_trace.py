@@ -108,7 +108,7 @@ def named_once(trace: list[Reference]) -> list[Reference]:
 
 
 def stack_frames(trace: Sequence[Reference], places: Places | None = None) -> tuple[StackFrame, ...]:
-    """Return a call trace as frames, with the source lines of `places`; at most STACK_LIMIT."""
+    """Return the first STACK_LIMIT frames of a call trace, with the source lines that `places` has."""
     frames: list[StackFrame] = []
     for reference in trace:
         frames += (places or {}).get(reference) or [StackFrame(function=reference.function, offset=reference.offset)]

@@ -87,26 +87,26 @@ class CommitRange(Message):
 
 
 EARLIER_LIMIT = 32
-"""Most commits of the tree that are listed as possible earlier versions of a series."""
+"""Maximum number of commits of the tree that are listed as possible earlier versions of a series."""
 
 
 class EarlierCommit(Message):
     """A commit of the tree that may be the same change as a patch of the series."""
 
     patch: int = Field(ge=1)
-    """Number of the patch."""
+    """Number of the series' patch that the commit resembles; the first is 1."""
     commit: GitObject
     date: str = Field(max_length=10)
     """When it was committed, as `2024-11-18`."""
     subject: str = Field(max_length=500)
     same: Literal["patch-id", "subject"]
-    """What it has in common with the patch; the same patch-id is the same change."""
+    """What the commit and the patch share: the patch-id, if they make the same change, or the subject."""
     in_base: bool = False
-    """True if the base has it, false if only the tree's branch after it."""
+    """True if the commit is in the base, False if it is only in later commits of the tree's branch."""
 
 
 DIFFERENT_LIMIT = 20
-"""Most functions of a series that are named because a newer tree has changed them."""
+"""Maximum number of functions of a series that are named because a newer tree has changed them."""
 
 
 class NewerTree(Message):

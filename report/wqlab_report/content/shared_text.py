@@ -227,7 +227,7 @@ def is_local(report: Report) -> bool:
 
 
 def folder(report: Report) -> str:
-    """Return the name of the folder of a local report."""
+    """Return the name of the folder that `wqlab ab` made for the report: the last part of its URL."""
     return report.lab_url.rstrip("/").rpartition("/")[2]
 
 

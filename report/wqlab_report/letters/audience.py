@@ -51,7 +51,7 @@ def may_get(target: TargetReport, audience: Audience) -> bool:
 
 
 def is_told(cell: Comparison, audience: Audience) -> bool:
-    """Return True if a letter to the audience has the figures of a judged comparison."""
+    """Return True if a letter shows the figures of this comparison. Only the owner sees those without a decision."""
     return audience is Audience.OWNER or cell.verdict in DECIDED
 
 

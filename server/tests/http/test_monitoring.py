@@ -24,7 +24,7 @@ def alerts() -> dict[str, str]:
 
 
 def graphs() -> list[str]:
-    """Return the expressions that the runbook has for graphs."""
+    """Return the Prometheus expressions in the runbook's table of graphs."""
     table = RUNBOOK.read_text().partition("\n| graph | expression |\n")[2].partition("\n\n")[0]
     return re.findall(r"`(.+)`", table)
 

@@ -17,7 +17,7 @@ from wqlab_worker.workspace import Workspace
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Workspace:
-    """A cache that may fetch from no local path."""
+    """Return a workspace whose settings allow no fetch from a local path."""
     return Workspace(tmp_path / "elsewhere", jobs=2)
 
 

@@ -63,7 +63,7 @@ class Look:
 
     @property
     def first_modules(self) -> list[str]:
-        """Modules to load before the network comes up: the card's driver, then those of watchdogs.
+        """Kernel modules to load before the network is configured: the network card's driver, then watchdog drivers.
 
         A driver whose hardware is absent does nothing.
         """
