@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, type LinkProps, useNavigate } from "@tanstack/react-router";
 import { useRef, useState } from "react";
-import { MAILS_TO_REVIEW, mailsToReviewQuery } from "@/api/queries";
+import { MAILS_TO_REVIEW, mailsToReviewQuery } from "@/api/outboxQueries";
 import { useSignOut } from "@/api/session";
 import type { Scope, SessionUser } from "@/api/types";
 import classes from "./AccountMenu.module.css";

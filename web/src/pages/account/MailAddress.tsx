@@ -1,8 +1,8 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { FormEvent } from "react";
 import { api, dataOf } from "@/api/client";
+import { mailAddressQuery } from "@/api/outboxQueries";
 import { ApiError } from "@/api/problem";
-import { mailAddressQuery } from "@/api/queries";
 import type { MailAddressView } from "@/api/types";
 import { toast } from "@/app/toasts";
 import { Button, Checkbox, TextInput } from "@/kit";

@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { api, dataOf } from "@/api/client";
-import { forgeQuery, forgesQuery } from "@/api/queries";
+import { forgeQuery, forgesQuery } from "@/api/outboxQueries";
 import { sessionQuery } from "@/api/session";
 import type { ForgeDetail, ForgeHeadView } from "@/api/types";
 import { toast } from "@/app/toasts";

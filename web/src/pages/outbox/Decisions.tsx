@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, dataOf } from "@/api/client";
-import { deliveryQuery } from "@/api/queries";
+import { deliveryQuery } from "@/api/outboxQueries";
 import { useHasScope } from "@/api/session";
 import type { DeliveryDetail } from "@/api/types";
 import { toast } from "@/app/toasts";

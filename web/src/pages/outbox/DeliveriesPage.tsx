@@ -1,6 +1,6 @@
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { deliveriesQuery } from "@/api/queries";
+import { deliveriesQuery } from "@/api/outboxQueries";
 import { sessionQuery } from "@/api/session";
 import type { DeliveryView } from "@/api/types";
 import { count } from "@/lib/numbers";

@@ -1,7 +1,8 @@
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { archivesQuery, deliveryQuery } from "@/api/queries";
+import { deliveryQuery } from "@/api/outboxQueries";
+import { archivesQuery } from "@/api/queries";
 import type { DeliveryAttemptView, DeliveryDetail, OutgoingMail } from "@/api/types";
 import { absolute, roughDuration } from "@/lib/time";
 import { clean, humanize, oneLine } from "@/lib/words";

@@ -1,8 +1,8 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, dataOf } from "@/api/client";
+import { deliveryQuery } from "@/api/outboxQueries";
 import { ApiError } from "@/api/problem";
-import { deliveryQuery } from "@/api/queries";
 import type { MailEdit, OutgoingMail } from "@/api/types";
 import { toast } from "@/app/toasts";
 import { Button, Textarea, TextInput } from "@/kit";

@@ -2,8 +2,8 @@ import { useMutation, useQuery, useQueryClient, useSuspenseQuery } from "@tansta
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { api, dataOf } from "@/api/client";
+import { deliveryQuery, webhooksQuery } from "@/api/outboxQueries";
 import { usePaged } from "@/api/paged";
-import { deliveryQuery, webhooksQuery } from "@/api/queries";
 import { sessionQuery } from "@/api/session";
 import type { WebhookSecret, WebhookView } from "@/api/types";
 import { toast } from "@/app/toasts";

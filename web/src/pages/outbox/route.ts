@@ -1,5 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
-import { deliveryQuery } from "@/api/queries";
+import { deliveryQuery } from "@/api/outboxQueries";
 import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { idParam } from "@/lib/params";

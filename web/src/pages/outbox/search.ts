@@ -1,5 +1,5 @@
 /** Search parameters of the pages about deliveries, and their translation to API filters. */
-import type { DeliveryFilters } from "@/api/queries";
+import type { DeliveryFilters } from "@/api/outboxQueries";
 import { oneOf, text, type Values, whole } from "@/lib/search";
 import { KINDS, STATES } from "./labels";
 
