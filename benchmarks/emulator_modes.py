@@ -72,11 +72,11 @@ class Wanted:
 
     @property
     def arguments(self) -> list[str]:
-        """Arguments that submit a study of the plan's settings or, of a plan without any, two equal kernels."""
+        """Arguments that submit a study of the plan's settings or, of a plan that lists one, two equal kernels."""
         target = ["--target", f"{self.plan.name}@{DEVICE}"]
         for scenario in self.scenarios:
             target += ["--scenario", scenario]
-        if self.plan.axes:
+        if any(setting != self.plan.reference_setting for setting in self.plan.profile(emulated=True).settings):
             return ["--settings-only", "--blocks", str(BOOTS), *target]
         return ["--mbox", str(NOOP), "--blocks", str(math.ceil(BOOTS / 2)), *target]
 
