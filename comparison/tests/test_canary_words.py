@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from wqlab_comparison.canary_words import floor_text, jump_text, percent, record_line
-from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate, FloorJump, SmallestEffect
+from wqlab_comparison.canary_words import floor_text, percent, record_line
+from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate, SmallestEffect
 from wqlab_contracts.enums import CanaryKind, Evidence, Role, Scale
 
 RATE = FalsePositiveRate(
@@ -57,11 +57,3 @@ def test_floor_has_its_unit():
     assert floor_text(metric()) == "0.625 %"
     assert floor_text(metric(Scale.DIFFERENCE)) == "0.625 points"
     assert floor_text(metric(floor=None)) == "0"
-
-
-def test_jump():
-    jump = FloorJump(metric="bandwidth", unit="%", before=0.61, now=2.2, canaries=40)
-    assert jump_text(jump, "dm-crypt") == (
-        "the noise floor of dm-crypt bandwidth rose from 0.61 % to 2.2 %: "
-        "the last three canaries against 40 earlier ones"
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FloorJump
+from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord
 from wqlab_contracts.enums import CanaryKind
 
 from .words import amount, count
@@ -37,11 +37,3 @@ def percent(share: float) -> str:
 def floor_text(metric: CanaryMetric) -> str:
     """Return the floor: `0.62 %`, or `0` if no boot ever differed."""
     return "0" if metric.floor is None else amount(metric.floor, metric.effect_unit)
-
-
-def jump_text(jump: FloorJump, plan: str) -> str:
-    """Return a jump of the floor as a sentence without a full stop."""
-    return (
-        f"the noise floor of {plan} {jump.metric} rose from {amount(jump.before, jump.unit)} to "
-        f"{amount(jump.now, jump.unit)}: the last three canaries against {jump.canaries} earlier ones"
-    )

@@ -12,20 +12,6 @@ from ..units import effect_unit
 from .base import ComputedResource
 
 
-class FloorJump(Message):
-    """A jump of the noise floor of one metric, found by the last canaries of a device and plan."""
-
-    metric: str
-    unit: str
-    """Unit of the noise floors: `%`, or the metric's unit for scale difference."""
-    before: float
-    """Median floor of the earlier canaries."""
-    now: float
-    """Median floor of the last three canaries."""
-    canaries: int
-    """Number of earlier canaries."""
-
-
 class SmallestEffect(Message):
     """Smallest effect that a number of blocks finds in four of five cases."""
 
@@ -90,7 +76,5 @@ class CanaryRecord(Message):
     """Of all primary and secondary metrics and scenarios."""
     metrics: list[CanaryMetric]
     """Primary and secondary metrics that are evidence, in the plan's order."""
-    jump: FloorJump | None = None
-    """The last jump of the floor, if any."""
     line: str = Field(default="")
     """The record as a sentence: `On xeon-2s-1, 412 A/A comparisons of xfs-fsync: 11 called different, 2.7 %`."""

@@ -6,29 +6,23 @@ disagree with the method.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
 
-import numpy as np
 from sqlalchemy import Text, cast, func, select
 from sqlalchemy.orm import Session
 
 from wqlab_comparison.canaries import (
     Canary,
     FalsePositives,
-    boot_deviation,
-    differences,
     false_positives,
     floor,
 )
 from wqlab_comparison.canary_words import record_line
-from wqlab_comparison.effect import to_display
 from wqlab_comparison.questions import facts_of
-from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate, FloorJump, SmallestEffect
+from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate, SmallestEffect
 from wqlab_contracts.enums import PAIR, Arm, CanaryKind, Evidence, Role
 from wqlab_contracts.specs import Metric, TestPlan
 
@@ -52,7 +46,6 @@ class _Key:
 class _CanaryRun:
     id: int
     at: datetime
-    jump: FloorJump | None
 
 
 @dataclass(frozen=True)
@@ -64,16 +57,6 @@ class CanaryHistory:
     runs: Sequence[_CanaryRun]
     canaries: Mapping[str, Sequence[Canary]]
     """Metric that is judged -> its comparisons, in the order of the runs."""
-
-    def floors(self, metric: str, after: int) -> list[float]:
-        """Return the floor of each canary with an id above `after`, over all scenarios, on the additive scale."""
-        found = []
-        for run, group in groupby(self.canaries[metric], key=lambda canary: canary.run):
-            deviations = [boot_deviation(differences([canary])) for canary in group]
-            known = [each for each in deviations if each is not None]
-            if known and isinstance(run, int) and run > after:
-                found.append(math.sqrt(float(np.mean(np.square(known)))))
-        return found
 
 
 def records(
@@ -100,18 +83,6 @@ def records(
     return found
 
 
-def history_of(session: Session, run: Run, kind: CanaryKind) -> CanaryHistory | None:
-    """Return the history that a canary belongs to, up to this canary and with it."""
-    conditions = [
-        Run.wanted_device == run.wanted_device,
-        Run.plan_name == run.plan_name,
-        CanaryRun.kind == kind,
-        Run.id <= run.id,
-    ]
-    runs = next(iter(_runs(session, conditions).values()), [])
-    return _history(session, runs)
-
-
 def _order(key: _Key) -> tuple[str, str, int]:
     return key.device, key.plan, list(CanaryKind).index(key.kind)
 
@@ -122,7 +93,7 @@ def _runs(session: Session, conditions: Sequence[object]) -> dict[_Key, list[_Ca
     rows = session.execute(
         select(
             Run.id, Run.wanted_device, Run.device_type, Run.plan_name, CanaryRun.kind, Run.compared_at,
-            CanaryRun.floor_jump, measured,
+            measured,
         )
         .join(CanaryRun, CanaryRun.run_id == Run.id)
         .where(
@@ -133,10 +104,10 @@ def _runs(session: Session, conditions: Sequence[object]) -> dict[_Key, list[_Ca
     )  # fmt: skip
     newest: dict[_Key, str] = {}
     found: dict[_Key, list[_CanaryRun]] = defaultdict(list)
-    for run_id, device, device_type, plan, kind, at, jump, what in rows:
+    for run_id, device, device_type, plan, kind, at, what in rows:
         key = _Key(device, device_type, plan, kind)
         if newest.setdefault(key, what) == what and len(found[key]) < KEPT:
-            found[key].append(_CanaryRun(run_id, at, jump))
+            found[key].append(_CanaryRun(run_id, at))
     return {key: runs[::-1] for key, runs in found.items()}
 
 
@@ -180,7 +151,6 @@ def _is_judged(metric: Metric, emulated: bool) -> bool:
 
 def _record(key: _Key, history: CanaryHistory) -> CanaryRecord:
     total = _rate(false_positives([canary for each in history.canaries.values() for canary in each]))
-    jumps = [run.jump for run in history.runs if run.jump is not None]
     record = CanaryRecord(
         device=key.device,
         device_type=key.device_type,
@@ -195,7 +165,6 @@ def _record(key: _Key, history: CanaryHistory) -> CanaryRecord:
             for metric in history.plan.metrics
             if history.canaries.get(metric.name)
         ],
-        jump=jumps[-1] if jumps else None,
     )
     return record.model_copy(update={"line": record_line(record)})
 
@@ -233,8 +202,3 @@ def _rate(found: FalsePositives) -> FalsePositiveRate:
         rate_low=found.interval and found.interval[0],
         rate_high=found.interval and found.interval[1],
     )
-
-
-def displayed_floor(metric: Metric, deviation: float) -> float:
-    """Return a floor on the additive scale in percent (ratio) or in the metric's unit (difference)."""
-    return to_display(deviation, metric.scale)

@@ -14,7 +14,6 @@ from sqlalchemy.types import TypeDecorator
 
 from wqlab_contracts import enums
 from wqlab_contracts.api.bisections import BisectionRequest
-from wqlab_contracts.api.canaries import FloorJump
 from wqlab_contracts.api.history import HistoryLevel
 from wqlab_contracts.api.report import Comparison as ComparisonData
 from wqlab_contracts.api.submissions import SubmissionRequest
@@ -134,7 +133,6 @@ _COLUMN_TYPES: dict[Any, Any] = {
             DeviceType,
             Failure,
             ForgeListing,
-            FloorJump,
             KernelRecipe,
             ListMail,
             ListWatch,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, func, select, text
 from sqlalchemy.orm import Mapped, column_property, mapped_column, relationship
 
-from wqlab_contracts.api.canaries import FloorJump
 from wqlab_contracts.enums import PAIR, Arm, BootState, CanaryKind, JobKind, Outcome, RunPurpose, Verdict
 from wqlab_contracts.messages import Failure, MeasuredTopology
 from wqlab_contracts.messages.looks import LookRecord
@@ -115,8 +114,6 @@ class CanaryRun(Base):
 
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
     kind: Mapped[CanaryKind]
-    floor_jump: Mapped[FloorJump | None]
-    """Jump of the device's noise floor that it showed; the record of the test starts again after it."""
 
 
 def needed_blocks(blocks: Sequence[list[Arm]], looked: Sequence[LookRecord]) -> Sequence[list[Arm]]:

@@ -19,6 +19,7 @@ from wqlab_contracts.enums import DeviceHealth, JobState, Outcome, RunPurpose, S
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import DeviceFacts
 
+from ..comparisons.service import store_boot_values
 from ..estimates.lab_snapshot import lab_capacities, published_pools
 from ..estimates.lava_pools import availability
 from ..jobs.errors import canceled_failure
@@ -29,7 +30,6 @@ from ..models import Device, Lease, Run, RunAttempt, Submission
 from ..runs import service as runs
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, fetch_dict, transaction
-from .read_canary import read_canary
 from .start_canary import start_canary
 from .tick_errors import isolate_errors
 
@@ -86,9 +86,9 @@ def _is_lab_idle(session: Session) -> bool:
 
 
 def run_canaries(factory: SessionFactory, settings: Settings, data: DataFolder | None) -> None:
-    """Read finished canaries, drop those that are too old or switched off, and start the next ones.
+    """Store the boot values of finished canaries, drop those that are too old or switched off, and start the next ones.
 
-    `data`: None if the data folder is broken; then finished ones are read only.
+    `data`: None if the data folder is broken; then values are stored only.
     """
     with transaction(factory) as session:
         finished = session.scalars(
@@ -103,7 +103,7 @@ def run_canaries(factory: SessionFactory, settings: Settings, data: DataFolder |
         ).all()
     for run_id in finished:
         with isolate_errors(factory, "canary", run_id), transaction(factory) as session:
-            read_canary(session, run_id)
+            _store(session, run_id)
     if data is None:
         return
     with transaction(factory) as session:
@@ -118,6 +118,14 @@ def run_canaries(factory: SessionFactory, settings: Settings, data: DataFolder |
     for name in chosen:
         with isolate_errors(factory, "canary", name), transaction(factory) as session:
             start_canary(session, data, name, settings)
+
+
+def _store(session: Session, run_id: int) -> None:
+    """Store the boot values of a finished canary, from which records are calculated."""
+    run = runs.lock_run(session, run_id, with_snapshot=True)
+    if run.compared_at is None:
+        store_boot_values(session, run)
+        run.compared_at = clock(session)
 
 
 def _minutes(data: DataFolder, device: DeviceFacts, settings: Settings) -> int:

@@ -40,7 +40,6 @@ const record: CanaryRecord = {
   until: "2026-02-01T00:00:00Z",
   false_positives,
   metrics: [metric],
-  jump: { metric: "bandwidth", unit: "%", before: 0.61, now: 2.2, canaries: 40 },
   line: "On xeon-1, 412 A/A comparisons of xfs-fsync: 11 called different, 2.7 %",
 };
 
@@ -74,9 +73,8 @@ test("counts that never vary find any difference", () => {
   expect(rateText(constant)).toBe("no noise");
 });
 
-test("the sentence, the jump and the table are shown", async () => {
+test("the sentence and the table are shown", async () => {
   renderPart(<Canaries records={[record]} by="plan" caption="A/A comparisons on xeon-1" />);
-  const sentence = await screen.findByText(/11 called different, 2.7 %/);
-  expect(sentence.textContent).toContain("The noise floor of bandwidth rose from 0.61 % to 2.2 %.");
+  await screen.findByText(/11 called different, 2.7 %/);
   expect(screen.getByRole("rowheader").textContent).toBe("xfs-fsync");
 });

@@ -29,7 +29,7 @@ export function Canaries({
       <ul>
         {records.map(record => (
           <li key={`${record.device} ${record.plan} ${record.kind}`}>
-            {oneLine(record.line)}.{record.jump && ` ${jumpText(record)}.`}
+            {oneLine(record.line)}.
           </li>
         ))}
       </ul>
@@ -119,9 +119,3 @@ export function rateText({ false_positives: of }: CanaryMetric): string {
 }
 
 const percent = (share: number) => (100 * share).toFixed(1).replace(/\.0$/, "");
-
-function jumpText({ jump }: CanaryRecord): string {
-  if (!jump) return "";
-  const [before, now] = [amount(jump.before, jump.unit), amount(jump.now, jump.unit)];
-  return `The noise floor of ${jump.metric} rose from ${before} to ${now}`;
-}

@@ -22,7 +22,6 @@ function record(of: Partial<CanaryRecord>, metric: string, floor: number | null,
     until: "2026-11-02T00:00:00Z",
     false_positives: rate,
     line: "",
-    jump: null,
     metrics: [
       {
         metric,
