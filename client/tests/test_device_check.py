@@ -32,7 +32,6 @@ def check(
         steps=list(steps),
         doing="" if outcome else "cold boot",
         health_run_id=7,
-        noise_run_id=None,
         changes=changes,
     )
 
@@ -54,18 +53,18 @@ def serve_checks(lab: FakeLab, *states: DeviceCheck) -> list[str]:
 
 
 def test_each_step_is_printed_once_when_it_ends(wqlab: Wqlab, lab: FakeLab) -> None:
-    noise = step(DeviceStep.NOISE, StepOutcome.OK, "no difference seen: noise floor 0.2 %")
+    console = step(DeviceStep.CONSOLE, StepOutcome.OK, "38148 bytes read")
     requested = serve_checks(
         lab,
         check(POWER, changes=3),
         check(POWER, changes=4),
-        check(POWER, noise, changes=9, outcome=Outcome.PASSED),
+        check(POWER, console, changes=9, outcome=Outcome.PASSED),
     )
     result = wqlab("device", "check", "ryzen-1")
     assert result.code == 0
     assert result.out == (
         "ok      power          switched off and on\n"
-        "ok      noise          no difference seen: noise floor 0.2 %\n"
+        "ok      console        38148 bytes read\n"
         "ryzen-1 passed the check\n"
     )
     assert requested == ["0", "3", "4"], "each request asks for changes after the last one seen"

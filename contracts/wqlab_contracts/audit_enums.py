@@ -21,7 +21,6 @@ class AuditAction(StrEnum):
     UNPIN_SUBMISSION = "submission.unpin"
     QUARANTINE_DEVICE = "device.quarantine"
     RELEASE_DEVICE = "device.release"
-    HEALTH_CHECK_DEVICE = "device.health_check"
     CHECK_DEVICE = "device.check"
     CHANGE_DEVICE = "device.change"
     """An operator added, changed or removed the device in a file of device-types/."""

@@ -147,8 +147,6 @@ class RunPurpose(StrEnum):
 
     MEASURE = "measure"
     HEALTH_CHECK = "health_check"
-    NOISE = "noise"
-    """Both arms use the same kernel, to measure the noise of the device."""
     CANARY = "canary"
     """An A/A comparison on an idle device, for its record; it gives way to every other run."""
     TRACE = "trace"
@@ -178,7 +176,6 @@ class DeviceStep(StrEnum):
     FITNESS = "fitness"
     """Required conditions of the device type, clock, memory, and a small verified workload."""
     SCRATCH = "scratch"
-    NOISE = "noise"
 
 
 class StepOutcome(StrEnum):

@@ -93,7 +93,6 @@ AUDITED = {
     "unpin_submission": AuditAction.UNPIN_SUBMISSION,
     "quarantine_device": AuditAction.QUARANTINE_DEVICE,
     "release_device": AuditAction.RELEASE_DEVICE,
-    "check_device": AuditAction.HEALTH_CHECK_DEVICE,
     "start_device_check": AuditAction.CHECK_DEVICE,
     "invite_lab": AuditAction.INVITE_LAB,
     "join_lab": AuditAction.JOIN_LAB,

@@ -125,7 +125,7 @@ IGNORED = {"xeon": "bmc-ignores", "ryzen": "pdu-ignores"}
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named_and_the_device_comes_back(machine: tuple[str, Lab], fault: str) -> None:
-    """The check of the release puts the device back; a device check would boot ten times more to measure noise."""
+    """The check of the release puts the device back."""
     name, lab = machine
     if name == "chromebook" and fault in {"disk-renamed", "memory-error-fatal"}:
         pytest.skip("the SD card has a fixed serial number, and arm64 no machine check that QEMU injects")

@@ -1,4 +1,4 @@
-"""`wqlab device check`: check a device step by step, from power control to noise, with a fix for each failure."""
+"""`wqlab device check`: check a device step by step, with a fix for each failure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ TITLES = {
     DeviceStep.DETECTORS: "detectors",
     DeviceStep.FITNESS: "fitness",
     DeviceStep.SCRATCH: "scratch disks",
-    DeviceStep.NOISE: "noise",
 }
 _STYLES = {StepOutcome.OK: "green", StepOutcome.FAILED: "bold red", StepOutcome.SKIPPED: "dim"}
 
@@ -41,7 +40,7 @@ def check(
     as_json: JsonFlag = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the check has ended")] = True,
 ) -> None:
-    """Check a device: power, console, golden system, kexec, topology, detectors, scratch disks, noise.
+    """Check a device: power, console, golden system, kexec, topology, detectors, fitness, scratch disks.
 
     For maintainers. Exit codes: 0 every step is ok or skipped with a reason, 4 a step failed or the check was
     interrupted.

@@ -193,7 +193,7 @@ class BootConsole(Message):
 
 
 class DeviceCheck(Message):
-    """A device check: a health check with a result for each step, then a noise run."""
+    """A health check of a device that a maintainer asked for, with a result for each step."""
 
     id: int
     device: str
@@ -209,9 +209,7 @@ class DeviceCheck(Message):
     doing: str
     """Current activity; empty after the end."""
     health_run_id: int | None
-    """Id of the health check, which does the first steps."""
-    noise_run_id: int | None
-    """Id of the noise run: ten boots of one kernel."""
+    """Id of the health check; null until it is ordered."""
     changes: int
     """Version of this resource; grows with every change."""
 

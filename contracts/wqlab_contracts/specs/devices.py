@@ -240,7 +240,7 @@ class DeviceType(Strict):
     health_check: Name = "health-check"
     health_check_interval_h: int = Field(default=24, ge=1)
     noise_plan: Name | None = None
-    """Plan with which `wqlab device check` measures noise; None: the first plan with a verdict on this type."""
+    """Plan of A/A comparisons, beside those that were measured; None: the first plan with a verdict on this type."""
     canary_minutes: int | None = Field(default=None, ge=0, le=1440)
     """Minutes a day that A/A comparisons may use each device while it is idle; 0: none; None: the lab's setting."""
 

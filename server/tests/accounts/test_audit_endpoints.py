@@ -47,7 +47,6 @@ def test_changes_are_recorded_with_actor_address_and_resource(live: Live, scene:
     with live.client(Scope.MAINTAIN) as maintainer:
         expect(maintainer.post(f"{API}/devices/tiny-1/quarantine", json={"reason": "noisy fan"}))
         expect(maintainer.post(f"{API}/devices/tiny-1/release"))
-        expect(maintainer.post(f"{API}/devices/tiny-2/health-check"), 202)
         expect(maintainer.post(f"{API}/devices/tiny-2/check"), 202)
     expect(client.post(f"{API}/users", json={"name": "new", "role": "viewer"}), 201)
     expect(client.patch(f"{API}/users/new", json={"role": "submitter"}))
@@ -67,7 +66,6 @@ def test_changes_are_recorded_with_actor_address_and_resource(live: Live, scene:
             ("submit", "session.sign_out", "user/submit"),
             ("maintain", "device.quarantine", "device/tiny-1"),
             ("maintain", "device.release", "device/tiny-1"),
-            ("maintain", "device.health_check", "device/tiny-2"),
             ("maintain", "device.check", "device/tiny-2"),
             ("admin", "user.create", "user/new"),
             ("admin", "user.change", "user/new"),

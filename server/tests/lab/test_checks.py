@@ -6,7 +6,6 @@ import pytest
 
 from wqlab_contracts.celery_names import TICK
 from wqlab_contracts.enums import DeviceStep, ErrorKind, Outcome, StepOutcome
-from wqlab_server.http.problems import ApiProblem
 from wqlab_server.lab import checks
 from wqlab_server.models import DeviceCheck
 
@@ -23,12 +22,6 @@ def test_request_creates_one_check_and_asks_for_a_tick(lab: LabUnderTest) -> Non
         assert [view.by for view in checks.list_for_device(session, "single-1")] == ["dev"]
         assert checks.read(session, "single-1", first).doing == "is being ordered"
     assert [message.task for message in lab.sent] == [TICK]
-
-
-def test_quarantined_device_is_refused(lab: LabUnderTest) -> None:
-    lab.sql("UPDATE devices SET health = 'quarantined', health_reason = 'smoke' WHERE name = 'single-1'")
-    with lab.transaction() as session, pytest.raises(ApiProblem, match=r"is quarantined \(smoke\)"):
-        checks.request(session, "single-1", "dev")
 
 
 def test_steps_without_a_result_are_skipped_with_the_reason(lab: LabUnderTest) -> None:

@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.enums import DeviceHealth
-from wqlab_server.http.problems import ApiProblem
 from wqlab_server.lab import service
 from wqlab_server.models import Device, HealthChange
 
@@ -83,9 +82,3 @@ def test_type_is_out_of_service_when_every_device_is_quarantined(lab: LabUnderTe
         reason = service.out_of_service_reason(session, "device")
         assert service.out_of_service_reason(session, "unknown-type") is None, "a new type has no rows yet"
     assert reason == "every device of device is quarantined (device-1: smoke (dev); device-2: fan (dev))"
-
-
-def test_check_of_a_retired_device_is_refused(lab: LabUnderTest) -> None:
-    lab.sql("UPDATE devices SET retired_at = now() WHERE name = 'single-1'")
-    with lab.transaction() as session, pytest.raises(ApiProblem, match="no longer in the device-types folder"):
-        service.request_check(session, "single-1")

@@ -142,7 +142,7 @@ class LabUnderTest:
         return submission
 
     def checks(self, device: str) -> list[Run]:
-        """Return the health checks and noise runs of a device."""
+        """Return the health checks of a device."""
         with self.transaction() as session:
             return list(session.scalars(select(Run).where(Run.wanted_device == device).order_by(Run.id)))
 

@@ -8,15 +8,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api import queue as api_queue
-from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
-from wqlab_contracts.enums import DeviceHealth, DeviceStep, ErrorKind, JobState, Outcome, StepOutcome
+from wqlab_contracts.enums import DeviceHealth, DeviceStep, JobState, Outcome, StepOutcome
 from wqlab_contracts.messages import CheckStep, Failure
 
 from ..http.problems import ApiProblem, not_found
 from ..models import DeviceCheck, Run
-from ..storage.db import Message, clock, post
+from ..storage.db import clock
 from ..storage.events import CHECK_CHANNEL, notify
-from . import queries
+from . import queries, service
 
 CHECKS_SHOWN = 10
 """Number of a device's newest checks that its history shows."""
@@ -40,7 +39,7 @@ def request(session: Session, name: str, by: str) -> DeviceCheck:
         check = DeviceCheck(device_name=name, by=by)
         session.add(check)
         session.flush()
-        post(session, Message(TICK, None, SERVER_QUEUE))
+        service.request_check(session, device)
     return check
 
 
@@ -62,19 +61,15 @@ def list_for_device(session: Session, name: str) -> list[api_queue.DeviceCheck]:
 
 def views(session: Session, checks: Collection[DeviceCheck]) -> list[api_queue.DeviceCheck]:
     """Return the checks as the API shows them."""
-    run_ids = {run_id for check in checks for run_id in (check.health_run_id, check.noise_run_id) if run_id}
+    run_ids = {check.health_run_id for check in checks if check.health_run_id}
     runs_by_id = {
         row.id: row
         for row in session.execute(select(Run.id, Run.state, Run.outcome, Run.progress).where(Run.id.in_(run_ids)))
     }
 
     def view(check: DeviceCheck) -> api_queue.DeviceCheck:
-        runs = [runs_by_id[run_id] for run_id in (check.health_run_id, check.noise_run_id) if run_id in runs_by_id]
-        current = next((run for run in reversed(runs) if run.state is not JobState.FINISHED), None)
-        if check.finished_at:
-            doing = ""
-        else:
-            doing = _describe_activity(current.state, current.progress) if current else "is being ordered"
+        run = runs_by_id.get(check.health_run_id or 0)
+        doing = _describe_activity(run.state, run.progress) if run else "is being ordered"
         return api_queue.DeviceCheck(
             id=check.id,
             device=check.device_name,
@@ -84,9 +79,8 @@ def views(session: Session, checks: Collection[DeviceCheck]) -> list[api_queue.D
             outcome=check.outcome,
             failure=check.failure,
             steps=check.steps,
-            doing=doing,
+            doing="" if check.finished_at else doing,
             health_run_id=check.health_run_id,
-            noise_run_id=check.noise_run_id,
             changes=check.changes,
         )
 
@@ -109,46 +103,13 @@ def notify_change(session: Session, check: DeviceCheck) -> None:
 
 
 def finish(session: Session, check: DeviceCheck, outcome: Outcome, failure: Failure | None) -> None:
-    """Finish a check with the outcome of its last run.
-
-    Each step without a result is recorded as skipped, with the reason; a noise step that the failure belongs to is
-    recorded as failed.
-    """
-    steps = {step.step: step for step in check.steps}
+    """Finish a check with the outcome of its run; record each step without a result as skipped, with the reason."""
     if outcome is not Outcome.PASSED:
-        for step in DeviceStep:
-            if (step is DeviceStep.NOISE) != (check.noise_run_id is not None) or step in steps:
-                continue
-            unexplained = (
-                failure is not None
-                and failure.kind is not ErrorKind.CANCELED
-                and not _first_failed_step(steps.values())
-            )
-            if step is DeviceStep.NOISE and unexplained and failure is not None:
-                steps[step] = _make_step(session, step, StepOutcome.FAILED, failure.summary, failure)
-            else:
-                reason = failure.summary if failure else "the check ended before this step"
-                steps[step] = _make_step(session, step, StepOutcome.SKIPPED, f"not reached: {reason}")
-        if DeviceStep.NOISE not in steps:
-            steps[DeviceStep.NOISE] = _make_step(
-                session,
-                DeviceStep.NOISE,
-                StepOutcome.SKIPPED,
-                "noise is measured only after the device has passed its health check",
-            )
-    check.steps = [steps[step] for step in DeviceStep if step in steps]
-    failed = _first_failed_step(steps.values())
-    check.outcome = Outcome.FAILED if outcome is Outcome.PASSED and failed else outcome
-    check.failure = failure or (failed.failure if failed else None)
-    check.finished_at = clock(session)
+        reason = failure.summary if failure else "the check ended before this step"
+        now, done = clock(session), {step.step: step for step in check.steps}
+        check.steps = [
+            done.get(step) or CheckStep(at=now, step=step, outcome=StepOutcome.SKIPPED, text=f"not reached: {reason}")
+            for step in DeviceStep
+        ]
+    check.outcome, check.failure, check.finished_at = outcome, failure, clock(session)
     notify_change(session, check)
-
-
-def _first_failed_step(steps: Collection[CheckStep]) -> CheckStep | None:
-    return next((step for step in steps if step.outcome is StepOutcome.FAILED), None)
-
-
-def _make_step(
-    session: Session, step: DeviceStep, outcome: StepOutcome, text: str, failure: Failure | None = None
-) -> CheckStep:
-    return CheckStep(at=clock(session), step=step, outcome=outcome, text=text, failure=failure)

@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, status
 
 from wqlab_contracts.api.canaries import CanaryRecord
-from wqlab_contracts.api.devices import DeviceView
 from wqlab_contracts.api.plans import Names
 from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory, QueueView, Timeline
 from wqlab_contracts.enums import AuditAction
@@ -110,21 +109,11 @@ def list_canaries(
     return canaries.records(session, device=device, plan=plan)
 
 
-@router.post("/devices/{name}/health-check", status_code=status.HTTP_202_ACCEPTED, responses=documented(404, 409))
-def check_device(name: Name, session: Db, _: Maintainer, audit: Audit) -> DeviceView:
-    """Request a health check of a device, to run as soon as the device is free. A repeated request before the check has
-    ended changes nothing; a quarantined device is refused (409), because its release orders a check."""
-    queries.device(session, name)
-    service.request_check(session, name)
-    audit.record(session, AuditAction.HEALTH_CHECK_DEVICE, f"device/{name}")
-    return queries.view(session, name)
-
-
 @router.post("/devices/{name}/check", status_code=status.HTTP_202_ACCEPTED, responses=documented(404, 409))
 def start_device_check(name: Name, session: Db, who: Maintainer, audit: Audit) -> DeviceCheck:
-    """Check a device step by step, as soon as the device is free: power, console, golden system, kexec, topology,
-    detectors, fitness, scratch devices (a health check), then the noise of ten boots of one kernel. Returns the
-    unfinished check if there is one; a quarantined device is refused (409)."""
+    """Request a health check, which runs as soon as the device is free: power, console, golden system, kexec, topology,
+    detectors, fitness, scratch devices. Returns the unfinished check if there is one; a quarantined device is refused
+    (409), because its release orders a check."""
     check_id = checks.request(session, name, who.owner).id
     audit.record(session, AuditAction.CHECK_DEVICE, f"device/{name}", check=check_id)
     return checks.read(session, name, check_id)

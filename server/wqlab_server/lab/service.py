@@ -17,7 +17,7 @@ from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import DeviceFacts, Failure, LavaBoot, LavaPool
 from wqlab_contracts.specs import Backend, DeviceType, GeneratedTopology, Unit
 
-from ..http.problems import ApiProblem, not_found
+from ..http.problems import not_found
 from ..jobs.errors import canceled_failure
 from ..models import Device, HealthChange, Lab, Lease, Run
 from ..storage import audit
@@ -210,30 +210,12 @@ def release(session: Session, name: str, by: str) -> Device:
     device = _lock_device(session, name)
     if device.health is DeviceHealth.QUARANTINED:
         set_health(session, device, health.change_health(device.health, DeviceHealth.UNKNOWN, ""), by)
-        _mark_check_requested(session, device)
+        request_check(session, device)
     return device
 
 
-def request_check(session: Session, name: str) -> Device:
-    """Request a health check as soon as the device is free; do nothing if one is unfinished.
-
-    Raises ApiProblem 404 for an unknown device, 409 for a device that is out of the pool.
-    """
-    device = _lock_device(session, name)
-    if device.retired_at is not None:
-        raise ApiProblem(409, f"{name} is no longer in the device-types folder")
-    if device.health is DeviceHealth.QUARANTINED:
-        raise ApiProblem(409, f"{name} is quarantined ({device.health_reason}); release it, then request the check")
-    pending = select(Run.id).where(
-        Run.wanted_device == name, Run.purpose == RunPurpose.HEALTH_CHECK, Run.state != JobState.FINISHED
-    )
-    if session.scalar(pending.limit(1)) is None:
-        _mark_check_requested(session, device)
-    return device
-
-
-def _mark_check_requested(session: Session, device: Device) -> None:
-    """Record the request and trigger a tick, which orders the check."""
+def request_check(session: Session, device: Device) -> None:
+    """Record that a health check is wanted as soon as the device is free, and trigger a tick, which orders it."""
     if device.check_requested_at is None:
         device.check_requested_at = clock(session)
         post(session, Message(TICK, None, SERVER_QUEUE))

@@ -71,7 +71,7 @@ class HealthChange(Base):
 
 
 class DeviceCheck(Base):
-    """A maintainer's check of a device: a health check, then a noise measurement with two arms of one kernel."""
+    """A health check of a device that a maintainer asked for."""
 
     __tablename__ = "device_checks"
     __table_args__ = (
@@ -87,9 +87,8 @@ class DeviceCheck(Base):
     outcome: Mapped[Outcome | None]
     failure: Mapped[Failure | None]
     health_run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"), index=True)
-    noise_run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"), index=True)
     steps: Mapped[list[CheckStep]] = mapped_column(default=list)
-    """Results of the steps of both runs, in the order of the steps."""
+    """Results of the steps, in their order."""
     changes: Mapped[int] = mapped_column(default=0)
     """Counter of changes, for clients that wait for a change."""
 

@@ -65,7 +65,7 @@ class Run(Job):
     walk: Mapped[list[WalkStep]] = mapped_column(default=list, server_default=text("'[]'::jsonb"))
     """The kernels after each patch of a series that is walked; empty for other runs and until the series is applied."""
     wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
-    """The one device that a health check, noise run or canary is for, or on which the submission wants to measure."""
+    """The one device that a health check or canary is for, or on which the submission wants to measure."""
     wanted_backend: Mapped[Backend | None] = mapped_column(Text)
     """Restrict the run to devices with this backend; null allows any."""
     device_name: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)

@@ -73,7 +73,7 @@ def stop(session: Session, run_id: int) -> None:
 
 
 def _is_lab_idle(session: Session) -> bool:
-    """Return True if no submission, health check or noise run is unfinished."""
+    """Return True if no submission or health check is unfinished."""
     if session.scalar(select(Submission.id).where(Submission.state != SubmissionState.FINISHED).limit(1)) is not None:
         return False
     others = select(Run.id).where(

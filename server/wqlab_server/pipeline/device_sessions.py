@@ -34,9 +34,6 @@ from . import device_rules, health_checks, looks, walks
 
 HEALTH_CHECK_ATTEMPTS = 2
 """An interrupted check is retried once; a check that failed is conclusive."""
-NOISE_ATTEMPTS = 2
-"""Maximum attempts of a noise run whose device is suspect. Another attempt would need the same device, and would delay
-the health check that decides whether it is quarantined."""
 CANARY_ATTEMPTS = 2
 """Nobody waits for a canary, so one that the lab cannot run is given up soon."""
 
@@ -129,8 +126,7 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
     else:
         claims.finish(session, run, ended.outcome, ended.failure)
     if run.submission_id is None:
-        # A run may wait for the canary's device; a device check may continue with its next step, or its device may be
-        # out of the pool.
+        # A run may wait for the device, or a device check for the end of its run.
         post(session, Message(TICK, None, SERVER_QUEUE))
     emit_run_state(session, run, **looks.of_event(run))
 
@@ -154,11 +150,8 @@ def _decide(session: Session, run: Run, result: RunResult, settings: Settings) -
 
 def _most_attempts(run: Run, result: RunResult, settings: Settings) -> int:
     """Return after how many attempts without progress a run is given up."""
-    conclusive = result.device_suspect and not result.equipment_unreachable
     if run.purpose is RunPurpose.HEALTH_CHECK:
-        return 1 if conclusive else HEALTH_CHECK_ATTEMPTS
-    if run.purpose is RunPurpose.NOISE and conclusive:
-        return NOISE_ATTEMPTS
+        return 1 if result.device_suspect and not result.equipment_unreachable else HEALTH_CHECK_ATTEMPTS
     return CANARY_ATTEMPTS if run.purpose is RunPurpose.CANARY else settings.run_attempts
 
 

@@ -24,7 +24,6 @@ from ..settings import Settings
 from ..storage.db import clock
 from ..submissions import detectable_effect, plan_runs
 from . import health_checks
-from .device_check import select_noise_plan
 
 log = structlog.get_logger(__name__)
 
@@ -155,7 +154,7 @@ def _golden_layouts(session: Session, data: DataFolder, device: Device, settings
 
 
 def _plans(session: Session, data: DataFolder, device_type: DeviceType) -> list[TestPlan]:
-    """Return the plans that were measured on the device type, and the one of its noise runs; each has a verdict."""
+    """Return the plans that were measured on the device type, and its `noise_plan`; each has a verdict."""
     used = set(
         session.scalars(
             select(Run.plan_name)
@@ -167,16 +166,15 @@ def _plans(session: Session, data: DataFolder, device_type: DeviceType) -> list[
             .distinct()
         )
     )
-    noise = select_noise_plan(data, device_type)
-    names = used | ({noise[0].name} if noise else set())
-    known = [data.plans[name] for name in sorted(names) if name in data.plans]
     # A plan with fragments of its own needs other kernels than the golden system's.
-    plans = [plan for plan in known if not plan.checks_health and not plan.fragments]
-    return [
-        plan.measured(None, device_type.emulated)
-        for plan in plans
-        if detectable_effect.primary_metric(plan, device_type.emulated) is not None
-    ]
+    suitable = {
+        name: plan.measured(None, device_type.emulated)
+        for name, plan in sorted(data.plans.items(), key=lambda item: (item[0] != device_type.noise_plan, item[0]))
+        if not plan.checks_health
+        and not plan.fragments
+        and detectable_effect.primary_metric(plan, device_type.emulated) is not None
+    }
+    return [suitable[name] for name in sorted(used.intersection(suitable) | set(list(suitable)[:1]))]
 
 
 def _next(

@@ -56,9 +56,6 @@ _REASONS = """
     FROM runs r JOIN jobs j USING (id)
    CROSS JOIN LATERAL (VALUES (r.baseline_build_id), (r.candidate_build_id)) u (build_id)
    WHERE j.submission_id IS NULL
-  UNION ALL  -- a device check measures the noise with the kernel of its health check
-  SELECT r.baseline_build_id, true, false, c.created_at
-    FROM device_checks c JOIN runs r ON r.id = c.health_run_id WHERE c.finished_at IS NULL
 """
 _FILES = f"""
 SELECT j.kind, n.id, f.bytes, bool_or(n.busy), bool_or(n.pinned), max(n.at)

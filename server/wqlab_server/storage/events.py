@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import EventKind
@@ -97,7 +97,7 @@ def notify_checks(session: Session, run: Run) -> None:
     session.flush()
     check_ids = session.scalars(
         update(DeviceCheck)
-        .where(or_(DeviceCheck.health_run_id == run.id, DeviceCheck.noise_run_id == run.id))
+        .where(DeviceCheck.health_run_id == run.id)
         .values(changes=DeviceCheck.changes + 1)
         .returning(DeviceCheck.id)
         .execution_options(synchronize_session=False)

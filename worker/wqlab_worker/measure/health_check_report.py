@@ -18,7 +18,7 @@ from ..backends.interface import EventSink
 from .collect import Records
 from .device_interface import Device, DeviceFailure, VerifiedBoot
 
-STEPS = tuple(step for step in DeviceStep if step is not DeviceStep.NOISE)
+STEPS = tuple(DeviceStep)
 CONSOLE_MARKER_TIMEOUT_S = 10.0
 """Longest time for a line of the kernel's log to appear on the console."""
 

@@ -21,7 +21,6 @@ const KNOWN: Record<AuditAction, true> = {
   "submission.unpin": true,
   "device.quarantine": true,
   "device.release": true,
-  "device.health_check": true,
   "device.check": true,
   "device.change": true,
   "lab.invite": true,

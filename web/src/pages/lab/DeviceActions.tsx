@@ -138,7 +138,7 @@ function Release({ device, close }: DialogProps) {
 function CheckNow({ device, close }: DialogProps) {
   const act = useDeviceAction(
     () =>
-      dataOf(api.POST("/api/v1/devices/{name}/health-check", { params: { path: { name: device.name } } })),
+      dataOf(api.POST("/api/v1/devices/{name}/check", { params: { path: { name: device.name } } })),
     `Health check of ${device.name} requested.`,
     close,
   );
@@ -163,7 +163,7 @@ function CheckNow({ device, close }: DialogProps) {
 
 /** Mutation of a device. Shows a toast, closes the dialog and refetches devices and the queue. */
 function useDeviceAction<Body = void>(
-  change: (body: Body) => Promise<DeviceView>,
+  change: (body: Body) => Promise<unknown>,
   done: string,
   close: () => void,
 ) {
