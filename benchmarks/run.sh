@@ -6,9 +6,6 @@ python read_consoles.py
 python list_submissions.py
 python scale.py
 python capacity.py
-python backends.py
-python boot_overhead.py
 python build_cold_warm.py
 python plugin_overhead.py
 python start.py
-python rack.py
