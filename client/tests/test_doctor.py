@@ -1,4 +1,4 @@
-"""`wqlab doctor`: the real server with real faults, TLS, and the lab of this machine."""
+"""`wqlab doctor`: the real server with real faults, and TLS."""
 
 from __future__ import annotations
 
@@ -27,11 +27,6 @@ from wqlab_client.doctor import State
 from wqlab_contracts.enums import ExitCode
 
 CERTIFICATES = Path(__file__).parents[2] / "lab/certificates.sh"
-
-
-@pytest.fixture(autouse=True)
-def no_local_lab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("WQLAB_STATE", str(tmp_path / "no-lab"))
 
 
 def checks(ended: CommandResult) -> dict[str, dict[str, Any]]:
@@ -203,44 +198,3 @@ def test_certificates(wqlab: Wqlab, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )  # fmt: skip
     with https_server(tmp_path) as address:
         assert checks(wqlab("--url", address, "doctor", "--json"))["tls"]["state"] == "warning"
-
-
-# --- the lab on this machine ------------------------------------------------------------------------------------
-
-
-def test_lab_of_this_machine_is_included(wqlab: Wqlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real `wqlab-lab doctor` on the folder of a stopped lab."""
-    state = tmp_path / "s"
-    (state / "keys").mkdir(parents=True)
-    monkeypatch.setenv("WQLAB_STATE", str(state))
-    monkeypatch.setenv("WQLAB_CACHE", str(tmp_path / "cache"))
-    ended = wqlab("doctor", "--json")
-    lab = json.loads(ended.out)["lab"]
-    assert lab["state"] == "failed"
-    found = {check["name"]: check for check in lab["checks"]}
-    assert "holds no lab" in found["supervisord"]["seen"]
-    assert ended.code == ExitCode.INFRASTRUCTURE
-    assert "Lab on this machine" in wqlab("doctor").out
-
-
-def test_lab_whose_examination_fails_is_unknown(tmp_path: Path) -> None:
-    (tmp_path / "keys").mkdir()
-    environment = {"WQLAB_STATE": str(tmp_path), "WQLAB_DATA_DIR": "/nowhere", "PATH": "/usr/bin:/bin"}
-    examined = doctor.examine_local_lab(environment)
-    assert examined is not None
-    assert examined.state is State.UNKNOWN
-    assert "WQLAB_DATA_DIR=/nowhere has no folder device-types" in examined.checks[0].seen
-
-
-def test_lab_of_another_user_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "keys").mkdir()
-    monkeypatch.setattr("os.geteuid", lambda: 1)
-    examined = doctor.examine_local_lab({"WQLAB_STATE": str(tmp_path)})
-    assert examined is not None
-    assert examined.state is State.UNKNOWN
-    assert "lab/as-user.sh wqlab-lab doctor" in examined.checks[0].action
-
-
-def test_machine_without_a_lab_has_none(tmp_path: Path) -> None:
-    assert doctor.examine_local_lab({"WQLAB_STATE": str(tmp_path)}) is None
-    assert doctor.examine_local_lab({"WQLAB_STATE": str(tmp_path / "missing")}) is None

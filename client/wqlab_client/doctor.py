@@ -1,24 +1,18 @@
-"""Checks of `wqlab doctor`: configuration, server, TLS, token, versions, clock, labs and devices, and the local lab."""
+"""Checks of `wqlab doctor`: configuration, server, TLS, token, versions, clock, labs and devices."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 import ssl
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from wqlab_contracts.api.accounts import SessionView
 from wqlab_contracts.enums import DeviceHealth
@@ -35,8 +29,6 @@ if TYPE_CHECKING:
     from wqlab_contracts.api.labs import LabView
 
 TIMEOUT_S = 10.0
-LAB_TIMEOUT_S = 120.0
-"""Limit of `wqlab-lab doctor`, whose own checks take at most some ten seconds each."""
 CLOCK_LIMIT_S = 5.0
 CERTIFICATE_WARNING = timedelta(days=14)
 TOKEN_WARNING = timedelta(days=7)
@@ -62,13 +54,6 @@ class Check(BaseModel):
     seen: str
     action: str = ""
     """What to do; empty if nothing is to be done."""
-
-
-class Examination(BaseModel):
-    """Results of all checks of one command."""
-
-    state: State
-    checks: list[Check]
 
 
 def worst(checks: Sequence[Check]) -> State:
@@ -286,59 +271,3 @@ def _device(device: DeviceView) -> Iterator[Check]:
         yield warning(name, f"suspect: {device.health_reason}", action)
     elif device.away:
         yield warning(name, f"unavailable: {device.away}", f"repair lab {device.lab}: `wqlab lab list`")
-
-
-# --- the lab on this machine ------------------------------------------------------------------------------------
-
-
-def examine_local_lab(environment: Mapping[str, str]) -> Examination | None:
-    """Return the result of `wqlab-lab doctor` if this user has a lab on this machine, else None."""
-    state = _state_folder(environment)
-    program = _lab_program()
-    if program is None:
-        return None
-    try:
-        owner = state.stat().st_uid
-        if os.access(state, os.X_OK) and not (state / "keys").is_dir():
-            return None
-    except OSError:
-        return None
-    if owner != os.geteuid():
-        seen = f"{state} belongs to another user (id {owner})"
-        return _only(unknown("lab", seen, "run `lab/as-user.sh wqlab-lab doctor` in the lab's checkout"))
-    bin_folder = str(Path(program).parent)
-    cache = environment.get("WQLAB_CACHE") or str(_home(environment, "XDG_CACHE_HOME", ".cache") / "wqlab")
-    own = {"WQLAB_STATE": str(state), "WQLAB_CACHE": cache, "PATH": f"{bin_folder}:{environment.get('PATH', '')}"}
-    try:
-        done = subprocess.run(
-            [program, "doctor", "--json"],
-            env={**environment, **own}, capture_output=True, text=True, check=False, timeout=LAB_TIMEOUT_S,
-        )  # fmt: skip
-        return Examination.model_validate(json.loads(done.stdout))
-    except subprocess.TimeoutExpired:
-        seen = f"`wqlab-lab doctor` did not end within {LAB_TIMEOUT_S:.0f} s"
-    except (OSError, ValueError, ValidationError) as error:
-        seen = done.stderr.strip()[-500:] if isinstance(error, ValueError) else str(error)
-    return _only(unknown("lab", f"{state}: {seen}", "run `lab/as-user.sh wqlab-lab doctor` in the lab's checkout"))
-
-
-def _only(check: Check) -> Examination:
-    return Examination(state=check.state, checks=[check])
-
-
-def _lab_program() -> str | None:
-    beside = Path(sys.executable).parent / "wqlab-lab"
-    return str(beside) if beside.exists() else shutil.which("wqlab-lab")
-
-
-def _state_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder where `make up` puts a lab of this user; lab/env.sh has the same rule."""
-    if environment.get("WQLAB_STATE"):
-        return Path(environment["WQLAB_STATE"]).absolute()
-    if os.geteuid() == 0:
-        return Path("/var/lib/wqlab/lab")
-    return _home(environment, "XDG_STATE_HOME", ".local/state") / "wqlab"
-
-
-def _home(environment: Mapping[str, str], variable: str, below_home: str) -> Path:
-    return Path(environment.get(variable) or Path(environment.get("HOME", "/")) / below_home)

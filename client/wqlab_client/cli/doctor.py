@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from importlib.metadata import version
 
@@ -24,26 +23,17 @@ _STYLES = {State.OK: "green", State.WARNING: "yellow", State.UNKNOWN: "magenta",
 def doctor(context: typer.Context, as_json: JsonFlag = False) -> None:
     """Check the configuration, the server, TLS, the token, versions, clocks, labs and devices; say what to do.
 
-    Includes `wqlab-lab doctor` if this user has a lab on this machine. The exit code is 4 if a check failed or could
-    not be made, else 0.
+    On the lab's own host, `wqlab-lab doctor` checks its programs. The exit code is 4 if a check failed or could not be
+    made, else 0.
     """
     session = session_of(context)
     checks = _server_checks(session)
-    lab = checks_of.examine_local_lab(os.environ)
-    every = [*checks, *(lab.checks if lab else [])]
-    state = checks_of.worst(every)
+    state = checks_of.worst(checks)
     if as_json:
-        document: dict[str, object] = {
-            "state": state, "client": version("wqlab-client"), "checks": checks, "lab": lab,
-        }  # fmt: skip
-        session.output.document(document)
+        session.output.document({"state": state, "client": version("wqlab-client"), "checks": checks})
     else:
         _print(session.output, checks)
-        if lab:
-            session.output.line()
-            session.output.line("Lab on this machine (wqlab-lab doctor):")
-            _print(session.output, lab.checks)
-        counts = [(state_, sum(check.state is state_ for check in every)) for state_ in reversed(State)]
+        counts = [(state_, sum(check.state is state_ for check in checks)) for state_ in reversed(State)]
         session.output.line(", ".join(f"{count} {state_}" for state_, count in counts if count))
     if state in {State.FAILED, State.UNKNOWN}:
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
