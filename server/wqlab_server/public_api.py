@@ -16,7 +16,7 @@ from wqlab_contracts.api.base import Problem
 from wqlab_contracts.api.webhooks import CulpritNotice, DeviceNotice, LabNotice, SubmissionNotice, WebhookTestNotice
 from wqlab_contracts.messages import Event
 
-from .accounts import audit_endpoints, permission_endpoints, session_endpoints, token_endpoints, user_endpoints
+from .accounts import audit_endpoints, session_endpoints, token_endpoints, user_endpoints
 from .accounts.oidc import endpoints as oidc_endpoints
 from .accounts.oidc.provider import Provider
 from .any_comparison import endpoints as any_comparison_endpoints
@@ -102,7 +102,6 @@ def include_in(router: APIRouter) -> None:
         oidc_endpoints,
         token_endpoints,
         user_endpoints,
-        permission_endpoints,
         audit_endpoints,
     ):
         api.include_router(endpoints.router)

@@ -13,7 +13,6 @@ import { historyRoute, lineRoute, shiftRoute } from "./pages/history/route";
 import { homeRoute } from "./pages/home/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
 import { deliveriesRoute, deliveryRoute, webhooksRoute } from "./pages/outbox/route";
-import { permissionsRoute } from "./pages/permissions/route";
 import { planRoute } from "./pages/plans/route";
 import { reportRoute } from "./pages/report/route";
 import { seriesRoute } from "./pages/series/route";
@@ -51,7 +50,6 @@ const routeTree = rootRoute.addChildren([
   watchesRoute,
   watchRoute,
   adminLabsRoute,
-  permissionsRoute,
 ]);
 
 export function makeRouter(client: QueryClient) {

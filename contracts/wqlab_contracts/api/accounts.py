@@ -18,45 +18,6 @@ PASSWORD_MIN = 12
 PASSWORD_MAX = 200
 """Limits of the length in characters."""
 
-# --- permissions ------------------------------------------------------------------------------------------------
-
-
-class RolePermissions(Message):
-    """A role with the scopes that it includes."""
-
-    role: UserRole
-    scopes: list[Scope]
-    """In rising order."""
-
-
-class OperationPermission(Message):
-    """An operation of the REST API, and who may use it."""
-
-    operation: str
-    """Its `operationId` in the OpenAPI document."""
-    method: str
-    path: str
-    group: str
-    """Its tag in the OpenAPI document."""
-    description: str
-    """Description of the operation in the OpenAPI document; it says if the effect depends on the role."""
-    scope: Scope | None
-    """Scope that it needs; null if it needs none."""
-    roles: list[UserRole]
-    """Roles that may use it, lowest first."""
-    visitors: bool
-    """True if this lab lets it be used without signing in."""
-
-
-class Permissions(Message):
-    """Who may do what."""
-
-    roles: list[RolePermissions]
-    """Lowest first."""
-    operations: list[OperationPermission]
-    """In the order of the OpenAPI document."""
-
-
 # --- sessions ---------------------------------------------------------------------------------------------------
 
 

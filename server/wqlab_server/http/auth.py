@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
@@ -342,22 +342,6 @@ def _check_csrf(principal: Principal, header: str) -> None:
     )
 
 
-@dataclass(frozen=True)
-class Needs:
-    """What a dependency of `require` requires."""
-
-    scope: Scope
-    visitors: bool
-
-
-_NEEDS: dict[Callable[..., Any], Needs] = {}
-
-
-def needs_of(dependency: Callable[..., Any] | None) -> Needs | None:
-    """Return what a dependency requires; None if it is not one of `require`."""
-    return None if dependency is None else _NEEDS.get(dependency)
-
-
 def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]:
     """Return a FastAPI dependency that yields the principal.
 
@@ -383,7 +367,6 @@ def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]
             raise ApiProblem(403, "a token with scope read changes nothing; use one with more scopes, or a browser")
         return found
 
-    _NEEDS[principal] = Needs(scope, visitors)
     return principal
 
 

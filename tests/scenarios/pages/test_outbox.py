@@ -1,4 +1,4 @@
-"""The pages about mails, deliveries, webhooks, labs and permissions, in Chromium on the real API.
+"""The pages about mails, deliveries, webhooks and labs, in Chromium on the real API.
 
 The receivers are a real SMTP server and a real HTTP server. A test sends a delivery itself, as the outbox would.
 """
@@ -210,10 +210,6 @@ def test_each_role_gets_the_pages_that_the_server_allows(
         expect(page.get_by_role("button", name="Approve")).to_be_visible()
     someone.open("/admin/labs")
     expect(page.get_by_role("button", name="Invite", exact=True)).to_have_count(int(administers))
-    someone.open("/permissions")
-    cells = page.get_by_role("row", name=re.compile("^approve mail")).get_by_role("cell")
-    expect(cells.nth(3)).to_have_text("no")
-    expect(cells.nth(4)).to_have_text("yes")
 
 
 PAGES = {
@@ -224,8 +220,6 @@ PAGES = {
     "delivery": "/deliveries/{failed}",
     "webhooks": "/webhooks",
     "labs": "/admin/labs",
-    "permissions": "/permissions",
-    "permissions-all": "/permissions?all=1",
 }
 
 

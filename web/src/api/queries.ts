@@ -365,13 +365,6 @@ export const auditQuery = (filters: AuditFilters) =>
     placeholderData: keepPreviousData,
   });
 
-/** Who may do what: roles and operations. */
-export const permissionsQuery = queryOptions({
-  queryKey: ["permissions"],
-  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/permissions", { signal })),
-  ...RARELY_CHANGES,
-});
-
 /** The runs on each device over `hours`, up to `until` or up to now. */
 export const timelineQuery = (window: { hours: number; until?: string; device_type?: string }) =>
   queryOptions({

@@ -35,7 +35,6 @@ const GROUPS: { title: string; entries: Entry[] }[] = [
       { to: "/admin/users", name: "Users", scope: "admin" },
       { to: "/admin/labs", name: "Labs and storage", scope: "admin" },
       { to: "/admin/audit", name: "Audit log", scope: "admin" },
-      { to: "/permissions", name: "Who may do what" },
     ],
   },
 ];
