@@ -1,22 +1,16 @@
-"""Calls on devices, labs, plans, trees, users and the audit log."""
+"""Calls on devices, labs, plans and trees."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TypedDict, Unpack, cast
 from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from wqlab_contracts.api.accounts import UserView
-from wqlab_contracts.api.audit import AuditEntry
-from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.devices import DeviceTypeView, DeviceView, QuarantineRequest
 from wqlab_contracts.api.labs import LabInvitation, LabInvited, LabView
 from wqlab_contracts.api.plans import PlanView, TreeView
 from wqlab_contracts.api.queue import DeviceCheck
-from wqlab_contracts.enums import AuditAction, AuditOutcome
 
 from ..errors import UsageError
 from ..transport import Params
@@ -24,18 +18,6 @@ from .connection import API, Connection
 
 CHECK_WAIT_S = 20
 """Seconds for which the server may hold a request for a check's progress (long polling); its maximum."""
-
-
-class AuditFilter(TypedDict, total=False):
-    """Filters of the audit log; `resource` is TYPE or TYPE/ID, times without an offset are in UTC."""
-
-    actor: str | None
-    action: AuditAction | None
-    resource: str | None
-    address: str | None
-    outcome: AuditOutcome | None
-    since: datetime | None
-    until: datetime | None
 
 
 class LabCalls(Connection):
@@ -102,17 +84,3 @@ class LabCalls(Connection):
 
     def trees(self) -> list[TreeView]:
         return self._get(list[TreeView], f"{API}/trees", "list trees")
-
-    def audit_page(
-        self, *, cursor: str | None = None, limit: int = 50, **filters: Unpack[AuditFilter]
-    ) -> Page[AuditEntry]:
-        """Return one page of the audit log, newest first; `cursor` is the `next` of the page before."""
-        params: dict[str, str | int | None] = {"cursor": cursor, "limit": limit}
-        for name, value in filters.items():
-            params[name] = value.isoformat() if isinstance(value, datetime) else cast("str | None", value)
-        return self._get(Page[AuditEntry], f"{API}/audit", "read the audit log", params)
-
-    def users_page(self, *, q: str | None = None, cursor: str | None = None, limit: int = 50) -> Page[UserView]:
-        """Return one page of the users whose name contains `q`, newest first. For administrators."""
-        params: Params = {"q": q, "cursor": cursor, "limit": limit}
-        return self._get(Page[UserView], f"{API}/users", "list users", params)

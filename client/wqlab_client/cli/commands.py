@@ -45,7 +45,6 @@ COMMANDS = {
     "login": ("account", "Check an API token with the lab, then store URL and token in the configuration file."),
     "config": ("account", "Show the server, token and tree in use, and where each is set."),
     "quota": ("account", "Show your quotas and what is left of them."),
-    "audit": ("audit", "Show the audit log, newest first: who did what to which resource."),
     "doctor": ("doctor", "Check the configuration, the server, TLS, the token, versions, clocks, labs and devices."),
     "devices": ("devices", "List the lab's devices; take one out of the pool or put it back."),
     "plans": ("plans", "List test plans, show one (`wqlab plans NAME`), or create one."),
@@ -57,7 +56,6 @@ COMMANDS = {
     "webhook": ("webhooks", "Get the lab's events by HTTP."),
     "mail": ("mails", "Review the lab's mails before they go out."),
     "device": ("device_add", "Add a device, or check one."),
-    "user": ("users", "List the lab's users."),
 }
 """Command -> module in this package, and its line in `wqlab --help`."""
 
