@@ -28,9 +28,7 @@ export function Canaries({
     <>
       <ul>
         {records.map(record => (
-          <li key={`${record.device} ${record.plan} ${record.kind}`}>
-            {oneLine(record.line)}.
-          </li>
+          <li key={`${record.device} ${record.plan} ${record.kind}`}>{oneLine(record.line)}.</li>
         ))}
       </ul>
       <DataTable

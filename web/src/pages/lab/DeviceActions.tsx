@@ -137,8 +137,7 @@ function Release({ device, close }: DialogProps) {
 
 function CheckNow({ device, close }: DialogProps) {
   const act = useDeviceAction(
-    () =>
-      dataOf(api.POST("/api/v1/devices/{name}/check", { params: { path: { name: device.name } } })),
+    () => dataOf(api.POST("/api/v1/devices/{name}/check", { params: { path: { name: device.name } } })),
     `Health check of ${device.name} requested.`,
     close,
   );
