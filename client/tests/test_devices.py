@@ -12,7 +12,7 @@ from fakelab import FakeLab
 from wqlab_contracts import cpu_layout
 from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate, SmallestEffect
 from wqlab_contracts.api.devices import DeviceCounts, DeviceTypeView, DeviceView, LeaseView
-from wqlab_contracts.enums import CanaryKind, DeviceHealth, Evidence, Role, Scale
+from wqlab_contracts.enums import CanaryKind, DeviceHealth, Evidence, Role, RunPurpose, Scale
 from wqlab_contracts.specs import Topology
 
 pytestmark = pytest.mark.usefixtures("frozen_clock")
@@ -33,7 +33,10 @@ def device(name: str, **changes: object) -> DeviceView:
 
 
 def test_devices_are_listed_and_filtered(wqlab: Wqlab, lab: FakeLab) -> None:
-    lease = LeaseView(run_id=7, holder="host/1", fence=3, expires_at=at(660))
+    lease = LeaseView(
+        run_id=7, submission_id=4, title="wq: faster", owner="ada", plan="xfs-fsync", purpose=RunPurpose.MEASURE,
+        holder="host/1", fence=3, expires_at=at(660),
+    )  # fmt: skip
     lab.serve(
         "/devices",
         [

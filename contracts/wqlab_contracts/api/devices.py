@@ -7,15 +7,21 @@ from datetime import datetime
 from pydantic import Field
 
 from ..cpu_layout import CpuLayout
-from ..enums import DeviceHealth
+from ..enums import DeviceHealth, RunPurpose
 from ..messages import MeasuredTopology, Message
 from ..specs import Backend, CpuArch, Rehearsed, Topology
 
 
 class LeaseView(Message):
-    """Lease of a device."""
+    """Lease of a device, and what it is held for."""
 
     run_id: int
+    submission_id: int | None
+    title: str
+    """Title of the submission; empty for a run without one."""
+    owner: str
+    plan: str
+    purpose: RunPurpose
     holder: str
     fence: int
     expires_at: datetime

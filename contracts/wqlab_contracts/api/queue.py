@@ -1,4 +1,4 @@
-"""REST resources of the lab's pages: queue, timeline and device history."""
+"""REST resources of the lab's pages: queue and device history."""
 
 from __future__ import annotations
 
@@ -108,8 +108,19 @@ class QueueView(Message):
     """The oldest orders that wait; at most 100."""
 
 
-class TimelineBar(Message):
-    """One period in which a run held a device."""
+class HealthChange(Message):
+    """A change of a device's health."""
+
+    at: datetime
+    health: DeviceHealth
+    reason: str
+    by: str
+    """Origin of the change: a maintainer's name, `run 12`, or `device-types` for an edited file."""
+    run_id: int | None
+
+
+class DeviceRun(Message):
+    """One attempt of a run on the device, with its failure and last boot."""
 
     run_id: int
     attempt: int
@@ -126,46 +137,6 @@ class TimelineBar(Message):
     """Summary of the failure; empty without a failure."""
     started_at: datetime
     finished_at: datetime | None
-
-
-class TimelineDevice(Message):
-    """A device in the timeline."""
-
-    name: str
-    device_type: str
-    lab: str
-    health: DeviceHealth
-
-
-class Timeline(Message):
-    """Periods in which devices were held."""
-
-    at: datetime
-    """Server time, the current end of open bars."""
-    since: datetime
-    until: datetime
-    devices: list[TimelineDevice]
-    """Ordered by type and name; retired devices only if they have a bar on this page."""
-    bars: list[TimelineBar]
-    """Ordered by start."""
-    next: str | None
-    """Cursor for later bars."""
-
-
-class HealthChange(Message):
-    """A change of a device's health."""
-
-    at: datetime
-    health: DeviceHealth
-    reason: str
-    by: str
-    """Origin of the change: a maintainer's name, `run 12`, or `device-types` for an edited file."""
-    run_id: int | None
-
-
-class DeviceRun(TimelineBar):
-    """A run on the device, with its failure and last boot."""
-
     device_type: str
     boots: int
     failure_detail: Failure | None

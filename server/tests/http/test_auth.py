@@ -83,7 +83,6 @@ def test_reading_needs_a_token(live: Live, scene: Scene) -> None:
             f"/submissions/{number}/versions",
             f"/runs/{run_id}/values?scenario=fsync&metric=locks",
             "/queue",
-            "/lab/timeline",
             "/devices/tiny-1/history",
         ):
             assert nobody.get(f"/api/v1{path}").status_code == 401

@@ -1,4 +1,4 @@
-"""Endpoints of the lab pages: queue, timeline, device history, device checks."""
+"""Endpoints of the lab pages: queue, device history, device checks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.api.devices import DeviceTypeView, DeviceView
-from wqlab_contracts.api.queue import DeviceHistory, QueueView, Timeline, Waits
+from wqlab_contracts.api.queue import DeviceHistory, QueueView, Waits
 from wqlab_contracts.cpu_layout import LayoutBasis
 from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome, RunPurpose, Scope
-from wqlab_contracts.messages import Failure
 from wqlab_server.models import Device, Run, RunAttempt
 from wqlab_server.pipeline import health_checks
 from wqlab_server.storage.db import SessionFactory, clock, transaction
@@ -82,70 +81,6 @@ def ran(
         }
         session.add(RunAttempt(run_id=run_id, **fields | changes))
     return run_id
-
-
-def timeline(client: httpx.Client, **query: Any) -> Timeline:
-    answer = client.get("/api/v1/lab/timeline", params=query)
-    assert answer.status_code == 200, answer.text
-    return Timeline.model_validate_json(answer.content)
-
-
-def test_timeline_has_every_span_that_overlaps_the_window(
-    client: httpx.Client, scene: Scene, sessions: SessionFactory
-) -> None:
-    scene.devices()
-    before = ran(scene, sessions, "tiny-1", 60)
-    into = ran(scene, sessions, "tiny-1", 25, 2)
-    inside = ran(scene, sessions, "tiny-2", 5)
-    now = ran(scene, sessions, "tiny-1", 0.5, None)
-    found = timeline(client)
-    assert found.until - found.since == timedelta(days=1)
-    assert [bar.run_id for bar in found.bars] == [into, inside, now]
-    assert [device.name for device in found.devices] == ["tiny-1", "tiny-2"]
-    assert (found.bars[-1].outcome, found.bars[-1].finished_at) == (None, None)
-    assert found.bars[1].title == "[PATCH] wq: faster"
-    old = timeline(client, **{"from": (found.since - timedelta(days=2)).isoformat(), "to": found.since.isoformat()})
-    assert [bar.run_id for bar in old.bars] == [before, into]
-    assert [bar.run_id for bar in timeline(client, device="tiny-2").bars] == [inside]
-    assert timeline(client, device_type="huge").bars == []
-
-
-def test_failed_span_has_its_failure(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
-    scene.devices()
-    failure = Failure(kind="infrastructure", summary="the device went silent", advice="look")
-    ran(scene, sessions, "tiny-1", 2, outcome=Outcome.FAILED, failure=failure)
-    (bar,) = timeline(client).bars
-    assert (bar.outcome, bar.failure_kind, bar.failure) == (Outcome.FAILED, "infrastructure", "the device went silent")
-
-
-def test_timeline_pages_spans_with_equal_start(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
-    scene.devices()
-    with sessions() as session:
-        at = clock(session) - timedelta(hours=2)
-    runs = [ran(scene, sessions, "tiny-1", 2, started_at=at) for _ in range(5)]
-    found: list[int] = []
-    cursor: str | None = None
-    while True:
-        page = timeline(client, limit=2, **({"cursor": cursor} if cursor else {}))
-        found += [bar.run_id for bar in page.bars]
-        cursor = page.next
-        if cursor is None:
-            break
-    assert found == runs
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        {"from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"},
-        {"from": "2026-01-01T00:00:00Z", "to": "2026-03-01T00:00:00Z"},
-        {"to": "0001-01-01T00:00:00Z"},
-        {"cursor": "bm9uc2Vuc2U"},
-        {"limit": "0"},
-    ],
-)
-def test_invalid_timeline_windows_are_refused(client: httpx.Client, query: dict[str, str]) -> None:
-    assert client.get("/api/v1/lab/timeline", params=query).status_code == 422
 
 
 def history(client: httpx.Client, name: str = "tiny-1", **query: Any) -> DeviceHistory:

@@ -32,9 +32,10 @@ def list_devices(
     if device_type is not None:
         plain_text("device_type", device_type)
     found = queries.devices(session, device_type)
-    checks = queries.unfinished_checks(session, [row.name for row, _ in found])
+    names = [row.name for row, _ in found]
+    checks, leases = queries.unfinished_checks(session, names), queries.lease_views(session, names)
     available = queries.availability_by_device(session, found)
-    return [device_view(row, lease, available[row.name], checks.get(row.name)) for row, lease in found]
+    return [device_view(row, leases.get(row.name), available[row.name], checks.get(row.name)) for row, _ in found]
 
 
 @router.get("/devices/{name}", responses=documented(404))

@@ -1,86 +1,23 @@
-"""Query the lab's timeline and a device's history."""
+"""Query a device's history."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, func, or_, select, tuple_
+from sqlalchemy import Row, Select, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.base import Page
-from wqlab_contracts.api.queue import BootConsole, DeviceHistory, DeviceRun, Timeline, TimelineBar, TimelineDevice
+from wqlab_contracts.api.queue import BootConsole, DeviceHistory, DeviceRun
 from wqlab_contracts.api.queue import HealthChange as HealthChangeView
 
 from ..http.paging import Key, encode_key
 from ..models import Boot, Device, HealthChange, Run, RunAttempt, Submission
-from ..storage.db import clock
 from . import checks
 
 CONSOLES_SHOWN = 10
 HEALTH_CHANGES_SHOWN = 50
-
-
-@dataclass(frozen=True)
-class TimelineFilter:
-    """The time span of a timeline, and optionally one device type or device."""
-
-    since: datetime
-    until: datetime
-    device_type: str | None = None
-    device: str | None = None
-
-
-def timeline(session: Session, span: TimelineFilter, after: Key | None, limit: int) -> Timeline:
-    """Return a page of the attempts that overlap `span`, ordered by start time."""
-    query = (
-        _attempts()
-        .join(Device, Device.name == RunAttempt.device_name)
-        .where(
-            RunAttempt.started_at < span.until,
-            or_(RunAttempt.finished_at.is_(None), RunAttempt.finished_at > span.since),
-        )
-        .order_by(RunAttempt.started_at, RunAttempt.run_id, RunAttempt.number)
-    )
-    conditions = _device_conditions(span)
-    query = query.where(*conditions)
-    if after is not None:
-        query = query.where(tuple_(RunAttempt.started_at, RunAttempt.run_id, RunAttempt.number) > tuple_(*after))
-    rows = session.execute(query.limit(limit + 1)).all()
-    shown = rows[:limit]
-    shown_devices = {row.RunAttempt.device_name for row in shown}
-    devices = session.scalars(
-        select(Device)
-        .where(or_(Device.retired_at.is_(None), Device.name.in_(shown_devices)), *conditions)
-        .order_by(Device.device_type, Device.name)
-    )
-    return Timeline(
-        at=clock(session),
-        since=span.since,
-        until=span.until,
-        devices=[
-            TimelineDevice(
-                name=row.name,
-                device_type=row.device_type,
-                lab=row.lab,
-                health=row.health,
-            )
-            for row in devices
-        ],
-        bars=[TimelineBar(**_bar(row)) for row in shown],
-        next=_next(rows, limit),
-    )
-
-
-def _device_conditions(span: TimelineFilter) -> list[Any]:
-    conditions = []
-    if span.device_type is not None:
-        conditions.append(Device.device_type == span.device_type)
-    if span.device is not None:
-        conditions.append(Device.name == span.device)
-    return conditions
 
 
 def device_history(session: Session, device: Device, before: Key | None, limit: int) -> DeviceHistory:
@@ -127,7 +64,7 @@ def device_history(session: Session, device: Device, before: Key | None, limit: 
 
 
 def _attempts() -> Select[*tuple[Any, ...]]:
-    """Select run attempts with the columns of their run that a timeline bar shows."""
+    """Select run attempts with the columns of their run that a history shows."""
     return (
         select(
             RunAttempt,

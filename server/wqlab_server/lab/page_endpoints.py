@@ -1,17 +1,15 @@
-"""REST endpoints of the lab pages: the queue, the timeline, device history and device checks."""
+"""REST endpoints of the lab pages: the queue, device history and device checks."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, status
 
 from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.plans import Names
-from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory, QueueView, Timeline
+from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory, QueueView
 from wqlab_contracts.enums import AuditAction
-from wqlab_contracts.jsontypes import JsonTime
 
 from ..estimates import canaries, lab_snapshot
 from ..http import long_poll
@@ -19,19 +17,15 @@ from ..http.audit import Audit
 from ..http.auth import Maintainer, Reader
 from ..http.deps import AppSettings, Data, Db
 from ..http.paging import PAGE_DEFAULT, After, Id, Limit, plain_text
-from ..http.problems import documented, invalid
+from ..http.problems import documented
 from ..orders.orders import waiting_orders
-from ..storage.db import SessionFactory, clock, transaction
+from ..storage.db import SessionFactory, transaction
 from ..storage.events import CHECK_CHANNEL
 from . import checks, history, queries, queue, service
 
 router = APIRouter(tags=["lab"], responses=documented(401, 403, 422, 429))
 
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-BARS_DEFAULT = 500
-BARS_MAX = 2000
-SPAN_DEFAULT = timedelta(days=1)
-SPAN_MAX = timedelta(days=31)
 
 
 @router.get("/names")
@@ -49,42 +43,6 @@ def list_names(session: Db, data: Data, _: Reader) -> Names:
 def get_queue(session: Db, settings: AppSettings, _: Reader) -> QueueView:
     """List the runs that wait for a device, in the order in which devices are assigned, and why each waits."""
     return queue.view(lab_snapshot.load(session, settings), waiting_orders(session))
-
-
-@router.get("/lab/timeline", responses=documented(rules="`from` is not before `to`, or by more than 31 days"))
-def get_lab_timeline(
-    *,
-    session: Db,
-    _: Reader,
-    after: After,
-    since: Annotated[JsonTime | None, Query(alias="from", description="Default: a day before `to`")] = None,
-    until: Annotated[
-        JsonTime | None, Query(alias="to", description="Default: now; at most 31 days after `from`")
-    ] = None,
-    device_type: Annotated[str | None, Query(max_length=100)] = None,
-    device: Annotated[str | None, Query(max_length=100)] = None,
-    limit: Annotated[int, Query(ge=1, le=BARS_MAX, description="Maximum number of bars")] = BARS_DEFAULT,
-) -> Timeline:
-    """List which run had which device when: every attempt that overlaps the span from `from` to `to`."""
-    for name, text in (("device_type", device_type), ("device", device)):
-        if text is not None:
-            plain_text(name, text)
-    end = _aware(until) if until is not None else clock(session)
-    try:
-        start = _aware(since) if since is not None else end - SPAN_DEFAULT
-        problem = (
-            None if start < end <= start + SPAN_MAX else f"`from` must be before `to`, by at most {SPAN_MAX.days} days"
-        )
-    except OverflowError:
-        problem = "the date is out of range"
-    if problem is not None:
-        raise invalid([{"parameter": "from", "in": "query", "detail": problem}])
-    return history.timeline(session, history.TimelineFilter(start, end, device_type, device), after, limit)
-
-
-def _aware(at: datetime) -> datetime:
-    """Interpret a time without a zone as UTC, as everywhere in the API."""
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at
 
 
 @router.get("/devices/{name}/history", responses=documented(404))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api.devices import DeviceCounts, DeviceView
+from wqlab_contracts.api.devices import DeviceCounts, DeviceView, LeaseView
 from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
 from wqlab_contracts.specs import Backend
 from wqlab_contracts.yamlfile import suggest_name
@@ -17,7 +17,7 @@ from wqlab_contracts.yamlfile import suggest_name
 from ..estimates.lab_snapshot import availability_class, published_pools
 from ..estimates.lava_pools import Availability, availability
 from ..http.problems import not_found
-from ..models import Device, Lease, Run
+from ..models import Device, Lease, Run, Submission
 from ..storage.db import clock
 from ..views.build import device_view
 
@@ -47,7 +47,32 @@ def view(session: Session, name: str) -> DeviceView:
     """Return one device as the API shows it. Raises ApiProblem 404."""
     row, lease = device(session, name)
     available = availability_by_device(session, [(row, lease)])[name]
-    return device_view(row, lease, available, unfinished_checks(session, [name]).get(name))
+    held = lease_views(session, [name]).get(name)
+    return device_view(row, held, available, unfinished_checks(session, [name]).get(name))
+
+
+def lease_views(session: Session, names: Collection[str]) -> dict[str, LeaseView]:
+    """Return device -> its lease, as the API shows it; devices without one are left out."""
+    rows = session.execute(
+        select(Lease, Run.submission_id, Run.owner, Run.plan_name, Run.purpose, Submission.title)
+        .join(Run, Run.id == Lease.run_id)
+        .outerjoin(Submission, Submission.id == Run.submission_id)
+        .where(Lease.device_name.in_(names))
+    )
+    return {
+        lease.device_name: LeaseView(
+            run_id=lease.run_id,
+            submission_id=submission_id,
+            title=title or "",
+            owner=owner,
+            plan=plan,
+            purpose=purpose,
+            holder=lease.holder,
+            fence=lease.fence,
+            expires_at=lease.expires_at,
+        )
+        for lease, submission_id, owner, plan, purpose, title in rows
+    }
 
 
 def unfinished_checks(session: Session, names: Collection[str]) -> dict[str, int]:

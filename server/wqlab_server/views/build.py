@@ -329,7 +329,7 @@ def finding_view(row: models.Finding, boot: models.Boot) -> FindingView:
 
 
 def device_view(
-    row: models.Device, lease: models.Lease | None, availability: Availability, check: int | None = None
+    row: models.Device, lease: LeaseView | None, availability: Availability, check: int | None = None
 ) -> DeviceView:
     """Return the view of a device. `check` is the id of its unfinished health check run."""
     return DeviceView(
@@ -339,9 +339,7 @@ def device_view(
         health=row.health,
         health_reason=row.health_reason,
         health_checked_at=row.health_checked_at,
-        lease=None
-        if lease is None
-        else LeaseView(run_id=lease.run_id, holder=lease.holder, fence=lease.fence, expires_at=lease.expires_at),
+        lease=lease,
         measured_topology=row.measured_topology,
         layout=cpu_layout.measured_layout(row.measured_topology) if row.measured_topology else None,
         health_check=check,

@@ -365,24 +365,6 @@ export const auditQuery = (filters: AuditFilters) =>
     placeholderData: keepPreviousData,
   });
 
-/** The runs on each device over `hours`, up to `until` or up to now. */
-export const timelineQuery = (window: { hours: number; until?: string; device_type?: string }) =>
-  queryOptions({
-    queryKey: ["timeline", window],
-    queryFn: ({ signal }) => {
-      const { hours, until, device_type } = window;
-      const to = until ? new Date(until) : new Date();
-      const query = {
-        from: new Date(to.getTime() - hours * 3_600_000).toISOString(),
-        ...(until && { to: to.toISOString() }),
-        ...(device_type && { device_type }),
-        limit: 2000,
-      };
-      return dataOf(api.GET("/api/v1/lab/timeline", { params: { query }, signal }));
-    },
-    placeholderData: keepPreviousData,
-  });
-
 export const deviceQuery = (name: string) =>
   queryOptions({
     queryKey: ["devices", name],

@@ -37,8 +37,6 @@ export function DevicePage() {
   const type = types.find(each => each.name === device.device_type);
   const runs = useMemo(() => runColumns(name), [name]);
   const consoles = useMemo(() => consoleColumns(name), [name]);
-  // The lease has only the run's ID; its details come from the newest runs.
-  const currentRun = history?.runs.items.find(each => each.run_id === device.lease?.run_id);
   return (
     <Page
       title={device.name}
@@ -57,7 +55,7 @@ export function DevicePage() {
         </dd>
         <dt>Held by</dt>
         <dd>
-          <Holder device={device} run={currentRun} />
+          <Holder device={device} />
         </dd>
       </dl>
       <Section id="topology" title="Topology">

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useHasScope } from "@/api/session";
-import type { CpuLayout, DeviceTypeView, DeviceView, TimelineBar } from "@/api/types";
+import type { CpuLayout, DeviceTypeView, DeviceView } from "@/api/types";
 import { humanize, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { RelativeTime } from "@/parts/RelativeTime";
@@ -13,24 +13,21 @@ import classes from "./LabPage.module.css";
 interface DevicesProps {
   type: DeviceTypeView;
   devices: readonly DeviceView[];
-  /** Active runs by ID. */
-  activeRuns: ReadonlyMap<number, TimelineBar>;
 }
 
 interface GeneratedDevicesProps {
   /** Device types by name. */
   types: ReadonlyMap<string, DeviceTypeView>;
   devices: readonly DeviceView[];
-  activeRuns: ReadonlyMap<number, TimelineBar>;
 }
 
 /** Table of the devices of generated types: the same columns, and the topology that the type's name describes. */
-export function GeneratedDevices({ types, devices, activeRuns }: GeneratedDevicesProps) {
+export function GeneratedDevices({ types, devices }: GeneratedDevicesProps) {
   const canMaintain = useHasScope()("maintain");
   const columns = useMemo(() => {
     const layout = (of: DeviceView) => types.get(of.device_type)?.layout ?? null;
-    return columnsOf(layout, activeRuns, canMaintain);
-  }, [types, activeRuns, canMaintain]);
+    return columnsOf(layout, canMaintain);
+  }, [types, canMaintain]);
   return (
     <DataTable
       caption="Devices of generated types"
@@ -45,12 +42,9 @@ export function GeneratedDevices({ types, devices, activeRuns }: GeneratedDevice
 }
 
 /** Table of a type's devices: health, holder and topology. */
-export function Devices({ type, devices, activeRuns }: DevicesProps) {
+export function Devices({ type, devices }: DevicesProps) {
   const canMaintain = useHasScope()("maintain");
-  const columns = useMemo(
-    () => columnsOf(() => type.layout, activeRuns, canMaintain),
-    [type, activeRuns, canMaintain],
-  );
+  const columns = useMemo(() => columnsOf(() => type.layout, canMaintain), [type, canMaintain]);
   return (
     <DataTable
       caption={`Devices of ${type.name}`}
@@ -67,7 +61,6 @@ export function Devices({ type, devices, activeRuns }: DevicesProps) {
 
 function columnsOf(
   declared: (device: DeviceView) => CpuLayout | null,
-  activeRuns: ReadonlyMap<number, TimelineBar>,
   canMaintain: boolean,
 ): Column<DeviceView>[] {
   const columns: Column<DeviceView>[] = [
@@ -95,7 +88,7 @@ function columnsOf(
       header: "Held by",
       wrap: true,
       value: of => of.lease?.run_id ?? null,
-      cell: of => <Holder device={of} run={of.lease ? activeRuns.get(of.lease.run_id) : undefined} />,
+      cell: of => <Holder device={of} />,
     },
     {
       id: "topology",
@@ -144,25 +137,23 @@ export function HealthText({ device }: { device: DeviceView }) {
   );
 }
 
-/** The run that holds the device. `run`: its timeline bar, if it is known. */
-export function Holder({ device, run }: { device: DeviceView; run: TimelineBar | undefined }) {
+/** The run that holds the device. */
+export function Holder({ device }: { device: DeviceView }) {
   const { lease } = device;
   if (!lease) {
     return <span className="muted">{device.elsewhere ? oneLine(device.elsewhere) : "none"}</span>;
   }
   return (
     <>
-      {run?.submission_id != null ? (
-        <Link to="/submissions/$id" params={{ id: run.submission_id }} search={{ run: lease.run_id }}>
-          {run.submission_id}: {oneLine(run.title) || "untitled"}
+      {lease.submission_id != null ? (
+        <Link to="/submissions/$id" params={{ id: lease.submission_id }} search={{ run: lease.run_id }}>
+          {lease.submission_id}: {oneLine(lease.title) || "untitled"}
         </Link>
-      ) : run ? (
-        humanize(run.purpose)
       ) : (
-        `run ${lease.run_id}`
+        humanize(lease.purpose)
       )}
       <span className={classes.note}>
-        {run?.submission_id != null && `${run.plan}, ${run.owner}; `}lease of {lease.holder}, expires{" "}
+        {lease.submission_id != null && `${lease.plan}, ${lease.owner}; `}lease of {lease.holder}, expires{" "}
         <RelativeTime at={lease.expires_at} />
       </span>
     </>

@@ -1,6 +1,6 @@
-import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
-import { devicesQuery, deviceTypesQuery, labsQuery, timelineQuery } from "@/api/queries";
-import type { DeviceTypeView, DeviceView, TimelineBar } from "@/api/types";
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { devicesQuery, deviceTypesQuery, labsQuery } from "@/api/queries";
+import type { DeviceTypeView, DeviceView } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { Boundary } from "@/parts/Boundary";
@@ -11,25 +11,18 @@ import { Devices, GeneratedDevices } from "./Devices";
 import classes from "./LabPage.module.css";
 import { Labs } from "./Labs";
 import { Queue } from "./Queue";
-import { Timeline } from "./Timeline";
 import { useScrollToHash } from "./useScrollToHash";
 
 /** Poll: there are no events for devices and the queue. */
 const REFRESH_MS = 15_000;
-/** Runs of the last hour. Includes every active run, however long ago it started. */
-const RECENT_RUNS = timelineQuery({ hours: 1 });
 
 export function LabPage() {
   const { data: types } = useSuspenseQuery({ ...deviceTypesQuery, refetchInterval: REFRESH_MS });
   const { data: devices } = useSuspenseQuery({ ...devicesQuery, refetchInterval: REFRESH_MS });
-  const { data: recent } = useQuery({ ...RECENT_RUNS, refetchInterval: REFRESH_MS });
   const { data: labs } = useSuspenseQuery({ ...labsQuery, refetchInterval: REFRESH_MS });
   const present = labs.filter(each => each.removed_at === null);
   const severalLabs = present.length > 1;
   useScrollToHash();
-  const activeRuns = new Map(
-    recent?.bars.filter(bar => bar.finished_at === null).map(bar => [bar.run_id, bar]) ?? [],
-  );
   const described = types.filter(type => !type.generated);
   const generated = types.filter(type => type.generated);
   if (types.length === 0) {
@@ -52,7 +45,6 @@ export function LabPage() {
         ))}
         {generated.length > 0 && <a href="#generated">Generated</a>}
         {severalLabs && <a href="#labs">Labs</a>}
-        <a href="#timeline">Timeline</a>
       </nav>
       <Problems types={types} />
       <Boundary>
@@ -63,14 +55,10 @@ export function LabPage() {
           key={type.name}
           type={type}
           devices={devices.filter(each => each.device_type === type.name)}
-          activeRuns={activeRuns}
         />
       ))}
-      {generated.length > 0 && <GeneratedTypes types={generated} devices={devices} activeRuns={activeRuns} />}
+      {generated.length > 0 && <GeneratedTypes types={generated} devices={devices} />}
       {severalLabs && <Labs labs={present} />}
-      <Boundary>
-        <Timeline types={types.map(type => type.name)} />
-      </Boundary>
     </Page>
   );
 }
@@ -98,10 +86,9 @@ function untestedText({ rehearsed }: DeviceTypeView): string {
 interface TypeSectionProps {
   type: DeviceTypeView;
   devices: readonly DeviceView[];
-  activeRuns: ReadonlyMap<number, TimelineBar>;
 }
 
-function TypeSection({ type, devices, activeRuns }: TypeSectionProps) {
+function TypeSection({ type, devices }: TypeSectionProps) {
   return (
     <Section
       id={type.name}
@@ -117,7 +104,7 @@ function TypeSection({ type, devices, activeRuns }: TypeSectionProps) {
     >
       <div className={classes.type}>
         <TopologyDrawing layout={type.layout} name={`${type.name}, as described`} words />
-        <Devices type={type} devices={devices} activeRuns={activeRuns} />
+        <Devices type={type} devices={devices} />
       </div>
     </Section>
   );
@@ -126,11 +113,10 @@ function TypeSection({ type, devices, activeRuns }: TypeSectionProps) {
 interface GeneratedTypesProps {
   types: readonly DeviceTypeView[];
   devices: readonly DeviceView[];
-  activeRuns: ReadonlyMap<number, TimelineBar>;
 }
 
 /** Device types that sweeps have generated: a table of all their devices, because each type has one. */
-function GeneratedTypes({ types, devices, activeRuns }: GeneratedTypesProps) {
+function GeneratedTypes({ types, devices }: GeneratedTypesProps) {
   return (
     <Section
       id="generated"
@@ -140,7 +126,6 @@ function GeneratedTypes({ types, devices, activeRuns }: GeneratedTypesProps) {
       <GeneratedDevices
         types={new Map(types.map(type => [type.name, type]))}
         devices={types.flatMap(type => devices.filter(each => each.device_type === type.name))}
-        activeRuns={activeRuns}
       />
     </Section>
   );

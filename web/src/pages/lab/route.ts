@@ -2,13 +2,11 @@ import { createRoute } from "@tanstack/react-router";
 import { deviceHistoryQuery, deviceQuery, devicesQuery, deviceTypesQuery, labsQuery } from "@/api/queries";
 import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
-import { deviceSearch, HISTORY_PAGE, labSearch } from "./search";
+import { deviceSearch, HISTORY_PAGE } from "./search";
 
 export const labRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/lab",
-  validateSearch: labSearch.validateSearch,
-  search: labSearch.search,
   loader: ({ context }) => {
     void context.client.prefetchQuery(deviceTypesQuery);
     void context.client.prefetchQuery(devicesQuery);

@@ -1,9 +1,5 @@
-/** Search parameters of the lab page and of a device's page. */
+/** Search parameters of a device's page. */
 import { oneOf, searchParams, text, whole } from "@/lib/search";
-import { SPANS, timestampParam } from "./timeWindow";
-
-/** Window of the timeline: `span` ending at `until` (empty: now), of one device type or of all. */
-export const labSearch = searchParams({ span: oneOf(SPANS, "6h"), until: timestampParam(), type: text(100) });
 
 /** Runs on one page of a device's history. */
 export const HISTORY_PAGE = 25;
