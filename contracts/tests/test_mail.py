@@ -59,6 +59,24 @@ def test_reply_to_is_answered_instead_of_from() -> None:
     assert found.sender == "list@example.org"
 
 
+@pytest.mark.parametrize(
+    ("headers", "sender", "checked"),
+    [
+        ("From: Ada <ada@example.org>", "Ada <ada@example.org>", True),
+        ("From: Ada <ada@example.org>\nReply-To: ADA@example.org", "ADA@example.org", True),
+        # A check of senders is one of From; whoever sends a mail writes any Reply-To.
+        ("From: Ada <ada@example.org>\nReply-To: tj@example.org", "tj@example.org", False),
+        ("From: Ada <ada@example.org>\nFrom: eve@evil.example", "Ada <ada@example.org>", False),
+        ("From: =?utf-8?q?ada=40example.org=2C?= <eve@evil.example>", '"ada@example.org," <eve@evil.example>', True),
+        ("X: y\rFrom: Ada <ada@example.org>\r\r\nFrom: eve@evil.example", "eve@evil.example", True),
+    ],
+)
+def test_sender_is_checked_if_from_is_answered(headers: str, sender: str, checked: bool) -> None:
+    found = mail.source_of(f"{headers}\nMessage-ID: <a@b>\n\ntext")
+    assert found is not None
+    assert (found.sender, found.sender_checked) == (sender, checked)
+
+
 @pytest.mark.parametrize("left_out", ["From:", "Message-ID:"])
 def test_without_author_or_id_there_is_nothing_to_answer(left_out: str) -> None:
     first = MBOX.partition("\nFrom 4567")[0]
@@ -66,7 +84,14 @@ def test_without_author_or_id_there_is_nothing_to_answer(left_out: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "no headers", "From: \x00\n\n", "Subject: =?x?q?=ff?=\nFrom: a@b\nMessage-ID: <a@b>"]
+    "text",
+    [
+        "",
+        "no headers",
+        "From: \x00\n\n",
+        "From: " + ":" * 2_000 + "\nMessage-ID: <a@b>",
+        "Subject: =?x?q?=ff?=\nFrom: a@b\nMessage-ID: <a@b>",
+    ],
 )
 def test_odd_texts_do_not_raise(text: str) -> None:
     mail.source_of(text)

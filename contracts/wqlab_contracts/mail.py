@@ -6,7 +6,7 @@ import email.utils
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from email.errors import HeaderParseError
+from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -26,6 +26,9 @@ BODY_LIMIT = 100_000
 _POLICY = SMTP.clone(max_line_length=998, cte_type="8bit")
 """No line is folded or encoded, so that a URL or a table stays as it is."""
 _ID = re.compile(r"[^<>\s@]{1,400}@[^<>\s@]{1,400}")
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+"""What mail servers deliver to, of `addr-spec` in RFC 5322: a dot-atom on each side."""
 _TRAILER = re.compile(r"^(?:[A-Za-z]+-)+by:", re.MULTILINE | re.IGNORECASE)
 _OF_THIS_MACHINE = re.compile(r"https?://(?:localhost|127\.[0-9.]+|0\.0\.0\.0|\[::1\])(?=[:/?#\s<>]|$)", re.IGNORECASE)
 _HEAD_LIMIT = 100_000
@@ -70,26 +73,35 @@ class MailEdit(Message):
 def addresses(headers: Sequence[str]) -> list[str]:
     """Return the addresses in To or Cc headers as `Name <user@host>`, without those that nobody could send to.
 
-    Equal addresses are returned once, and at most RECIPIENT_LIMIT.
+    The names are decoded (RFC 2047). Equal addresses are returned once, and at most RECIPIENT_LIMIT.
     """
     found: dict[str, str] = {}
-    for name, address in email.utils.getaddresses(list(headers)):
+    for name, address in (pair for header in headers for pair in parse_addresses(header)):
         if is_address(address) and len(found) < RECIPIENT_LIMIT:
-            found.setdefault(address.lower(), formatted(name, address))
+            found.setdefault(address.lower(), formatted(decode_words(name), address))
     return list(found.values())
 
 
+def parse_addresses(header: str) -> list[tuple[str, str]]:
+    """Return name and address of each mailbox in a header as it was sent: decoded words may look like addresses.
+
+    Return none if the header has groups in groups, for which Python's parser recurses.
+    """
+    try:
+        return email.utils.getaddresses([header])
+    except RecursionError:
+        return []
+
+
 def address_of(text: str) -> str:
-    """Return `user@host` of `Name <user@host>`; empty if there is none."""
-    address = email.utils.parseaddr(text)[1]
-    return address if is_address(address) else ""
+    """Return `user@host` of `Name <user@host>`; empty if there is none, or more than one."""
+    found = [address for _, address in parse_addresses(text)]
+    return found[0] if len(found) == 1 and is_address(found[0]) else ""
 
 
 def is_address(address: str) -> bool:
     """Return True for a plain `user@host` in ASCII without anything that could be read as another header."""
-    user, _, host = address.rpartition("@")
-    plain = address.isascii() and address.isprintable() and not set(address) & set(' ,;:<>()[]"\\')
-    return bool(user and host and plain and len(address) <= ADDRESS_LIMIT)
+    return _ADDRESS.fullmatch(address) is not None and len(address) <= ADDRESS_LIMIT
 
 
 def formatted(name: str, address: str) -> str:
@@ -113,16 +125,17 @@ def source_of(text: str) -> SourceMail | None:
 
     `text` is a message or an mbox, of which only the headers of the first message are read: a cover letter comes first.
     """
-    head = text.lstrip().replace("\r\n", "\n").partition("\n\n")[0][:_HEAD_LIMIT]
+    head = text.lstrip().replace("\r\n", "\n").partition("\n\n")[0][:_HEAD_LIMIT].replace("\r", " ")
     if head.startswith("From "):
         head = head.partition("\n")[2]
     message = Parser(policy=compat32).parsestr(head, headersonly=True)
 
     def header(name: str) -> str:
-        return _decoded(" ".join(str(message.get(name, "")).split()))
+        return ", ".join(" ".join(str(value).split()) for value in message.get_all(name, []))
 
     own = message_ids(header("Message-ID"))
-    sender = addresses([header("Reply-To")]) or addresses([header("From")])
+    authors = addresses([header("From")])
+    sender = addresses([header("Reply-To")]) or authors
     if not own or not sender:
         return None
     before = [*message_ids(header("References")), *message_ids(header("In-Reply-To"))]
@@ -132,7 +145,8 @@ def source_of(text: str) -> SourceMail | None:
         sender=sender[0],
         to=addresses([header("To")]),
         cc=addresses([header("Cc")]),
-        subject=header("Subject")[:SUBJECT_LIMIT],
+        subject=decode_words(header("Subject"))[:SUBJECT_LIMIT],
+        sender_checked=[address_of(each).lower() for each in authors] == [address_of(sender[0]).lower()],
     )
 
 
@@ -158,11 +172,11 @@ def without_trailers(line: str) -> str:
     return f"| {line}" if _TRAILER.match(line.lstrip()) else line
 
 
-def _decoded(text: str) -> str:
-    """Decode the encoded words of a header; a word that cannot be decoded stays as it is."""
+def decode_words(text: str) -> str:
+    """Decode the encoded words of a header (RFC 2047); a malformed one stays as it is."""
     try:
-        return str(make_header(decode_header(text)))
-    except (LookupError, ValueError, HeaderParseError):
+        return str(make_header(decode_header(text))).encode("utf-8", "replace").decode()
+    except (LookupError, ValueError, MessageError):
         return text
 
 
@@ -241,6 +255,6 @@ def to_bytes(mail: OutgoingMail, *, seven_bit: bool = False, unsubscribe: str | 
 def _header_addresses(texts: Sequence[str]) -> list[Address]:
     return [
         Address(display_name=name, addr_spec=address)
-        for name, address in email.utils.getaddresses(list(texts))
+        for name, address in (pair for text in texts for pair in parse_addresses(text))
         if is_address(address)
     ]

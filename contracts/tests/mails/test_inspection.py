@@ -155,6 +155,13 @@ def test_replies_are_not_patches() -> None:
     assert (found.mails, len(found.patches)) == (2, 1)
 
 
+def test_odd_sender_of_a_reply_changes_nothing() -> None:
+    """Python's parser recurses into groups of addresses, for which anybody can reply to a patch."""
+    patch = mail("[PATCH] a", id_="1")
+    found = inspect(patch + mail("[PATCH] b", "no diff", author=":" * 1_900, id_="2", reply_to="1"))
+    assert [each.message_id for each in found.patches] == ["1"]
+
+
 def test_partial_resend_is_completed() -> None:
     first = mail("[PATCH 1/2] a", id_="1@x", day=4) + mail("[PATCH 2/2] b", id_="2@x", day=4)
     resent = mail("[PATCH v2 2/2] b, fixed", id_="3@x", reply_to="2@x", day=6)

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wqlab_contracts.mail import address_of
 from wqlab_contracts.mails import mbox
+from wqlab_contracts.mails.mbox import HEADER_LIMIT
 
 FROM = "From 0123456789abcdef Mon Sep 17 00:00:00 2001\n"
 DIFF = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
@@ -100,6 +102,33 @@ def test_any_text_is_parsed_without_errors(text: str) -> None:
         assert isinstance(read.has_patch, bool)
     first = mbox.parse_first_headers(text)
     assert first is None or first.body == ""
+
+
+@pytest.mark.parametrize(
+    ("sent", "author", "address"),
+    [
+        ("=?utf-8?q?Doe=2C_J=C3=B6?= <jo@k.example>", '"Doe, J\xf6" <jo@k.example>', "jo@k.example"),
+        ("=?utf-8?q?Ada_=3Cada=40k.example=3E=2C?= <eve@evil.example>", None, "eve@evil.example"),
+        ("=?utf-8?q?ada=40k.example_=28?= <eve@evil.example> (=?utf-8?q?=29?=)", None, "eve@evil.example"),
+        ("=?utf-8?q?ada=40k.example?=", "=?utf-8?q?ada=40k.example?=", ""),
+        ("=?utf-8?q?=28?= <eve@evil.example> =?utf-8?q?=29_ada=40k.example?=", None, ""),
+        ("Ada <ada@k.example>\nFrom: Eve <eve@evil.example>", "Ada <ada@k.example>, Eve <eve@evil.example>", ""),
+        ("Eve <eve@evil.example>\rX: y\rFrom: Ada <ada@k.example>", None, ""),
+        (f"ada@k.example ({'x' * HEADER_LIMIT}) <eve@evil.example>", "(From of 2035 characters)", ""),
+        (":" * 1_900, None, ""),
+    ],
+)
+def test_author_has_the_address_that_was_sent(sent: str, author: str | None, address: str) -> None:
+    """Archives check the address that was sent; a name could be decoded to another one."""
+    (mail,) = mbox.parse_mails(f"From: {sent}\nSubject: [PATCH] wq\n\n{DIFF}")
+    assert mail.subject == "[PATCH] wq"
+    assert address_of(mail.author) == address
+    assert author is None or mail.author == author
+
+
+def test_carriage_return_begins_no_header() -> None:
+    (mail,) = mbox.parse_mails("X: y\rFrom: Ada <ada@k.example>\r\rtext\nFrom: Eve <eve@evil.example>\n\nbody")
+    assert mail.author == "Eve <eve@evil.example>"
 
 
 def test_missing_patches_are_listed() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from ..mail import address_of, parse_addresses
 from .mbox import Mail
 from .subjects import format_subject
 
@@ -99,10 +100,9 @@ def _date(mail: Mail) -> str:
 
 
 def _address(text: str) -> str:
-    name, address = email.utils.parseaddr(text)
-    if not address:
+    if not address_of(text):
         return _encoded(text)
-    return email.utils.formataddr((name, address)) if address.isascii() else _encoded(text)
+    return email.utils.formataddr(parse_addresses(text)[0])
 
 
 def _encoded(text: str) -> str:

@@ -6,13 +6,13 @@ names if it is a known one.
 
 from __future__ import annotations
 
-import email.header
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from email.errors import MessageError
 from email.message import Message
 from email.parser import BytesParser
+
+from ..mail import decode_words, formatted, is_address, parse_addresses
 
 HEADER_LIMIT = 2_000
 """Maximum number of characters read of a header; the rest is cut off."""
@@ -46,8 +46,11 @@ class Text:
 
 
 def parse_headers(head: str) -> Message:
-    """Parse the lines of a mail's headers. Bytes that are no UTF-8 are kept by `surrogateescape`."""
-    return BytesParser().parsebytes(_bytes(head), headersonly=True)
+    """Parse the lines of a mail's headers. Bytes that are no UTF-8 are kept by `surrogateescape`.
+
+    A carriage return ends no line, as for the programs that have checked the mail.
+    """
+    return BytesParser().parsebytes(_bytes(head).replace(b"\r", b" "), headersonly=True)
 
 
 def header(message: Message, name: str, *, last: bool = False) -> str:
@@ -57,14 +60,32 @@ def header(message: Message, name: str, *, last: bool = False) -> str:
 
 def decoded_header(message: Message, name: str, *, last: bool = False) -> str:
     """Return a header with its encoded words (RFC 2047) decoded; a malformed one stays as it is."""
-    raw = str(next((value for key, value in message.raw_items() if key.lower() == name.lower()), ""))
-    raw = raw[-HEADER_LIMIT:] if last else raw[:HEADER_LIMIT]
-    text = raw.encode("ascii", "surrogateescape").decode("utf-8", "replace")
-    text = text.replace("\r\n", "\n").replace("\n ", " ").replace("\n\t", " ")
-    try:
-        return str(email.header.make_header(email.header.decode_header(text))).encode("utf-8", "replace").decode()
-    except (LookupError, ValueError, MessageError):
+    raw = next(_values(message, name), "")
+    text = raw[-HEADER_LIMIT:] if last else raw[:HEADER_LIMIT]
+    return decode_words(text.replace("\n ", " ").replace("\n\t", " "))
+
+
+def sender(message: Message) -> str:
+    """Return From as `Name <user@host>` with the name decoded, so that `address_of` returns the address that was sent.
+
+    What has several addresses or none stays as it was sent: decoded words may look like an address.
+    """
+    text = ", ".join(" ".join(value.split()) for value in _values(message, "From"))
+    if len(text) > HEADER_LIMIT:
+        return f"(From of {len(text)} characters)"
+    if "=?" not in text:
         return text
+    found = parse_addresses(text)
+    if len(found) != 1 or not is_address(found[0][1]):
+        return text
+    return formatted(" ".join(decode_words(found[0][0]).split()), found[0][1])
+
+
+def _values(message: Message, name: str) -> Iterator[str]:
+    """Yield the values of a header, as it was sent."""
+    for key, value in message.raw_items():
+        if key.lower() == name.lower():
+            yield str(value).encode("ascii", "surrogateescape").decode("utf-8", "replace")
 
 
 def in_utf8(text: str) -> str:
@@ -74,7 +95,7 @@ def in_utf8(text: str) -> str:
     """
     head, blank, body = text.partition("\n\n")
     message = parse_headers(head)
-    charset = _charset(message)
+    charset = charset_of(message)
     encoded = header(message, "Content-Transfer-Encoding").lower() in ("quoted-printable", "base64")
     if message.get_content_maintype() != "text" or not _CHARSET.fullmatch(charset):
         return text
@@ -133,7 +154,7 @@ def _parts(message: Message) -> Iterator[tuple[Message, str, str]]:
         except (LookupError, ValueError):
             data = None
         if isinstance(data, bytes):
-            yield part, *_decode(data, _charset(part))
+            yield part, *_decode(data, charset_of(part))
 
 
 def _name(part: Message) -> str:
@@ -151,11 +172,17 @@ def _is_read(part: Message) -> bool:
     )
 
 
-def _charset(part: Message) -> str:
+def charset_of(part: Message) -> str:
+    """Return the character set that a part names, in lower case; empty without one."""
     try:
         return (part.get_content_charset() or "").lower()
     except (LookupError, ValueError):
         return ""
+
+
+def decode_text(data: bytes, charset: str) -> str:
+    """Return the text of a part; a character set whose decoder may take quadratic time is taken for UTF-8."""
+    return data.decode(charset if _CHARSET.fullmatch(charset) else "utf-8", "replace")
 
 
 def _decode(data: bytes, charset: str) -> tuple[str, str]:

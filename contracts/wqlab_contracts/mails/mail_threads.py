@@ -7,11 +7,11 @@ version has that of its patches. A version may be the last word of its title: `c
 
 from __future__ import annotations
 
-import email.utils
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..mail import address_of as mail_address
 from ..messages import normalised_subject
 from .mbox import Mail, Role
 from .subjects import split_version
@@ -36,8 +36,8 @@ def ancestors_of(mail: Mail, mails: Mapping[str, Mail]) -> Iterator[Mail]:
 
 
 def address_of(mail: Mail) -> str:
-    """Return the address of the sender in lower case."""
-    return email.utils.parseaddr(mail.author)[1].casefold()
+    """Return the address of the sender in lower case; without one the whole text of From."""
+    return (mail_address(mail.author) or mail.author).casefold()
 
 
 @dataclass(frozen=True)

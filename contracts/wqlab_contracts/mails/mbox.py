@@ -23,6 +23,7 @@ from .mail_parts import (
     in_utf8,
     parse_headers,
     read_text,
+    sender,
 )
 from .subjects import Subject, parse_subject, without_reply
 
@@ -334,7 +335,7 @@ def _mail(text: str) -> Mail:
     found = read_text(text)
     return Mail(
         subject=header(message, "Subject"),
-        author=header(message, "From"),
+        author=sender(message),
         text=text,
         body=found.body,
         message_id=_id(header(message, "Message-ID")),

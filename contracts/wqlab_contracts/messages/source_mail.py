@@ -32,4 +32,4 @@ class SourceMail(Message):
     write any sender and recipients into it."""
     sender_checked: bool = True
     """False if the archive that the mail was read from takes mails whose DKIM signature nobody has checked, so that
-    anybody may have written its From."""
+    anybody may have written its From, or if the address to answer is not that of From."""

@@ -11,12 +11,13 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import DecisionReason, DecisionState
+from wqlab_contracts.mail import address_of
 from wqlab_contracts.messages import normalised_subject
 from wqlab_contracts.specs import ListWatch
 
 from ..models import SeenMail, Watch, WatchDecisionRow
 from .listed_series import ListedSeries, collect
-from .match_watches import Propose, Refused, Taken, address_of, judge_all, propose_nothing
+from .match_watches import Propose, Refused, Taken, judge_all, propose_nothing
 
 INCOMPLETE_WAIT = timedelta(days=1)
 """How long a series waits for its missing patches, after the last one has arrived."""
@@ -156,7 +157,7 @@ def _values(
         "message_id": first.message_id,
         "subject": first.subject,
         "author": first.author,
-        "author_address": address_of(first.author)[:_INDEXED],
+        "author_address": address_of(first.author).casefold()[:_INDEXED],
         "subject_key": normalised_subject(first.subject)[:_INDEXED],
         "targets": list(answer.targets) if isinstance(answer, Taken) else [],
         "detail": "",
@@ -209,9 +210,10 @@ def _supersede(
 
 def other_revisions(author_address: str, subject_key: str, ancestors: Sequence[str]) -> Select[WatchDecisionRow]:
     """Return the query of the decisions on all revisions of a series: by one author, with one subject or in reply to
-    each other."""
+    each other. Mails without an address have no author in common."""
     return select(WatchDecisionRow).where(
         WatchDecisionRow.author_address == author_address,
+        WatchDecisionRow.author_address != "",
         or_(
             and_(WatchDecisionRow.subject_key == subject_key, WatchDecisionRow.subject_key != ""),
             WatchDecisionRow.root.in_([each for each in ancestors if each]),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import email.utils
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wqlab_contracts.api.touches import TouchedFile
 from wqlab_contracts.enums import DecisionReason
+from wqlab_contracts.mail import address_of
 from wqlab_contracts.specs import ListWatch
 
 from .listed_series import ListedSeries
@@ -94,15 +94,10 @@ def _any_subject(texts: Sequence[str], subjects: Sequence[str]) -> bool:
 
 
 def _any_author(addresses: Sequence[str], author: str) -> bool:
-    address = address_of(author)
+    address = address_of(author).casefold()
     return not addresses or any(
         address.endswith(each.casefold()) if each.startswith("@") else address == each.casefold() for each in addresses
     )
-
-
-def address_of(author: str) -> str:
-    """Return the address of `Ada <ada@example.org>`, in lower case; empty if there is none."""
-    return email.utils.parseaddr(author)[1].casefold()
 
 
 def _targets(watch: ListWatch, series: ListedSeries, propose: Propose) -> Taken | Refused:

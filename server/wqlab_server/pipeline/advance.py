@@ -162,7 +162,8 @@ def _remember_source(session: Session, submission: Submission, apply: Apply, thr
     if thread.source is not None and (known is None or not known.verified):
         asked = apply.payload.thread.archives if apply.payload.thread is not None else []
         checked = any(each.name == thread.archive and each.dkim_checked for each in asked)
-        source = thread.source.model_copy(update={"verified": True, "sender_checked": checked})
+        trusted = checked and thread.source.sender_checked
+        source = thread.source.model_copy(update={"verified": True, "sender_checked": trusted})
         source_mails.remember(session, submission.id, source)
 
 

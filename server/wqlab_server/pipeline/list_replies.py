@@ -73,9 +73,10 @@ def handle(
 
 
 def _trust_archive(_: bytes, mail: ReceivedMail) -> str:
-    """Stand for the check that the archive's mail server has made. Raises Unsigned for a mail with two senders."""
-    if mail.repeated:
-        raise Unsigned(f"the mail has two headers {mail.repeated[0].title()}")
+    """Stand for the check that the archive's mail server has made. Raises Unsigned for a mail that it may have read
+    differently."""
+    if mail.ambiguous:
+        raise Unsigned(mail.ambiguous)
     return mail.sender.rpartition("@")[2]
 
 

@@ -36,3 +36,12 @@ def test_a_mail_beyond_the_limits_is_refused(mail: bytes, why: str) -> None:
 def test_a_mail_with_long_headers_is_read() -> None:
     received = b"".join(b"Received: from host-%d.example.org by mx.example.org\n" % each for each in range(500))
     assert read_mail(received + HEADER + b"\nwqlab: stop\n").commands == ("stop",)
+
+
+def test_sender_in_groups_of_groups_is_no_address() -> None:
+    assert read_mail(b"From: " + b":" * 5_000 + b"\n\nwqlab: stop\n").sender == ""
+
+
+def test_character_set_that_is_slow_to_decode_is_not_used() -> None:
+    """Python's decoder of punycode takes half a minute for a mail of a megabyte."""
+    assert read_mail(HEADER + b"Content-Type: text/plain; charset=punycode\n\nwqlab: stop\n").commands == ("stop",)

@@ -13,6 +13,8 @@ SIGNATURE_LIMIT = 5
 """Maximum number of signatures that are checked; each costs a DNS query."""
 MINIMUM_KEY_BITS = 1024
 _COVERED = ("from", "date", "in-reply-to")
+_UNREADABLE = (dkim.DKIMException, ValueError, IndexError)
+"""What dkimpy raises for headers and signatures that are malformed."""
 
 
 class Unsigned(Exception):
@@ -34,12 +36,15 @@ def check_signature(data: bytes, mail: ReceivedMail, lookup: Lookup = look_up_ke
 
     The domain is that of the sender, or one above it. Raises Unsigned, and CannotCheck if DNS does not answer.
     """
-    if mail.repeated:
-        raise Unsigned(f"the mail has two headers {mail.repeated[0].title()}")
+    if mail.ambiguous:
+        raise Unsigned(mail.ambiguous)
     domain = mail.sender.rpartition("@")[2]
     if not domain:
         raise Unsigned("the mail has no sender")
-    checker = dkim.DKIM(data, minkey=MINIMUM_KEY_BITS, timeout=DNS_TIMEOUT_S)
+    try:
+        checker = dkim.DKIM(data, minkey=MINIMUM_KEY_BITS, timeout=DNS_TIMEOUT_S)
+    except _UNREADABLE as error:
+        raise Unsigned(f"the headers of the mail cannot be read: {str(error)[:200]}") from None
     number = sum(name.lower() == b"dkim-signature" for name, _ in checker.headers)
     if number == 0:
         raise Unsigned("the mail has no DKIM signature")
@@ -71,7 +76,7 @@ def _check(checker: dkim.DKIM, index: int, domain: str, lookup: Lookup) -> tuple
         good = checker.verify(index, dnsfunc=remembering)
     except dkim.ValidationError as error:
         return "", f"a DKIM signature does not hold: {str(error).partition(' (')[0]}"
-    except dkim.DKIMException as error:
+    except _UNREADABLE as error:
         return "", f"a DKIM signature cannot be read: {error}"
     if unanswered:
         raise CannotCheck(f"DNS does not answer for a key of {domain}: {unanswered[0]}")

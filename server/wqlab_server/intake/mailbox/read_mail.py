@@ -8,13 +8,14 @@ from __future__ import annotations
 import email.utils
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
 
 from wqlab_contracts.mail import address_of, message_ids
+from wqlab_contracts.mails.mail_parts import charset_of, decode_text
 from wqlab_contracts.reply_commands import commands_of
 
 SIZE_LIMIT = 1 << 20
@@ -29,6 +30,7 @@ BOUNCE_LIMIT = 100
 """Maximum number of recipients of one delivery report."""
 
 _SINGLE = ("from", "date", "in-reply-to", "references", "message-id")
+_LONE_RETURN = re.compile(rb"\r(?!\n)")
 _STATUS = re.compile(r"[245]\.\d{1,3}\.\d{1,3}")
 
 
@@ -63,8 +65,9 @@ class ReceivedMail:
     bounces: tuple[Bounce, ...] = ()
     bounced: tuple[str, ...] = ()
     """Message-IDs of the mail that a delivery report is about."""
-    repeated: tuple[str, ...] = field(default=())
-    """Headers that must be there once and are there twice: a signature covers only one of them."""
+    ambiguous: str = ""
+    """Why programs may read the headers differently, so that a signature may be of another mail; empty if they do
+    not."""
 
 
 def read_mail(data: bytes, *, from_list: bool = False) -> ReceivedMail:
@@ -96,8 +99,16 @@ def read_mail(data: bytes, *, from_list: bool = False) -> ReceivedMail:
         commands=tuple(_commands(parts)),
         bounces=tuple(bounces),
         bounced=tuple(bounced),
-        repeated=tuple(name for name in _SINGLE if len(message.get_all(name, [])) > 1),
+        ambiguous=_ambiguity(data, message),
     )
+
+
+def _ambiguity(data: bytes, message: Message) -> str:
+    repeated = next((name for name in _SINGLE if len(message.get_all(name, [])) > 1), None)
+    if repeated is not None:
+        return f"the mail has two headers {repeated.title()}"
+    # Python's parser ends a line at it, and programs that check signatures do not.
+    return "the mail has a carriage return that ends no line" if _LONE_RETURN.search(data) else ""
 
 
 def is_stop(text: str) -> bool:
@@ -154,10 +165,7 @@ def _text(part: Message) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""
-    try:
-        return data.decode(part.get_content_charset() or "utf-8", "replace")
-    except (LookupError, ValueError):
-        return data.decode("utf-8", "replace")
+    return decode_text(data, charset_of(part))
 
 
 def _bounces(message: Message, parts: list[Message]) -> tuple[list[Bounce], list[str]]:
