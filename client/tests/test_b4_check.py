@@ -87,7 +87,13 @@ def test_series_is_named_by_the_thread_and_the_subject() -> None:
     assert identify_series(MAIL + b"change-id: 20260101-fewer-abc\n").series_key == "20260101-fewer-abc"
 
 
-@pytest.mark.parametrize("mail", [b"", b"\x00\xff" * 100, b"Subject: =?x-none?q?a?=\n\n", b"From " * 1000])
+@pytest.mark.parametrize(
+    "mail",
+    [
+        *(b"", b"\x00\xff" * 100, b"Subject: =?x-none?q?a?=\n\n", b"Subject: =?utf-8?b?A?=\n\n", b"From " * 1000),
+        b"".join(b'Content-Type: multipart/mixed; boundary="%d"\n\n--%d\n' % (each, each) for each in range(3_000)),
+    ],
+)
 def test_any_bytes_can_be_read(mail: bytes) -> None:
     assert identify_series(mail).message_ids == []
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from email.header import decode_header, make_header
-from email.message import Message
-from email.parser import BytesParser
-from email.policy import compat32
 from typing import Literal
 
 from wqlab_contracts.api.submissions import SubmissionSummary, TargetSummary
 from wqlab_contracts.enums import ErrorKind, Outcome, SubmissionState, Verdict
 from wqlab_contracts.mail import message_ids
+from wqlab_contracts.mails.mail_parts import header, parse_headers
 from wqlab_contracts.mails.mbox import change_id
 from wqlab_contracts.messages import normalised_subject
 
@@ -53,10 +50,12 @@ class CheckResult:
 
 def identify_series(mail: bytes) -> SeriesIdentity:
     """Return what identifies the series of a mail. Any bytes can be read; both fields are empty for what is no mail."""
-    message = BytesParser(policy=compat32).parsebytes(mail[:MAIL_BYTES])
-    own = message_ids(_header(message, "Message-ID"))
-    before = [*message_ids(_header(message, "In-Reply-To")), *reversed(message_ids(_header(message, "References")))]
-    key = change_id([mail[:MAIL_BYTES].decode(errors="replace")]) or normalised_subject(_header(message, "Subject"))
+    text = mail[:MAIL_BYTES].decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    message = parse_headers(text.partition("\n\n")[0])
+    own = message_ids(header(message, "Message-ID"))
+    references = message_ids(header(message, "References", last=True))
+    before = [*message_ids(header(message, "In-Reply-To")), *reversed(references)]
+    key = change_id([text]) or normalised_subject(header(message, "Subject"))
     return SeriesIdentity(list(dict.fromkeys([*own, *before])), key)
 
 
@@ -127,11 +126,3 @@ def _said(target: TargetSummary) -> str:
 
 def _line(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
-
-
-def _header(message: Message, name: str) -> str:
-    text = " ".join(str(message.get(name, "")).split())
-    try:
-        return str(make_header(decode_header(text)))
-    except (LookupError, ValueError):
-        return text

@@ -194,8 +194,12 @@ def test_list_is_filtered(client: httpx.Client, scene: Scene) -> None:
     with transaction(scene.sessions) as session:
         source = SourceMail(message_id="cover@example.org", sender="ada@example.org", subject="x")
         source_mails.remember(session, named, source)
-    assert ids(message_id="cover@example.org") == [named]
+        source_mails.remember(session, mine, source)
+    assert ids(message_id="cover@example.org") == [named, mine]
     assert ids(message_id="other@example.org") == []
+    with transaction(scene.sessions) as session:
+        source_mails.remember(session, mine, source.model_copy(update={"verified": True}))
+    assert ids(message_id="cover@example.org") == [mine], "an upload names the mail that the lab has read"
     now = page(client).items[0].created_at.isoformat()
     assert ids(since=now) == [named]
     assert ids(until=now) == [mine]

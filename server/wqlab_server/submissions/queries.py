@@ -8,7 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, literal_column, or_, select, text, tuple_
+from sqlalchemy import ColumnElement, func, literal_column, or_, select, text, tuple_, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from wqlab_contracts import messages
@@ -117,8 +118,10 @@ def _conditions(filter_: Filter) -> list[ColumnElement[bool]]:
         if (value := getattr(filter_, column)) is not None:
             found.append(getattr(Submission, column) == value)
     if filter_.message_id is not None:
+        # Whoever uploads an mbox writes its Message-ID: an upload counts only if the lab has not read the mail itself.
         came_in = select(SubmissionMail.submission_id).where(SubmissionMail.message_id == filter_.message_id)
-        found.append(Submission.id.in_(came_in))
+        read = came_in.where(type_coerce(SubmissionMail.source, JSONB)["verified"].as_boolean())
+        found.append(Submission.id.in_(read) | Submission.id.in_(came_in) & ~read.exists())
     if filter_.active is not None:
         # A literal instead of a parameter, so that the planner can use the partial index of unfinished submissions.
         finished: ColumnElement[str] = literal_column("'finished'")
