@@ -11,6 +11,7 @@ import pytest
 from ab_runs import ScriptedBackend, begun
 
 from wqlab_client.ab import run
+from wqlab_client.ab.repro import script
 from wqlab_client.ab.state import MachineNote, StateFolder
 from wqlab_contracts.enums import Arm
 from wqlab_worker.measure.script_calls import calls
@@ -26,7 +27,7 @@ for command; do :; done
 case $command in
 *wqlab.token*) echo wqlab.token=repro ;;
 *tar*) mkdir -p "$LOG/plan"; tar -xzf - -C "$LOG/plan" ;;
-*) echo "$command" >> "$LOG/calls"; printf 'value\\tcount\\t%s\\n' "$(grep -c . "$LOG/calls")" ;;
+*) echo "$command" >> "$LOG/calls"; printf 'value\\tcount\\t%s\\033[2J\\n' "$(grep -c . "$LOG/calls")" ;;
 esac
 """
 
@@ -63,7 +64,7 @@ def test_every_call_of_a_boot_is_made_on_both_kernels(folder: StateFolder) -> No
     for arm in Arm.BASELINE, Arm.CANDIDATE:
         records = (folder.path / "repro" / f"{arm.value}.out").read_text()
         assert records.count("\nvalue\tcount\t") == len(planned)
-    assert "    count\t1" in done.stdout
+    assert "    count\t1[2J\n" in done.stdout, "what controls a terminal is left out"
     kernels = [line.split("-kernel ")[1].split()[0] for line in (folder.path.parent / "qemu").read_text().splitlines()]
     assert kernels == ["kernels/baseline/image", "kernels/candidate/image"]
     assert (folder.path.parent / "plan" / job.plan.script).read_text() == job.files[job.plan.script]
@@ -76,6 +77,19 @@ def test_the_report_is_quoted_and_no_path_of_this_host_is_needed(folder: StateFo
     moved = folder.path.parent / "elsewhere"
     shutil.move(folder.path, moved)
     assert repeat(StateFolder(moved)).returncode == 0
+
+
+def test_text_of_a_kernel_is_a_comment(folder: StateFolder) -> None:
+    plan = folder.read_plan()
+    kernel = plan.job.kernels[Arm.CANDIDATE]
+    kernels = {**plan.job.kernels, Arm.CANDIDATE: kernel.model_copy(update={"release": "6.1\ntouch owned\n@CALLS@"})}
+    text = script(folder, plan.model_copy(update={"job": plan.job.model_copy(update={"kernels": kernels})}), "@FILES@")
+    for line in ("#     @FILES@\n", "# touch owned\n", "# @CALLS@, build-id"):
+        assert line in text
+    (folder.path / "repro.sh").write_text(text)
+    done = repeat(folder)
+    assert done.returncode == 0, done.stderr
+    assert not (folder.path / "owned").exists()
 
 
 def test_a_kernel_that_was_replaced_is_not_started(folder: StateFolder) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -275,7 +276,8 @@ def _firmware(seen: Seen, wanted: Wanted, say: Say) -> dict[str, bytes]:
 def _firmware_file(ssh: FixedSsh, wakeup: Wakeup, target: str, name: str) -> dict[str, bytes]:
     """Return path below /lib/firmware -> content; empty if the machine has no such file."""
     for suffix in ("", ".zst", ".xz"):
-        answer = _ask(ssh, wakeup, target, "sh -s", f"cat '/lib/firmware/{name}{suffix}'".encode())
+        command = f"cat {shlex.quote(f'/lib/firmware/{name}{suffix}')}"
+        answer = _ask(ssh, wakeup, target, "sh -s", command.encode())
         if answer.status == 0:
             return {f"{name}{suffix}": answer.stdout}
     return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import io
+import re
 import shlex
 import tarfile
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 from wqlab_bench import qemu
 from wqlab_contracts.enums import PAIR, Arm
 from wqlab_contracts.messages import RunJob
+from wqlab_contracts.text import clean
 from wqlab_worker.build.modules import files_for_kernel
 from wqlab_worker.measure.script_calls import calls
 
@@ -30,8 +32,8 @@ def script(folder: StateFolder, plan: Plan, headline: str) -> str:
     job = plan.job
     fields = {
         "@PLAN@": job.plan.name,
-        "@HEADLINE@": "\n".join(f"#     {line}" for line in headline.splitlines()),
-        "@KERNELS@": "\n".join(f"# {line}" for arm in PAIR for line in _about(plan, arm)),
+        "@HEADLINE@": _comment(headline, "#     "),
+        "@KERNELS@": _comment("\n".join(line for arm in PAIR for line in _about(plan, arm)), "# "),
         "@CHECKS@": "\n".join(
             f"check {job.kernels[arm].image.sha256} {shlex.quote(job.kernels[arm].image.name)}" for arm in PAIR
         ),
@@ -40,10 +42,12 @@ def script(folder: StateFolder, plan: Plan, headline: str) -> str:
         "@CALLS@": "\n".join(_call(each.action, each.environment) for each in calls(job, job.blocks[0].block)),
         "@FILES@": "\n".join(_files(folder, job, arm) for arm in PAIR),
     }
-    text = _TEMPLATE
-    for name, value in fields.items():
-        text = text.replace(name, value)
-    return text
+    # At once: the text of a kernel may look like a field.
+    return re.sub("|".join(fields), lambda match: fields[match[0]], _TEMPLATE)
+
+
+def _comment(text: str, before: str) -> str:
+    return "\n".join(f"{before}{clean(line)}" for line in text.splitlines())
 
 
 def _about(plan: Plan, arm: Arm) -> list[str]:

@@ -71,6 +71,8 @@ def test_release_and_build_id_are_read(tmp_path: Path, vmlinux: bytes, pack: Cal
         (b"", "no x86 kernel image"),
         (image(b"\x1f\x8bdamaged"), "cannot be unpacked"),
         (image(b"LZO?"), "unknown format"),
+        (image(b"", b"6.1\ntouch owned (dev@host) #1 SMP\0"), "names no folder of modules"),
+        (image(b"", b"../../6.1 (dev@host) #1 SMP\0"), "names no folder of modules"),
         (image(gzip.compress(b"\x7fELF, but no kernel")), "cannot be told from others"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import re
 import shutil
 import struct
 import subprocess
@@ -18,6 +19,8 @@ from .build_id import read_build_id
 IMAGE_LIMIT = 256 << 20
 """Most bytes of an image, and of the vmlinux in it; those of a distribution have about 15 and 80 MiB."""
 _RELEASE_LIMIT = 512
+_RELEASE = re.compile(r"[!-.0-~]{1,64}")
+"""What `uname -r` may print: printable, and no path."""
 _BOOT_FLAG, _MAGIC = 0xAA55, b"HdrS"
 _PROTOCOL_WITH_PAYLOAD = 0x0208
 
@@ -54,6 +57,8 @@ def read_kernel_image(path: Path) -> KernelImage:
         raise ImageError(f"{path} is a kernel older than 2.6.26, whose header does not tell where the kernel is")
     text = image[release_at + 0x200 : release_at + 0x200 + _RELEASE_LIMIT].partition(b"\0")[0]
     release = text.decode("ascii", errors="replace").partition(" ")[0]
+    if not _RELEASE.fullmatch(release):
+        raise ImageError(f"{path} has the release {release[:80]!r}, which names no folder of modules")
     offset, length = struct.unpack_from("<II", image, 0x248)
     start = (setup_sectors + 1) * 512 + offset
     return KernelImage(release, _build_id(path, image[start : start + length]))
