@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from wqlab_worker.backends.lava.receiver import Receiver
+from wqlab_worker.backends.unattended.boot_files import ResultsUnreadable
 
 
 @pytest.fixture
@@ -42,10 +43,21 @@ def test_job_fetches_files_and_sends_results_of_each_boot_once(receiver: Receive
     assert send(results["first"], "first", b"archive") == 200
     assert notified.is_set()
     assert send(results["first"], "first", b"archive") == 200, "the device repeats a request whose response it lost"
-    assert send(results["first"], "first", b"forged") == 409
     assert receiver.result("first") == b"archive"
     assert receiver.result("second") is None
     assert httpx.post(job.callback, timeout=None).status_code == 200
+
+
+def test_results_that_somebody_sends_before_the_device_count_for_nothing(receiver: Receiver) -> None:
+    """The job is public in LAVA, with the secrets of all its boots."""
+    job = receiver.open_job(["first", "second"])
+    results = job.results(receiver.url())["second"]
+    assert send(results, "second", b"forged") == 200
+    assert send(results, "second", b"archive") == 409
+    with pytest.raises(ResultsUnreadable, match="two different archives were sent"):
+        receiver.result("second")
+    receiver.open_job(["second"])
+    assert receiver.result("second") is None
 
 
 def test_secret_of_a_boot_takes_results_of_that_boot_only(receiver: Receiver) -> None:

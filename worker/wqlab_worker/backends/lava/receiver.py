@@ -2,7 +2,7 @@
 
 Every path begins with a secret of one job, or of one boot of it, which the job's text contains. The secrets are valid
 until the job ends: whoever reads the text later gets and sends nothing. A boot's secret takes the results of that boot
-only, and only once.
+only; two that differ count for nothing.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Receiver:
         self._files: dict[str, Path] = {}
         self._job: JobAddresses | None = None
         self._results: dict[str, bytes] = {}
+        self._disputed: set[str] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="receiver", daemon=True)
         self._runner: web.AppRunner | None = None
@@ -85,6 +86,7 @@ class Receiver:
     def open_job(self, boots: Iterable[str]) -> JobAddresses:
         """Return new addresses for a job that makes `boots`; those of an earlier job become invalid."""
         self._results.clear()
+        self._disputed.clear()
         self._job = JobAddresses(self.url(), secrets.token_hex(16), {boot: secrets.token_hex(16) for boot in boots})
         return self._job
 
@@ -97,7 +99,13 @@ class Receiver:
         return f"http://{host or self._host}:{self.port}"
 
     def result(self, boot: str) -> bytes | None:
-        """Return the results archive of a boot; None until the device has sent it."""
+        """Return the results archive of a boot; None until the device has sent it.
+
+        Raises ResultsUnreadable if another one was sent too: whoever can read the job in LAVA, such as an earlier
+        kernel of it, can send one before the device does.
+        """
+        if boot in self._disputed:
+            raise ResultsUnreadable("two different archives were sent, of which one is not the device's")
         return self._results.get(boot)
 
     # --- inside -------------------------------------------------------------------------------------------------
@@ -130,8 +138,8 @@ class Receiver:
             data = job_archives.decode_archive(await request.text(), request.headers.get("X-Sha256", ""))
         except ResultsUnreadable as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from error
-        # The first upload counts: a different one is not from the device that was to send it.
         if self._results.setdefault(boot, data) != data:
+            self._disputed.add(boot)
             raise web.HTTPConflict(text="the results of this boot have arrived already\n")
         self._notify()
         return web.Response(text="taken\n")
