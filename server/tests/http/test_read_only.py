@@ -16,6 +16,11 @@ from ..support.people import add_user
 
 CALCULATES = {"/api/v1/quotes", "/api/v1/touches", "/api/v1/series/inspect"}
 """Requests other than GET that store nothing and start nothing."""
+STARTS_A_JOB = (
+    "watches/wq/preview", "git/branches?url=https://git.example/x", "archives/thread?message_id=a@b",
+    "git/branches/inspection?url=https://git.example/x&ref=main",
+)  # fmt: skip
+"""Requests by GET for which a worker reads something."""
 NEEDS_NO_TOKEN = {
     "/api/v1/forges/{name}/events", "/api/v1/labs/join", "/api/v1/mail-address/confirm/{token}",
     "/api/v1/unsubscribe/{token}", "/api/v1/session",
@@ -57,4 +62,7 @@ def test_every_request_that_changes_something_refuses_it(live: Live, sessions: S
                 answer = thief.request(method, re.sub(r"\{[^}]*\}", "1", route.path), json={})
                 assert answer.status_code == 403, f"{method} {route.path}: {answer.text}"
                 tried.add(route.path)
+        for path in STARTS_A_JOB:
+            answer = thief.get(f"/api/v1/{path}")
+            assert answer.status_code == 403, f"{path}: {answer.text}"
     assert len(tried) > 40

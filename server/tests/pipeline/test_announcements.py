@@ -88,8 +88,10 @@ def test_only_events_after_its_creation_of_an_enabled_owner(lab: LabUnderTest) -
     lab.tick()
     with lab.transaction() as session:
         add_user(session, "gone", UserRole.ADMIN).disabled_at = session.scalars(select(User.created_at)).first()
+        add_user(session, "left", UserRole.ADMIN).without_role_since = session.scalars(select(User.created_at)).first()
     subscribe(lab, "https://late.example/")
     subscribe(lab, "https://gone.example/", owner="gone")
+    subscribe(lab, "https://left.example/", owner="left")
     lab.submit("locks@single")
     lab.tick()
     with lab.transaction() as session:

@@ -21,7 +21,7 @@ from wqlab_contracts.specs import WatchSpec
 
 from ..http import long_poll
 from ..http.audit import Audit
-from ..http.auth import Admin, Maintainer, Reader, SignedIn
+from ..http.auth import Admin, Maintainer, Reader, Submitter
 from ..http.deps import AppSettings, Data, Db
 from ..http.paging import PAGE_DEFAULT, Before, Limit, encode_cursor, plain_text
 from ..http.problems import documented
@@ -116,7 +116,7 @@ async def preview_watch(
     request: Request,
     name: WatchName,
     data: Data,
-    principal: SignedIn,
+    principal: Submitter,
     days: Annotated[int, Query(ge=1, le=PREVIEW_DAYS_MAX, description="Days before now to look at")] = PREVIEW_DAYS,
     wait_s: long_poll.WaitS = long_poll.DEFAULT_S,
 ) -> WatchPreview:

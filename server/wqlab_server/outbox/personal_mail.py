@@ -42,7 +42,7 @@ class Ready:
 
 
 def is_active() -> ColumnElement[bool]:
-    """Match accounts that get mails: those that may still read the lab."""
+    """Match accounts that get mails and events: those that may still read the lab."""
     return and_(User.disabled_at.is_(None), User.without_role_since.is_(None))
 
 

@@ -26,6 +26,7 @@ from ..http.problems import ApiProblem, invalid, not_found
 from ..models import Delivery, PendingEvent, User, Webhook
 from ..settings import Settings
 from . import deliveries, post_webhook
+from .personal_mail import is_active
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of Standard Webhooks
 SECRET_BYTES = 32
@@ -164,7 +165,7 @@ def send_test(session: Session, settings: Settings, webhook_id: int, principal: 
 def write_deliveries(session: Session, settings: Settings, event: PendingEvent, notice: Notice, now: datetime) -> int:
     """Write a delivery of `notice` for each webhook that gets the event; return their number.
 
-    A webhook gets no event from before it was created, and none while it is paused or its owner is disabled.
+    A webhook gets no event from before it was created, and none while it is paused or its owner may not read the lab.
     """
     found = session.execute(
         select(Webhook, User.role)
@@ -174,7 +175,7 @@ def write_deliveries(session: Session, settings: Settings, event: PendingEvent, 
             Webhook.paused_at.is_(None),
             Webhook.events.contains([event.event.value]),
             Webhook.created_at <= event.at,
-            User.disabled_at.is_(None),
+            is_active(),
         )
         .order_by(Webhook.id)
     )

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useId, useState } from "react";
-import { useSession } from "@/api/session";
+import { useHasScope } from "@/api/session";
 import type { ListWatch, PreviewedSeries, PreviewedSeriesList, WatchPreview } from "@/api/types";
 import { previewQuery } from "@/api/watchQueries";
 import { Button } from "@/kit";
@@ -25,8 +25,8 @@ const route = getRouteApi("/watches/$name");
 export function Preview({ spec }: { spec: ListWatch }) {
   const { days } = route.useSearch();
   const navigate = useNavigate({ from: "/watches/$name" });
-  const signedIn = Boolean(useSession()?.user);
-  if (!signedIn) return null;
+  const may = useHasScope();
+  if (!may("submit")) return null;
   return (
     <Section
       id="preview"
