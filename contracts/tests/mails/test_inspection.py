@@ -155,11 +155,11 @@ def test_replies_are_not_patches() -> None:
     assert (found.mails, len(found.patches)) == (2, 1)
 
 
-def test_odd_sender_of_a_reply_changes_nothing() -> None:
-    """Python's parser recurses into groups of addresses, for which anybody can reply to a patch."""
-    patch = mail("[PATCH] a", id_="1")
-    found = inspect(patch + mail("[PATCH] b", "no diff", author=":" * 1_900, id_="2", reply_to="1"))
-    assert [each.message_id for each in found.patches] == ["1"]
+def test_odd_sender_of_a_reply_is_read() -> None:
+    """Anybody can reply to a patch, with groups of addresses in which Python's parser recurses."""
+    patches = mail("[PATCH 1/2] a", id_="1") + mail("[PATCH 2/2] b", id_="2", reply_to="1")
+    found = inspect(patches + mail("[PATCH 2/2] b", author=":" * 1_900, id_="3", reply_to="2"))
+    assert errors(found) == {SeriesDefect.SEVERAL_SERIES}
 
 
 def test_partial_resend_is_completed() -> None:

