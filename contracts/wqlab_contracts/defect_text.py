@@ -36,7 +36,7 @@ _TASKS = (
 """Parts of titles that name a task, a CPU or a page frame, and what is left of each."""
 _WARNING = re.compile(
     r"WARNING: (?:CPU: \d+ PID: \d+ at )?(?:\[(?P<condition>.*)\] )?(?:at )?(?:(?P<place>\S+:\d+) )?(?:at )?"
-    r"(?:(?P<function>[A-Za-z_][\w.$]*)\+0x|0x)"
+    r"(?:\.?(?P<function>[A-Za-z_][\w.$]*)(?:\+0x| \(?[\w./-]+\.[chS]:\d)|0x)"
 )
 _COMPILER_SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold)\b(?:\.\d+)?")
 _SEARCHED_LINES = 60
@@ -205,6 +205,6 @@ def _beginning(excerpt: str) -> list[str]:
 def _lock_class(line: str) -> str:
     """Return the class of the lock in a line as `ffff888100a0c940 (&wq->mutex){+.+.}-{4:4}, at: f+0x1/0x2`."""
     first, last = line.find("("), line.rfind("){")
-    if first < 0 or last < first or " at: " not in line[last:]:
+    if first < 0 or last < first or " at:" not in line[last:]:
         return ""
     return _INSTANCE.sub("", line[first + 1 : last])

@@ -10,12 +10,13 @@ from .defect_text import describe_warning, distinguishing_mark, without_reportin
 from .enums import FindingKind
 from .messages.base import StackFrame
 from .specs import CpuArch, KernelRecipe
+from .stuck import stuck_function, stuck_work_functions
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+")
 _PLACE = re.compile(r"@[^ @]+")
 _FAULTS = {FindingKind.OOPS, FindingKind.PANIC}
 _STUCK = {FindingKind.LOCKUP, FindingKind.RCU_STALL}
-_BY_FIRST_FRAME = {FindingKind.BUG, FindingKind.KASAN, FindingKind.HUNG_TASK, *_STUCK}
+_BY_FIRST_FRAME = {FindingKind.BUG, FindingKind.KASAN, FindingKind.HUNG_TASK}
 
 
 def build_key(  # noqa: PLR0917 - the inputs of a build
@@ -76,17 +77,22 @@ def describe_defect(kind: FindingKind, title: str, stack: Sequence[StackFrame] =
     Oopses, panics and `kernel BUG at` are the same if they fail in the same line and the functions of their call traces
     and their files are equal. Lines of callers do not count: one defect is often reached from several lines of one
     caller. A WARN is the same by its line and condition, a deadlock by its lock classes, a leak of a work item by its
-    function; other BUGs, KASAN, hung tasks, lockups and RCU stalls by the first function that does not only check or
-    wait. Left out are addresses, offsets, tasks, CPUs, PIDs, page frames, times and inlined functions.
+    function; other BUGs, KASAN and hung tasks by the first function that does not only check or wait. A lockup or an
+    RCU stall is the same by the outermost function of what was stuck, a workqueue lockup by its work functions. Left
+    out are addresses, offsets, tasks, CPUs, PIDs, page frames, times and inlined functions.
     """
     if kind is FindingKind.WARNING:
         return f"{kind.value}: {describe_warning(title, stack, excerpt)}"
     text = f"{kind.value}: {without_varying(title)}"
+    if kind is FindingKind.WORKQUEUE_STALL and (functions := stuck_work_functions(title, excerpt)):
+        return f"{kind.value}: workqueue lockup in {', '.join(functions)}"
+    if kind in _STUCK:
+        return f"{text} in {stuck}" if (stuck := stuck_function(stack)) else text
     if mark := distinguishing_mark(kind, excerpt, stack):
         return f"{text} ({mark})"
     crashed = kind is FindingKind.BUG and title.startswith("kernel BUG at")
     if kind in _BY_FIRST_FRAME and not crashed:
-        frames = without_reporting(stack, checking=True, waiting=kind is FindingKind.HUNG_TASK, spinning=kind in _STUCK)
+        frames = without_reporting(stack, checking=True, waiting=kind is FindingKind.HUNG_TASK)
         return f"{text} in {frames[0].function}" if frames else text
     frames = without_reporting(stack, checking=crashed)
     if not frames or not (crashed or kind in _FAULTS):

@@ -231,8 +231,29 @@ def test_soft_lockup_in_a_helper_is_the_callers(above: str) -> None:
     assert defect("flush_all") != defect("drain_all")
 
 
-def test_soft_lockup_in_a_function_that_loops() -> None:
-    assert report_of(SOFT, top="loops", callers="caller+0x1/0x2").defect == "lockup: BUG: soft lockup in loops"
+@pytest.mark.parametrize(
+    ("outside", "stuck"),
+    [
+        ("loops\n process_one_work\n worker_thread\n kthread", "loops"),
+        ("loops\n kthread\n ret_from_fork_asm", "loops"),
+        ("loops\n call_timer_fn\n run_timer_softirq\n handle_softirqs", "loops"),
+        ("loops\n net_rx_action\n handle_softirqs\n run_ksoftirqd", "loops"),
+        ("loops\n ext4_file_write_iter\n vfs_write\n ksys_write\n do_syscall_64", "ext4_file_write_iter"),
+        ("loops\n exit_mmap\n __mmput\n do_exit\n __x64_sys_exit_group\n do_syscall_64", "exit_mmap"),
+    ],
+)
+def test_soft_lockups_at_different_places_of_one_loop_are_one_defect(outside: str, stuck: str) -> None:
+    callers = "\n ".join(f"{name.strip()}+0x1/0x2" for name in outside.split("\n"))
+    found = {
+        report_of(SOFT.replace("process_one_work+0x171/0x310", "end+0x1/0x2"), top=top, callers=callers).defect
+        for top in ("first_place", "second_place")
+    }
+    assert found == {f"lockup: BUG: soft lockup in {stuck}"}
+
+
+def test_stall_whose_trace_does_not_reach_its_caller_is_that_of_the_innermost_function() -> None:
+    text = SOFT.replace("process_one_work+0x171/0x310", "unknown+0x1/0x2")
+    assert report_of(text, top="loops", callers="caller+0x1/0x2").defect == "lockup: BUG: soft lockup in loops"
 
 
 def test_stall_of_an_idle_cpu_names_it() -> None:

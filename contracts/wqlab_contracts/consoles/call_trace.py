@@ -17,10 +17,16 @@ LINE_LIMIT = 400
 """Characters of a line that are searched; lines with addresses are shorter."""
 
 _ADDRESS = re.compile(
-    r"(?<![\w.$])(?P<function>[A-Za-z_][\w.$]{0,199})\+0x(?P<offset>[0-9a-f]{1,8})/0x(?P<size>[0-9a-f]{1,8})(?!\w)"
+    r"(?<![\w.$])\.?(?P<function>[A-Za-z_][\w.$]{0,199})\+0x(?P<offset>[0-9a-f]{1,8})/0x(?P<size>[0-9a-f]{1,8})(?!\w)"
     r"(?: \[(?P<module>\w{1,64})(?: [0-9a-f]{1,64})?\])?",
     re.ASCII,
 )
+_DECODED = re.compile(
+    r"(?:^|\] ?|RIP: 0010:|[ep]c : )\s{0,40}(?:\? )?(?P<function>[A-Za-z_][\w.$]{0,199}) "
+    r"\((?:[\w.+-]{1,80}/){0,12}[\w.-]{1,80}\.[chS]:\d",
+    re.ASCII,
+)
+"""Line of a trace in which scripts/decode_stacktrace.sh has written a place for the address."""
 _EXACT = re.compile(
     r"\bRIP: [0-9a-f]{4}:|\bE?IP is at |\bEIP: |\bPC is at |(?:^|\] ?) {0,4}(?:e?pc : |ERA: |NIP {1,2}\[|Krnl PSW : )"
 )
@@ -56,7 +62,7 @@ def references(report: str) -> list[Reference]:
     found: dict[Reference, None] = {}
     for line in report.splitlines():
         for reference in addresses(line):
-            if len(found) < REFERENCES_LIMIT:
+            if reference.size and len(found) < REFERENCES_LIMIT:
                 found[reference] = None
     return list(found)
 
@@ -135,9 +141,11 @@ def is_unreliable(line: str) -> bool:
 
 
 def addresses(line: str) -> Iterator[Reference]:
-    """Yield the addresses in a line."""
+    """Yield the addresses in a line. One that somebody has decoded already has a size of 0."""
     line = line[:LINE_LIMIT]
     exact = _EXACT.search(line) is not None
+    if "+0x" not in line and (decoded := _DECODED.search(line)) is not None:
+        yield Reference(decoded["function"], 0, 0, "", exact)
     for match in _ADDRESS.finditer(line):
         yield Reference(
             function=match["function"],

@@ -11,18 +11,24 @@ _ANSI = LinearPattern(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
 _CONTROL = LinearPattern(r"[\x00-\x08\x0b-\x1f\x7f\x{fffd}]")
 _CALLER = r"(?:\[ *([TC]\d+|\d{1,3}: *[^\]\s][^\]]{0,15}: *\d{1,7})\] ?)?"
 """The caller that CONFIG_PRINTK_CALLER adds to a line. Android kernels print `[CPU: command: thread]` instead."""
+_ONLY_CALLER = r"\[ *([TC]\d+)\] "
+_WORD = r"\pL{2,5}\.?"
+"""Name of a day or month in the language of the machine."""
 _STAMP = rf"\[ *(\d+\.\d{{1,9}})\] ?{_CALLER}"
 _LEVEL = r"(?:<\d{1,2}>|[a-z0-9]{3,8} *:[a-z]{3,6} *: )?"
 """printk's level; facility and level of `dmesg --decode`."""
 _PREFIX = LinearPattern(
     rf"{_LEVEL}(?:{_STAMP}"
     # `dmesg -T`, conserver
-    rf"|\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}} \d{{4}}\] ?(?:\[ *(\d+\.\d{{1,9}})\] ?)?{_CALLER}"
-    r"|(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8}(?:\.\d{1,6})?|[A-Z][a-z]{2} \d{4}-\d\d-\d\d [\d:]{8}(?:\.\d{1,6})? \S{1,6}"
-    rf"|\d{{4}}-\d\d-\d\dT\S{{8,32}}) \S+ kernel: (?:{_STAMP})?)?"  # journalctl
+    rf"|\[{_WORD} {_WORD} [ \d]\d [\d:]{{8}} \d{{4}}\] ?(?:\[ *(\d+\.\d{{1,9}})\] ?)?{_CALLER}"
+    rf"| {{0,8}}(?:{_WORD} [ \d]\d [\d:]{{8}}(?:\.\d{{1,6}})?"
+    rf"|{_WORD} \d{{4}}-\d\d-\d\d [\d:]{{8}}(?:\.\d{{1,6}})? \S{{1,6}}"
+    rf"|\d{{4}}-\d\d-\d\dT\S{{8,32}}|\.\.\.) (?:\S+ )?kernel: (?:{_STAMP}|{_ONLY_CALLER})?"  # journalctl
+    rf"|kernel: (?:{_STAMP})?|{_ONLY_CALLER})?"
 )
 _OTHER_PREFIX = LinearPattern(
     rf"{_LEVEL}(?:\d{{4}}-\d\d-\d\dT[\d:]{{8}},\d{{6}}[+-]\d\d:\d\d "  # `dmesg --time-format=iso`
+    rf"|\s{{0,8}}\d{{4}}-\d\d-\d\dT[\d:]{{8}}\.\d{{1,6}}  {_LEVEL}"  # KernelCI
     r"|\[(?:[A-Z][a-z]{2}[ \d]\d \d\d:\d\d| *\+\d{1,6}\.\d{6})\] "  # `dmesg --human`
     r"|\[ *(\d+\.\d{1,9}) <[ \d.+]{1,20}>\] \S{1,64} kernel: "  # `journalctl -o short-delta`
     r"|(?:[\w.+~-]{1,64},)?\d{1,4},\d{1,20},(\d{1,20}),[^;,]{1,2}(?:,caller=([TC]\d+)|,[^;,]{1,60}){0,4};)"  # /dev/kmsg
@@ -67,7 +73,8 @@ def read_line(text: str) -> ConsoleLine:
     prefix, other = _PREFIX.match(text), _OTHER_PREFIX.match(text)
     if prefix and prefix.end() and not other:
         groups = prefix.groups()
-        stamp, caller = groups[0] or groups[2] or groups[4], groups[1] or groups[3] or groups[5]
+        stamp = groups[0] or groups[2] or groups[4] or groups[7]
+        caller = groups[1] or groups[3] or groups[5] or groups[6] or groups[8] or groups[9]
         return ConsoleLine(text, text[prefix.end() :], _thread(caller), float(stamp) if stamp else None)
     if other:
         stamp, microseconds, caller = other.groups()
@@ -91,11 +98,11 @@ def without_prefix(text: str) -> str:
 
 
 def clean(line: bytes) -> str:
-    """Remove terminal sequences and control bytes. Text before a carriage return is kept, since it may be part of a
-    report."""
+    """Remove terminal sequences and control bytes, and write a space for a no-break space of a mail. Text before a
+    carriage return is kept, since it may be part of a report."""
     text = line.decode("utf-8", "replace").rstrip("\r\n")
     if text.startswith("- {") and (logged := _LAVA.fullmatch(text)) is not None:
         text = logged[2]
     if text.isascii() and text.isprintable():
         return text
-    return _CONTROL.sub("", _ANSI.sub("", text))
+    return _CONTROL.sub("", _ANSI.sub("", text.replace("\xa0", " ")))

@@ -159,9 +159,14 @@ class Detector:
             self._close_all(events)
             self._evidence.forget()
         report = self._report_of(line, events)
-        if may_be_first and self._begins_report(line, offset, report, events):
+        message = line.message
+        if report and report.is_continued_by(line):
+            message = report.joined(message)
+        elif report and report.is_only_title:
+            self._close(report, events)
+            report = None
+        if may_be_first and message is line.message and self._begins_report(line, offset, report, events):
             return
-        message = report.joined(line.message) if report else line.message
         rule, title = classify(message) if may_be_first or message is not line.message else (None, "")
         if rule and not (report and report.continues_with(rule, title)):
             report = self._begin(line.caller, offset, events)
@@ -170,8 +175,7 @@ class Detector:
             return
         if rule:
             report.name(rule, title)
-        report.add(text, line.message, line.time_s)
-        report.last_offset = offset
+        report.add(line, message, offset)
         if report.ends_with(message):
             self._close(report, events)
         elif line.caller in report.guests and END_TASK.search(message):
@@ -180,6 +184,8 @@ class Detector:
     def _report_of(self, line: ConsoleLine, events: list[ConsoleEvent]) -> OpenReport | None:
         """Return the open report that the line may belong to. One that has ended before the line is closed."""
         report = self._open.get(line.caller) or self._open.get("")
+        if report is None and line.message is line.text:  # the rest of a title has no caller
+            report = next((each for each in self._open.values() if each.is_continued_by(line)), None)
         if report is None and _BACKTRACE.match(line.message):
             report = next((each for each in self._open.values() if each.kind in STALLS), None)
             if report:
@@ -213,8 +219,7 @@ class Detector:
         message, is_rule = line.message, line.message.startswith("=") and RULE.match(line.message)
         if is_rule or ("cut here" in message and CUT_HERE.search(message)):
             if report and (report.takes_separator or (is_rule and report.ends_with_rule)):
-                report.add(line.text, message, line.time_s)
-                report.last_offset = offset
+                report.add(line, message, offset)
                 if is_rule and report.ends_with_rule:
                     self._close(report, events)
                 return True
@@ -223,11 +228,11 @@ class Detector:
                 return False
             report = self._begin(line.caller, offset, events)
             report.allowed_lines = lines
-            report.add(line.text, message, line.time_s)
+            report.add(line, message, offset)
             return True
-        elif not is_cut_off(message) or classify(message)[0] or (report and report.kind is None):
+        elif (report and report.kind is None) or not is_cut_off(message, complete=False) or classify(message)[0]:
             return False
-        self._begin(line.caller, offset, events).add(line.text, message, line.time_s)
+        self._begin(line.caller, offset, events).add(line, message, offset)
         return True
 
     def _add_evidence(self, report: OpenReport, rule: Rule, title: str, line: ConsoleLine) -> None:
@@ -235,9 +240,8 @@ class Detector:
         if rule.kind is not FindingKind.PANIC and _ABORT not in title:
             return
         for evidence, offset in self._evidence.before(title, line.time_s):
-            report.offset = min(report.offset, offset)
             report.of_hardware = True
-            report.add(evidence.text)
+            report.add_before(evidence.text, offset)
 
     def _follows_crash_kernel(self, text: str, events: list[ConsoleEvent]) -> bool:
         """Update the state of the crash kernel; return True if the crash kernel itself printed the line."""
@@ -261,6 +265,7 @@ class Detector:
             del self._open[caller]
         if report.kind is None:
             return
+        report.remove_tail()
         event = Report(
             report.kind,
             report.title[:300],

@@ -7,19 +7,22 @@ from dataclasses import dataclass, field
 
 from ..enums import STALLS, FindingKind
 from ..messages import EXCERPT_LIMIT
+from .console_lines import ConsoleLine
 from .report_rules import (
-    ARM64_TRACE,
     DIED,
     END_PANIC,
     END_TASK,
     END_TRACE,
     FRAME,
     IRQ_HANDLER,
+    MARKED_TRACE,
     ONE_LINE,
     STALL_PIECE,
+    TRACE,
     UNFINISHED_STALL,
     Rule,
     is_cut_off,
+    may_be_wrapped,
 )
 
 REPORT_LINES = 3000
@@ -51,7 +54,7 @@ class OpenReport:
     allowed_lines: int = _SEPARATOR_LINES
     """Lines in which the kind must be named."""
     last_offset: int = 0
-    """Position of the newest line."""
+    """Position of the last line."""
     first: list[str] = field(default_factory=list)
     """Lines of the first half of EXCERPT_LIMIT."""
     last: deque[str] = field(default_factory=deque)
@@ -68,49 +71,101 @@ class OpenReport:
     _panics: bool = False
     _died: bool = False
     _with_rule: bool = False
-    _arm64_trace: bool = False
     _traced: bool = False
+    _trace_is_marked: bool = False
     _lists_handlers: bool = False
     """True once the list of an interrupt's handlers has begun, with which that report ends."""
-    _frames: int = 0
+    _has_frames: bool = False
     _time_s: float | None = None
     _pieces: str = ""
     """Title so far, while its rest may be on the next line."""
+    _may_go_on: bool = False
+    """True while the newest line has named the report."""
+    _begins_with_title: bool = False
+    """True if the first line is the beginning of a title that was cut off."""
+    _last_text: str = ""
+    _is_stamped: bool = False
+    _tail: int = 0
+    """Number of the newest lines that the kernel did not print, as far as their prefix shows it."""
 
     def name(self, rule: Rule, title: str) -> None:
         """Take kind, title and fatality from a line that a rule matches."""
-        if self.kind is None:
+        if self.kind is None or self._pieces:
             self.kind, self.title = rule.kind, title
         elif rule.fatal and not self.fatal and rule.kind in _CRASH:
             self.kind = rule.kind
         self.fatal = self.fatal or rule.fatal
         self._panics = self._panics or rule.kind is FindingKind.PANIC
+        self._may_go_on = True
+
+    def is_continued_by(self, line: ConsoleLine) -> bool:
+        """Return True if a line may have the rest of a title that was cut off."""
+        if self._pieces.startswith("INFO: task") and self.count < self.allowed_lines:
+            return True
+        wrapped = line.message == line.text or not self._is_stamped
+        return bool(self._pieces) and wrapped and may_be_wrapped(self._last_text, line.text)
 
     def joined(self, message: str) -> str:
-        """Return the message as the rest of a title that was cut off; the message itself if none was."""
-        if self.kind is not None or not self._pieces:
-            return message
-        self._pieces = f"{self._pieces.rstrip()} {message.lstrip()}" if self._is_wrapped else self._pieces + message
-        return self._pieces
+        """Return the title that was cut off with the rest of it."""
+        if self._pieces.startswith("INFO: task") and not may_be_wrapped(self._last_text, message):
+            return self._pieces + message
+        return f"{self._pieces.rstrip()} {message.lstrip()}"
 
-    def add(self, text: str, message: str = "", time_s: float | None = None) -> None:
-        """Add a line."""
-        if self.kind is None and not self._pieces and is_cut_off(message):
+    def add(self, line: ConsoleLine, message: str, offset: int) -> None:
+        """Add a line; `message` is the title so far if the line continues one."""
+        if (self.kind is None or self._may_go_on) and is_cut_off(message, complete=self.kind is not None):
+            self.allowed_lines = self.allowed_lines if self._pieces else self.count + _PIECES
+            self._begins_with_title = self._begins_with_title or not self.count
             self._pieces = message
-            self.allowed_lines = self.count + _PIECES
+        else:
+            self._pieces = ""
+        self._may_go_on = False
         unfinished = self.kind is FindingKind.WORKQUEUE_STALL and UNFINISHED_STALL.match(self.title)
-        if unfinished and self.count and STALL_PIECE.match(message):
-            self.title = f"{self.title} {message.strip()}"
+        if unfinished and self.count and STALL_PIECE.match(line.message):
+            self.title = f"{self.title} {line.message.strip()}"
+        message = line.message
         self._with_rule = self._with_rule or message.startswith("======")
         self._died = self._died or DIED.search(message) is not None
-        self._arm64_trace = self._arm64_trace or ARM64_TRACE.match(message) is not None
-        self._traced = self._traced or message.startswith(("Call Trace:", "Call trace:"))
+        self._traced = self._traced or TRACE.match(message) is not None
+        self._trace_is_marked = self._trace_is_marked or MARKED_TRACE.match(message) is not None
         self._lists_handlers = self._lists_handlers or (
             message.startswith("handlers:") and self.title.startswith("irq ")
         )
-        self._frames += self._arm64_trace and FRAME.match(message) is not None
-        self._time_s = self._time_s if time_s is None else time_s
+        if self._traced and not self._trace_is_marked and not self._has_frames:
+            self._has_frames = FRAME.match(message) is not None
+        self._time_s = self._time_s if line.time_s is None else line.time_s
+        self._is_stamped = self._is_stamped or message != line.text
+        self._last_text = line.text
         self.count += 1
+        if self._is_of_others(line):
+            self._tail += 1
+        else:
+            self._tail, self.last_offset = 0, offset
+        self._keep(line.text)
+
+    def _is_of_others(self, line: ConsoleLine) -> bool:
+        """Return True if the kernel did not print the line: it has no prefix, or follows an empty line."""
+        if self._is_stamped:
+            return line.message == line.text and not self._pieces
+        if line.text.strip() and not self._tail:
+            return False
+        return not any(pattern.match(line.text) for pattern in (FRAME, TRACE, MARKED_TRACE, END_TASK))
+
+    def remove_tail(self) -> None:
+        """Remove lines behind the last one of the kernel, if the report ends without a marker."""
+        lines = self.last or self.first
+        for _ in range(min(self._tail, len(lines) - 1)):
+            lines.pop()
+            self.count -= 1
+        self._tail = 0
+
+    def add_before(self, text: str, offset: int) -> None:
+        """Add a line that was printed before the first one."""
+        self.offset = min(self.offset, offset)
+        self.count += 1
+        self._keep(text)
+
+    def _keep(self, text: str) -> None:
         half = EXCERPT_LIMIT // 2 - 40
         if not self.last and self.first_size + len(text) + 1 <= half:
             self.first.append(text)
@@ -122,14 +177,15 @@ class OpenReport:
             self.last_size -= len(self.last.popleft()) + 1
 
     @property
-    def _is_wrapped(self) -> bool:
-        return not self._pieces.startswith("INFO: task")
-
-    @property
     def excerpt(self) -> str:
         omitted = self.count - len(self.first) - len(self.last)
         note = [f"[{omitted} lines omitted]"] if omitted else []
         return "\n".join([*self.first, *note, *self.last])
+
+    @property
+    def is_only_title(self) -> bool:
+        """True if there is only a part of a title, which may be none."""
+        return self.kind is None and self._begins_with_title
 
     @property
     def prints_trace(self) -> bool:
@@ -149,7 +205,9 @@ class OpenReport:
 
     def continues_with(self, rule: Rule, title: str) -> bool:
         """Return True if a line that a rule matches belongs to this report."""
-        if self.kind is None:
+        if self.kind is None or self._pieces:
+            return True
+        if self._repeats_title(title):
             return True
         if self._panics:
             return rule.kind is FindingKind.PANIC or not rule.fatal  # what a kernel prints while it panics
@@ -161,13 +219,18 @@ class OpenReport:
             return self.title.startswith("UBSAN: ") and DIED.search(title) is not None
         return self.kind is rule.kind and self.kind in _REPEATED
 
+    def _repeats_title(self, title: str) -> bool:
+        """Return True for the title with another inlined function, of which syzbot prints a line each."""
+        begins = title.partition(" at ")[0].partition(" in ")[0]
+        return " [inline]" in self.title and begins in self.title and not self._traced
+
     def ended_before(self, message: str, time_s: float | None) -> bool:
         """Return True if the line no longer belongs to this report."""
         if self._panics or (self.fatal and self.kind is not FindingKind.LOCKUP):
             return False
         if self._lists_handlers and not IRQ_HANDLER.match(message):
             return not message.startswith("Disabling IRQ #")
-        if self._has_one_trace and self._frames and not FRAME.match(message):
+        if self._has_one_trace and self._has_frames and not self._trace_is_marked and not FRAME.match(message):
             return not message.startswith("===") or not self.ends_with_rule
         if time_s is None or self._time_s is None:
             return False

@@ -13,15 +13,24 @@ from dataclasses import dataclass
 from ..enums import FindingKind
 from ..linear_patterns import LinearPattern
 
-CUT_HERE = LinearPattern(r"^-{8,}\[ cut here \]-{8,}\s*$", ["cut here"])
+CUT_HERE = LinearPattern(r"^(?:-{8,}\[ cut here \]-{8,}|8<--- cut here ---)\s*$", ["cut here"])
 RULE = LinearPattern(r"={20,}\s*$", ["==="])
 END_TRACE = LinearPattern(r"---\[ end trace (?:[0-9a-f]+ )?\]---\s*$", ["---[ end trace"])
 END_PANIC = LinearPattern(
     r"---\[ end Kernel panic - not syncing.*\]---\s*$|^Rebooting in \d+ seconds\.\.", ["---[ end Kernel", "Rebooting"]
 )
 END_TASK = LinearPattern(r"^ *</TASK>\s*$", ["</TASK>"])
-ARM64_TRACE = LinearPattern(r"^Call trace:\s*$", ["Call trace"])
-FRAME = LinearPattern(r"^\s*(?:\? )?(?:[\w.$]+\+0x[0-9a-f]+/0x[0-9a-f]+|0x[0-9a-f]+)\b")
+TRACE = LinearPattern(r"^Call [Tt]race:\s*$", ["Call "])
+MARKED_TRACE = LinearPattern(r"^ *<(?:TASK|IRQ|NMI)>\s*$", [">"])
+"""Trace of x86, whose end is marked."""
+FRAME = LinearPattern(
+    r"^\s*(?:\(?\[<?[0-9a-f]{6,16}>?\] *){0,2}\(?(?:\? )?(?:[\w.$]+\+0x[0-9a-f]+/0x[0-9a-f]+|0x[0-9a-f]+\b"
+    r"|[\w.$]+ (?:from [\w.$]+\+0x|\(?[\w./-]+\.[chSs]:\d))"
+    # registers and code of the context that was interrupted, by architecture
+    r"|^(?:[RE]IP|RSP|RAX|RBX|RDX|RBP|R\d\d|[CFD][SR]\d?|PKRU|Code|NIP|LR|REGS|MSR|CFAR|DAR|GPR\d\d|Exception stack"
+    r"|[0-9a-f]{4}|Last Breaking-Event-Address|User PSW|Krnl PSW) ?[:( \[]|^--- interrupt|^ *</?(?:EOI|SOFTIRQ)>"
+)
+"""Line of a trace."""
 DIED = LinearPattern(r"\[#\d+\]", ["[#"])
 """Number that every oops has."""
 _RESET = LinearPattern(
@@ -65,7 +74,7 @@ _RULES = (
     _rule(FindingKind.KASAN, r"BUG: (?:KASAN|KFENCE): \S.*$"),
     _rule(FindingKind.LOCKUP, r"Watchdog detected hard LOCKUP on cpu \d+.*$", fatal=True),
     _rule(FindingKind.LOCKUP, r"CPU \d+ (?:self-)?detected hard LOCKUP (?:@|on) .*$", fatal=True),  # powerpc
-    _rule(FindingKind.LOCKUP, r"BUG: soft lockup (?:- CPU#\d+ stuck for \d+s! \[|detected on CPU#\d).*$"),
+    _rule(FindingKind.LOCKUP, r"BUG: soft lockup (?:- CPU#\d+ stuck for \d+s!|detected on CPU#\d).*$"),
     _rule(FindingKind.LOCKUP, r"csd: Detected non-responsive CSD lock \(#\d+\) on CPU#.*$"),
     _rule(FindingKind.WORKQUEUE_STALL, r"BUG: workqueue lockup - pool.*$"),
     _rule(FindingKind.OOPS, r"BUG: kernel NULL pointer dereference, address: [0-9a-f]+\s*$", fatal=True),
@@ -76,10 +85,11 @@ _RULES = (
         fatal=True,
     ),
     _rule(FindingKind.OOPS, r"BUG: .*stack guard page was hit at .*$", fatal=True),
-    # loongarch and mips begin with the CPU and end with addresses.
+    # loongarch and mips begin with the CPU and end with addresses; arm ends with the kind of access.
     _rule(
         FindingKind.OOPS,
-        r"(?:CPU \d+ )?Unable to handle kernel .* at virtual address [0-9a-f]+(?:, (?:era|epc) == .*)?\s*$",
+        r"(?:CPU \d+ )?Unable to handle kernel .* at virtual address [0-9a-f]+"
+        r"(?:, (?:era|epc) == .*| when (?:read|write|execute))?\s*$",
         fatal=True,
     ),
     _rule(FindingKind.OOPS, r"Unable to handle kernel pointer dereference in .* address space\s*$", fatal=True),  # s390
@@ -103,7 +113,8 @@ _RULES = (
     _rule(
         FindingKind.WARNING,
         r"WARNING: (?:CPU: \d+ PID: \d+ at |(?:\[.*\] )?(?:\S+:\d+ )?at )(?:\S+:\d+ )?"
-        r"(?:\S+\+0x[0-9a-f]+/0x[0-9a-f]+|(?:0x)?[0-9a-f]+\b).*$",
+        # the function, or what scripts/decode_stacktrace.sh and syzbot have made of it
+        r"(?:\S+\+0x[0-9a-f]+/0x[0-9a-f]+|(?:0x)?[0-9a-f]+\b|[A-Za-z_][\w.]* \(?[\w./-]+\.[chS]:\d).*$",
     ),
     _rule(
         FindingKind.WARNING, r"irq \d+: nobody cared(?: \(.*\))?\s*$|irq event \d+: bogus return value [0-9a-f]+\s*$"
@@ -130,16 +141,30 @@ def classify(message: str) -> tuple[Rule | None, str]:
     return None, ""
 
 
-_CUT_OFF = LinearPattern(
-    r"^INFO: task .{0,16}$|^WARNING: (?:.* )?at ?$|^Unable to handle kernel .* at(?: virtual address)? ?$",
-    ["INFO: task", "WARNING: ", "Unable to handle"],
+_CUT_OFF_NAME = LinearPattern(r"^INFO: task .{0,16}$", ["INFO: task"])
+_TITLE = LinearPattern(
+    rf"^{_SUBSYSTEM}(?:BUG: |WARNING: |INFO: (?:task|rcu)|(?:CPU \d+ )?Unable to handle |Unhandled "
+    r"|Internal error: |Oops|general protection fault|Kernel panic - |UBSAN: |kernel BUG at)"
 )
-"""The beginning of a title with a task's name, which may contain a line end, or one that a mail program has wrapped."""
+_DANGLING = LinearPattern(
+    r"(?:address:| (?:at|for|in|on|of|by|code:|virtual|virtual address)| -| syncing:|,| \d+s!)\s*$"
+)
+"""End of a line that is no end of a title."""
+_WRAPPED_COLUMNS = 66
+"""A mail program wraps a line if this many columns are too few for the next word."""
 
 
-def is_cut_off(message: str) -> bool:
-    """Return True if the rest of a title may be on the next line."""
-    return _CUT_OFF.match(message) is not None
+def is_cut_off(message: str, *, complete: bool) -> bool:
+    """Return True if the rest of a title may be on the next line: of a task's name, which may contain a line end, or
+    because a mail program has wrapped it. `complete`: a rule matches the message already."""
+    if complete:
+        return _DANGLING.search(message) is not None
+    return _CUT_OFF_NAME.match(message) is not None or _TITLE.match(message) is not None
+
+
+def may_be_wrapped(first: str, second: str) -> bool:
+    """Return True if a mail program may have wrapped a line into these two."""
+    return first.endswith(" ") or len(first) + 1 + len(second.split(" ", 1)[0]) > _WRAPPED_COLUMNS
 
 
 UNFINISHED_STALL = LinearPattern(r"^BUG: workqueue lockup - pool(?:.*[^!])?$", ["workqueue lockup"])
@@ -166,10 +191,10 @@ _LEADS = (
 """Messages that the kernel prints before the line that names a report's kind, and the most lines between the two."""
 _LEAD = LinearPattern("|".join(f"({pattern})" for pattern, _ in _LEADS))
 _FIRST_WORDS = (
-    "BUG Bad Booting BdsDxe CFI CPU Corrupted Decompressing GNU INFO Insufficient KASAN Kernel Linux NMI NOTICE Oops "
-    "PANIC SError SeaBIOS U-Boot UBSAN UEFI Unable Unexpected Unhandled VFS: WARNING Watchdog ===== ----- corrupted "
-    "detected iPXE irq kasan kernel list_ mm page reboot rcu rust_kernel skbuff slab smp: traps usercopy virt_to vma "
-    "watchdog workqueue"
+    "8<--- BUG Bad Booting BdsDxe CFI CPU Corrupted Decompressing GNU INFO Insufficient Internal KASAN Kernel Linux "
+    "NMI NOTICE Oops PANIC SError SeaBIOS U-Boot UBSAN UEFI Unable Unexpected Unhandled VFS: WARNING Watchdog ===== "
+    "----- corrupted detected general iPXE irq kasan kernel list_ mm page reboot rcu rust_kernel skbuff slab smp: "
+    "traps usercopy virt_to vma watchdog workqueue"
 )
 _BEGINNINGS = ("[ ", *_FIRST_WORDS.split())
 
