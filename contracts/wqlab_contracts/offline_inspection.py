@@ -57,7 +57,9 @@ def inspect_offline(data: bytes, message_id: str | None = None, revision: int | 
         else:
             chosen = select(Thread(mbox.parse_mails(raw, escaped=True)), message_id, revision)
             text, notes, key = canonical_mbox(chosen.chosen), chosen.notes, chosen.series_key
-    except (ThreadProblem, ValueError) as error:
+    except ThreadProblem as error:
+        return OfflineInspection(refusal=f"{error}. {error.advice}".removesuffix(". "), commands=commands)
+    except ValueError as error:
         return OfflineInspection(refusal=str(error), commands=commands)
     if "\0" in text:
         return OfflineInspection(refusal="it has a NUL byte; patches are text", notes=notes, commands=commands)

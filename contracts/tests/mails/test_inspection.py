@@ -127,6 +127,8 @@ def test_missing_patches_are_named() -> None:
         (mail("[PATCH 1/2] a") + mail("[PATCH 2/2] b") + mail("[PATCH 1/3] c"), "one of 3 patches"),
         (mail("[PATCH 1/2] a") + mail("[PATCH 1/2] b") + mail("[PATCH 2/2] c"), "'a', 'b'"),
         (mail("[PATCH] a") + mail("[PATCH] b"), "git format-patch -n"),
+        (mail("[PATCH] a", id_="1@x") + mail("[PATCH] a", id_="2@x", author="Bo <bo@example.org>"), "more than one"),
+        (mail("[PATCH AUTOSEL 6.12] a", id_="1@x") + mail("[PATCH AUTOSEL 6.6] a", id_="2@x"), "more than one"),
         (mail("[PATCH] a") + mail("[PATCH 1/2] b") + mail("[PATCH 2/2] c"), "'a' have no number"),
     ],
 )
@@ -142,6 +144,12 @@ def test_version_sent_last_is_used() -> None:
     assert [patch.subject for patch in found.patches] == ["new"]
     assert list(defects(found)) == [SeriesDefect.OLDER_VERSION, SeriesDefect.NO_BASE_COMMIT]
     assert found.usable
+
+
+def test_last_of_a_single_patch_that_was_sent_again_is_used() -> None:
+    found = inspect(mail("[PATCH RESEND] a", id_="2@x", day=9) + mail("[PATCH] a", id_="1@x", day=4))
+    assert ([patch.message_id for patch in found.patches], found.usable) == (["2@x"], True)
+    assert "sent again, so that the last is used: 'a'" in defects(found)[SeriesDefect.OLDER_VERSION]
 
 
 def test_duplicate_patch_is_counted_once() -> None:

@@ -21,7 +21,7 @@ from ..diffstat import changed_files
 from ..messages import normalised_subject
 from . import mbox
 from .canonical_mails import ChosenMails
-from .mail_threads import ancestors_of, find_sent_again, with_roles
+from .mail_threads import address_of, ancestors_of, find_sent_again, with_roles
 from .mbox import Mail
 from .split_series import lists_others
 
@@ -103,7 +103,7 @@ def choose_patches(text: str, *, escaped: bool = False, version: int | None = No
         if problem := mail.problem or _invisible_character(mail.patch):
             findings.error(SeriesDefect.UNREADABLE_MAIL, f"{_quoted(mail.title)} cannot be applied: {problem}")
     if len(chosen) > mbox.PATCH_LIMIT:
-        detail = f"the series has {len(chosen)} patches; at most {mbox.PATCH_LIMIT} are allowed"
+        detail = f"the series has {len(chosen)} patches; at most {mbox.PATCH_LIMIT} are allowed: submit it as a branch"
         findings.error(SeriesDefect.TOO_LARGE, detail)
         chosen = chosen[: mbox.PATCH_LIMIT]
     cover = _cover_letter(mails, chosen, used)
@@ -152,7 +152,8 @@ def _select_patches(patches: Sequence[Mail], version: int, mails: Sequence[Mail]
             detail = f"v{version} re-sends only some patches; the other patches are taken from v{version - 1}"
             findings.warning(SeriesDefect.MERGED_VERSIONS, detail)
     if missing:
-        findings.error(SeriesDefect.MISSING_PATCH, f"patch {_list_names(missing)} is missing")
+        verb = "is missing; add it" if len(missing) == 1 else "are missing; add them"
+        findings.error(SeriesDefect.MISSING_PATCH, f"patch {_list_names(missing)} {verb} to the mbox")
     return sorted(chosen, key=lambda mail: mail.counter[0] if mail.counter else 1)
 
 
@@ -163,14 +164,21 @@ def _without_superseded(chosen: Sequence[Mail]) -> list[Mail]:
 
 
 def _without_sent_again(chosen: Sequence[Mail], mails: Sequence[Mail], findings: _Findings) -> list[Mail]:
-    """Return the patches with the last of each that was sent again in reply to itself."""
+    """Return the patches with the last of each that was sent again: in reply to itself, or as a single patch."""
     ordered = sorted(chosen, key=lambda mail: _date(mail) or datetime.min.replace(tzinfo=UTC))
     found = find_sent_again(ordered, {mail.effective_message_id: mail for mail in mails})
-    if found.replaced:
-        names = _list_names([_quoted(mail.title) for mail in found.replaced])
+    last = {_as_single_patch(mail): mail for mail in ordered if mail.counter is None}
+    replaced = found.replaced + [mail for mail in ordered if last.get(_as_single_patch(mail), mail) is not mail]
+    if replaced:
+        names = _list_names([_quoted(mail.title) for mail in replaced])
         findings.warning(SeriesDefect.OLDER_VERSION, f"sent again, so that the last is used: {names}")
-    left = {id(mail) for mail in (*found.replaced, *found.replies)}
+    left = {id(mail) for mail in (*replaced, *found.replies)}
     return [mail for mail in chosen if id(mail) not in left]
+
+
+def _as_single_patch(mail: Mail) -> object:
+    """Return what a patch without a number has in common with the same patch that was sent again."""
+    return mail.counter, normalised_subject(mail.title), address_of(mail), mail.parsed.words - {"resend"}
 
 
 def _cover_letter(mails: Sequence[Mail], chosen: Sequence[Mail], version: int) -> Mail | None:
@@ -214,6 +222,7 @@ def _check_one_series(chosen: Sequence[Mail], findings: _Findings) -> None:
     elif len(uncounted) > 1 or (uncounted and totals):
         names = _list_names([_quoted(mail.title) for mail in uncounted])
         detail = f"of {len(chosen)} patches, {names} have no number: number them with `git format-patch -n`"
+        detail += ", or keep only one series"
     elif beyond := [mail for mail in chosen if mail.counter and mail.counter[0] > mail.counter[1]]:
         detail = f"{_quoted(beyond[0].subject)} is numbered behind the last patch; keep only one series"
     elif duplicates := sorted(position for position, times in positions.items() if times > 1):

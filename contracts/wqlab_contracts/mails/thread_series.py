@@ -66,8 +66,10 @@ class Thread:
                     break
                 root = ancestor
             total = mail.counter[1] if mail.counter else None
-            key = (root.effective_message_id, mail.version, total)
-            group = groups.setdefault(key, Group(root, mail.version, total))
+            # A patch on top of a series is in a group of its own, so it keeps the version that its subject names.
+            version = mail.version if mail.counter else mail.parsed.version or mail.version
+            key = (root.effective_message_id, version, total)
+            group = groups.setdefault(key, Group(root, version, total))
             (group.covers if mail.is_cover else group.patches).append(mail)
         return with_parts(self._with_cover_letters(self._joined(list(groups.values()))))
 
@@ -232,7 +234,10 @@ def select(thread: Thread, message_id: str, revision: int | None) -> Selection:
         if mail.problem and not mail.is_cover:
             raise ThreadProblem(f"{mail.subject[:100]!r} cannot be applied: {mail.problem}")
     if len(group.patches) > mbox.PATCH_LIMIT:
-        raise ThreadProblem(f"the series has {len(group.patches)} patches; at most {mbox.PATCH_LIMIT} are allowed")
+        raise ThreadProblem(
+            f"the series has {len(group.patches)} patches; at most {mbox.PATCH_LIMIT} are allowed",
+            "Submit it as a branch.",
+        )
     if left := thread.patches_on_top(group):
         notes.append(f"patches without a number that answer the series are not taken: {_titles(left)}")
     replies = [mail for mail in thread.replies_to(group.heads) if mail.readable and _is_plain(mail)]

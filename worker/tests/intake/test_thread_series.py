@@ -152,6 +152,14 @@ def test_patch_that_was_sent_again_with_its_number_replaces_the_first() -> None:
     ]
 
 
+@pytest.mark.parametrize("revision", [None, 2])
+def test_patch_on_top_of_a_series_has_the_version_of_its_subject(revision: int | None) -> None:
+    on_top = mail("[PATCH v2] workqueue: another line", "fix@x", to="less-v1-1@x", day=6)
+    chosen = select(thread([*V1, on_top]), "fix@x", revision)
+    assert (chosen.revision, [each.message_id for each in chosen.patches]) == (2, ["fix@x"])
+    assert select(thread([*V1, on_top]), "less-v1-0@x", None).revision == 1
+
+
 def test_revision_that_was_sent_twice_is_taken_from_the_last_time() -> None:
     again = [text.replace("less-v1", "again-v1") for text in series("workqueue: lock less", day=8)]
     chosen = select(thread(V1 + again), "less-v1-0@x", None)
