@@ -98,28 +98,29 @@ static bool cache_use(struct cache *cache, uint64_t number, uint64_t *evicted)
 	return is_hit;
 }
 
-enum copy capacity_access(struct capacity *capacity, struct lines *lines, unsigned int cpu, uint64_t number)
+enum copy capacity_access(struct capacity *capacity, unsigned int cpu, uint64_t number,
+			  struct evicted evicted[EVICTED_MAX])
 {
 	unsigned int core = capacity->topology->core[cpu], l3 = capacity->topology->l3[cpu];
 	struct cache *near = &capacity->l2[core], *far = &capacity->l3[l3];
-	uint64_t evicted = 0;
-	bool is_hit;
+	uint64_t left = 0;
 
+	memset(evicted, 0, EVICTED_MAX * sizeof(*evicted));
 	if (near->sets) {
-		if (cache_use(near, number, &evicted))
+		if (cache_use(near, number, &left))
 			return COPY_L2;
-		if (evicted && !cache_has(far, evicted - 1))
-			lines_drop(lines, evicted - 1, capacity->core_cpus[core]);
+		if (left && !cache_has(far, left - 1))
+			evicted[0] = (struct evicted){ left - 1, capacity->core_cpus[core] };
 	}
-	if (!far->sets)
+	if (!far->sets || cache_use(far, number, &left))
 		return COPY_L3;
-	is_hit = cache_use(far, number, &evicted);
-	if (is_hit || !evicted)
-		return is_hit ? COPY_L3 : COPY_DRAM;
+	if (!left)
+		return COPY_DRAM;
 	/* The L3 does not include the L2: a core whose L2 still has the line keeps it. */
+	evicted[1].number = left - 1;
 	for (unsigned int other = 0; other < capacity->topology->cpus; other++)
 		if (capacity->l3_cpus[l3] >> other & 1 &&
-		    !cache_has(&capacity->l2[capacity->topology->core[other]], evicted - 1))
-			lines_drop(lines, evicted - 1, UINT64_C(1) << other);
+		    !cache_has(&capacity->l2[capacity->topology->core[other]], left - 1))
+			evicted[1].cpus |= UINT64_C(1) << other;
 	return COPY_DRAM;
 }

@@ -13,7 +13,19 @@
 
 #include <stdint.h>
 
-#include "lines.h"
+#include "topology.h"
+
+enum { LINE_SHIFT = 6, LINE_BYTES = 1 << LINE_SHIFT };
+
+/* The nearest cache that has a line which did not move; COPY_DRAM: none has. */
+enum copy { COPY_L2, COPY_L3, COPY_DRAM };
+
+/* A line (physical address >> LINE_SHIFT) that the caches of these CPUs have no room for any more; 0 CPUs: none. */
+struct evicted {
+	uint64_t number, cpus;
+};
+
+enum { EVICTED_MAX = 2 };
 
 /*
  * Return the caches of a machine, or NULL if both sizes are 0 (unlimited). Ends QEMU if a size does not give
@@ -24,10 +36,8 @@ struct capacity *capacity_new(const struct topology *topology, uint64_t l2_kib, 
 /* Empty all caches. */
 void capacity_forget(struct capacity *capacity);
 
-/*
- * Note that a CPU accessed a line, and drop from `lines` the copies for which there is no room any more. Return which
- * cache had it.
- */
-enum copy capacity_access(struct capacity *capacity, struct lines *lines, unsigned int cpu, uint64_t number);
+/* Note that a CPU accessed a line, and tell which lines left its L2 and its L3. Return which cache had the line. */
+enum copy capacity_access(struct capacity *capacity, unsigned int cpu, uint64_t number,
+			  struct evicted evicted[EVICTED_MAX]);
 
 #endif

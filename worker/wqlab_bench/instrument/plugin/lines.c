@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capacity.h"
 #include "memory.h"
 
 /* Virtual addresses have up to 57 significant bits and a sign, so that a CPU number fits beside them. */
@@ -124,6 +123,23 @@ __attribute__((noinline)) static void describe(const struct lines *lines, unsign
 	transfer->writer_pc = line->writer ? writer_pc(line->writer) : 0;
 }
 
+/* Note an access in the caches of a stated size, and remove holders whose caches dropped a line for it. */
+static enum copy access_capacity(struct lines *lines, unsigned int cpu, uint64_t number)
+{
+	struct evicted evicted[EVICTED_MAX];
+	enum copy copy = capacity_access(lines->capacity, cpu, number, evicted);
+
+	for (int i = 0; i < EVICTED_MAX; i++) {
+		struct page *page = evicted[i].cpus ? lines_page(lines, evicted[i].number / LINES_A_PAGE) : NULL;
+
+		if (!page)
+			continue;
+		drop_from_l1(lines, evicted[i].number, evicted[i].cpus);
+		page->lines[evicted[i].number % LINES_A_PAGE].holders &= ~evicted[i].cpus;
+	}
+	return copy;
+}
+
 bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsigned int index, bool is_store,
 		  uint64_t pc, struct transfer *transfer)
 {
@@ -145,7 +161,7 @@ bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsi
 		line->holders |= self;
 	}
 	if (lines->capacity)
-		transfer->copy = capacity_access(lines->capacity, lines, cpu, number);
+		transfer->copy = access_capacity(lines, cpu, number);
 	add_to_l1(lines, cpu, number);
 	return is_moved;
 }
@@ -153,13 +169,4 @@ bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsi
 void lines_stored(struct line *line, unsigned int cpu, uint64_t pc)
 {
 	line->writer = pack_writer(cpu, pc);
-}
-
-void lines_drop(struct lines *lines, uint64_t number, uint64_t holders)
-{
-	struct page *page = lines_page(lines, number / LINES_A_PAGE);
-
-	drop_from_l1(lines, number, holders);
-	if (page)
-		page->lines[number % LINES_A_PAGE].holders &= ~holders;
 }

@@ -26,10 +26,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capacity.h"
 #include "near.h"
 #include "topology.h"
 
-enum { LINE_SHIFT = 6, LINE_BYTES = 1 << LINE_SHIFT, PAGE_SHIFT = 12, LINES_A_PAGE = 1 << (PAGE_SHIFT - LINE_SHIFT) };
+enum { PAGE_SHIFT = 12, LINES_A_PAGE = 1 << (PAGE_SHIFT - LINE_SHIFT) };
 
 struct line {
 	uint64_t holders; /* set of CPUs */
@@ -43,9 +44,6 @@ struct page {
 	uint64_t number;
 };
 
-/* The nearest cache that has a line which did not move; COPY_DRAM: none has. */
-enum copy { COPY_L2, COPY_L3, COPY_DRAM };
-
 struct transfer {
 	enum copy copy; /* only if the caches have a size */
 	bool is_shared; /* more than one CPU had the line */
@@ -53,8 +51,6 @@ struct transfer {
 	unsigned int from; /* the CPU whose copy was read or dropped */
 	uint64_t writer_pc; /* of the last store; 0 if none is known */
 };
-
-struct capacity;
 
 /*
  * Lines that a core's L1 cache has, as a table of numbers + 1 without ways. A load of such a line changes nothing in
@@ -102,8 +98,5 @@ bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsi
 
 /* Note a store by the only holder of a line. */
 void lines_stored(struct line *line, unsigned int cpu, uint64_t pc);
-
-/* Remove holders of a line (physical address >> LINE_SHIFT), whose caches dropped it. */
-void lines_drop(struct lines *lines, uint64_t number, uint64_t holders);
 
 #endif
