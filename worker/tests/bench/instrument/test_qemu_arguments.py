@@ -69,6 +69,7 @@ def test_modelled_device_has_the_patched_program_and_its_costs(tmp_path: Path) -
     assert command[:5] == ["/cache/model-qemu/x/qemu-system-x86_64", *firmware]
     assert value(command, "-machine") == "q35,smm=off,i8042=off,hpet=off"
     assert value(command, "-icount") == "shift=0,sleep=off,align=off"
+    assert value(command, "-cpu") == "qemu64,level=0x20,-hypervisor", "Linux queues for spinlocks"
     counted = qemu_arguments.arguments(plain, BOOT, PLUGIN, Firmware(tmp_path))
     assert value(command, "-plugin") == f"{value(counted, '-plugin')},costs=/out/costs,seed=7"
     assert value(command, "-accel") == value(counted, "-accel")
