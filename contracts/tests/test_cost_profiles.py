@@ -196,6 +196,11 @@ def test_levels_that_a_topology_needs(topology: dict[str, Any], absent: str) -> 
     assert f"needs the cost {absent}," in lacking.problem(machine)
 
 
+def test_more_threads_than_the_model_has_are_refused() -> None:
+    machine = Topology(sockets=1, l3_per_socket=1, cores_per_l3=2, threads_per_core=4)
+    assert profile().problem(machine).startswith("the topology has 4 threads a core; a modelled device has at most 2")
+
+
 @pytest.mark.parametrize(
     ("emulation", "message"),
     [

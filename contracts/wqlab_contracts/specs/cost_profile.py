@@ -24,6 +24,8 @@ Percent = Annotated[float, Field(strict=True, ge=0, le=10000, allow_inf_nan=Fals
 
 _OPTIONAL = ("smt", "smt_percent", "other_l3", "other_node")
 """Costs of levels that a machine need not have."""
+MOST_THREADS = 2
+"""Most threads of a core of a modelled device."""
 LEAST_TIME = 0.01
 """Least time, in nanoseconds or cycles, of an instruction and of a turn: a picosecond at 10 GHz."""
 
@@ -190,6 +192,11 @@ class CostProfile(Strict):
 
     def problem(self, topology: Topology) -> str:
         """Return why the profile has no costs for a topology; empty if it has."""
+        if topology.threads_per_core > MOST_THREADS:
+            return (
+                f"the topology has {topology.threads_per_core} threads a core; a modelled device has at most "
+                f"{MOST_THREADS}, since smt_percent is the time beside one other thread"
+            )
         needed = {
             "smt": topology.threads_per_core > 1,
             "smt_percent": topology.threads_per_core > 1,

@@ -13,7 +13,7 @@ from wqlab_contracts.enums import Arm, ArtifactKind
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import Artifact, Kernel
 from wqlab_worker.backends.instrumented import boot_image
-from wqlab_worker.backends.instrumented.guest import command_line, guest_of
+from wqlab_worker.backends.instrumented.guest import clock_problem, command_line, guest_of
 
 from ..conftest import ROOT
 from .conftest import job_of
@@ -68,6 +68,23 @@ def test_many_cpus_of_a_model_are_brought_up_one_by_one(cores: int, modelled: bo
     costs = load_data(ROOT).cost_profiles["ryzen-3900x"] if modelled else None
     device = JOB.device.model_copy(update={"topology": topology, "costs": costs})
     assert ("cpuhp.parallel=0" in command_line(device, 1)) == one_by_one
+
+
+@pytest.mark.parametrize(
+    ("modelled", "clock", "named"),
+    [
+        (True, "tsc", ""),
+        (True, "acpi_pm", "clock source is acpi_pm, not tsc"),
+        (True, "", "is unknown"),
+        (False, "x", ""),
+    ],
+)
+def test_clock_of_a_model_is_its_virtual_time(modelled: bool, clock: str, named: str) -> None:
+    costs = load_data(ROOT).cost_profiles["ryzen-3900x"] if modelled else None
+    device = JOB.device.model_copy(update={"costs": costs})
+    problem = clock_problem(device, {"clock source": clock} if clock else {})
+    assert named in problem
+    assert bool(named) == bool(problem)
 
 
 def test_modelled_guest_counts_nanoseconds() -> None:

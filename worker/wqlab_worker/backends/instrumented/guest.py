@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from wqlab_bench.instrument import qemu_arguments
 from wqlab_contracts.messages import DeviceFacts
+from wqlab_contracts.specs import CpuArch
 
 PARALLEL_CPUS = 4
 """Most CPUs of a modelled device that the kernel brings up at the same time. While it does, all of them spin; with 16
 CPUs Linux 7.3 does so for a second of virtual time, which takes half a minute of CPU time on the host."""
+
+
+VIRTUAL_CLOCK: Mapping[CpuArch, str] = {"x86_64": "tsc", "arm64": "arch_sys_counter"}
+"""Clock source of the kernel that reads the CPU's own virtual time."""
+
+
+def clock_problem(device: DeviceFacts, environment: Mapping[str, str]) -> str:
+    """Return why the times of a modelled boot are not virtual time; empty if they are, or the device has none."""
+    clock, expected = environment.get("clock source", "unknown"), VIRTUAL_CLOCK[device.arch]
+    if device.costs is None or clock == expected:
+        return ""
+    return (
+        f"the kernel's clock source is {clock}, not {expected}, which has the virtual time of a modelled CPU; the "
+        "console says why the kernel chose it"
+    )
 
 
 def brings_up_one_by_one(device: DeviceFacts) -> bool:

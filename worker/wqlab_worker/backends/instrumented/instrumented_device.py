@@ -23,7 +23,7 @@ from ..verify_boot import infrastructure_failure, kernel_failure, verify_variant
 from .boot_output import BootOutput, read_output
 from .boots import Boots
 from .emulator import Ended, read_console
-from .guest import token_of
+from .guest import clock_problem, token_of
 from .profiles import Profiler
 
 log = structlog.get_logger()
@@ -79,6 +79,8 @@ class InstrumentedDevice:
             output.results.probe, output.results.probe_stderr, token=token, golden_boot_id="", kernel=kernel,
             device=self._job.device,
         )  # fmt: skip
+        if problem := clock_problem(self._job.device, seen.environment):
+            raise infrastructure_failure(problem, of_variant=True)
         replay = Replay(self._job, key.block, output.results, self._tap, f"the boot with seed {key.block}")
         read_back = replay.conditions()
         self._keep_profile(key, output)
