@@ -21,6 +21,7 @@ FILE_LIMIT = 200
 SUBSYSTEM_LIMIT = 100
 PAIR_LIMIT = 200
 LINE_LIMIT = 200
+SPIN_LIMIT = 100
 CPU_LIMIT = 128
 WINDOW_LIMIT = 200
 PROFILE_BYTES = 8 << 20
@@ -124,11 +125,26 @@ class HotLine(Message):
     transfers: LevelCounts
 
 
+class SpinWaits(Message):
+    """Waits for spinlocks of one kind by one function, in virtual time."""
+
+    lock: Symbol = ""
+    """Data in whose cache line the lock is, named as in `HotLine.symbol`; empty if it cannot be told."""
+    site: Symbol
+    """Function that called the function of the lock."""
+    site_line: Path = ""
+    """Of the longest waits: `kernel/workqueue.c:2310`; empty if the debug information does not tell it."""
+    count: Count
+    wait_ns: Count
+
+
 class VirtualTime(Message):
     """Where the virtual time of a window went, in nanoseconds summed over all CPUs."""
 
     busy_ns: Count
     idle_ns: Count
+    spins: list[SpinWaits] = Field(default_factory=list, max_length=SPIN_LIMIT)
+    """Waits for spinlocks that were not free, a part of the busy time, longest first. Not on arm64."""
 
 
 class Window(Message):

@@ -35,6 +35,27 @@ class PerOperation(Moves):
     """Virtual time, summed over all busy CPUs; 0 if the device is not modelled."""
 
 
+class SpinTimes(Message):
+    """SpinTimes for spinlocks per operation, in the virtual time of a modelled device."""
+
+    count: float = 0.0
+    wait_ns: float = 0.0
+
+
+class SpinChange(Message):
+    """SpinTimes of one function for spinlocks of one kind, with each kernel."""
+
+    lock: str
+    """Data in whose cache line the lock is; empty if it cannot be told."""
+    site: str
+    """Function that called the function of the lock."""
+    site_line: str
+    """Source line of the longest waits, in the candidate if it has any; empty if it is not known."""
+    per_op: dict[Arm, SpinTimes]
+    seeds: int = 0
+    """Seeds under which the waiting changed in the direction of the mean change; 0 with one kernel."""
+
+
 class SubsystemChange(Message):
     """Counts of a subsystem with each kernel: the sums of all its functions."""
 
@@ -120,6 +141,8 @@ class InstrumentCell(Message):
     """The ten pairs of source lines that changed most."""
     lines: list[LineChange]
     """The ten names of cache lines whose number of transfers changed most."""
+    spins: list[SpinChange] = Field(default_factory=list)
+    """The ten pairs of lock and function whose waiting changed most; empty without a model."""
     cpus: dict[Arm, list[list[float]]]
     """cpus[arm][from][to]: transfers per operation of all levels."""
     sentences: list[str] = Field(default_factory=list)

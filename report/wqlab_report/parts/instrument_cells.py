@@ -19,6 +19,8 @@ from wqlab_contracts.api.instrument import (
     LineChange,
     Moves,
     PairChange,
+    SpinChange,
+    SpinTimes,
 )
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.instrument import OTHER
@@ -32,7 +34,7 @@ from .time_sentences import time_sentences
 MAX_CELLS = 12
 MAX_SEEDS = 16
 
-Ranked = TypeVar("Ranked", FunctionChange, PairChange, LineChange)
+Ranked = TypeVar("Ranked", FunctionChange, PairChange, LineChange, SpinChange)
 Line = TypeVar("Line", PairChange, LineChange)
 
 
@@ -119,6 +121,7 @@ def _build(scenario: str, setting: str, cell: CellSums, unread: Sequence[str]) -
         changed=_most(named, basis.change, attrgetter("name", "file")),
         pairs=_most(pairs, lambda each: _moved(each.per_op), attrgetter("taker", "taker_line")),
         lines=_most(lines, lambda each: _moved(each.per_op), attrgetter("symbol")),
+        spins=_most([_with_times(entry, cell, seeds) for entry in cell.spins], _waited, attrgetter("lock", "site")),
         cpus={arm: matrix for arm in arms if (matrix := _mean_matrix(cell, arm, common))},
         notes=[*unread, *_notes(cell)],
     )
@@ -140,6 +143,20 @@ def _with_moves(entry: Entry[Line, Moves], cell: CellSums, seeds: Seeds) -> Line
             "seeds": entry.sums.agreeing(seeds, cell.repetitions, "transfers"),
         }
     )
+
+
+def _with_times(entry: Entry[SpinChange, SpinTimes], cell: CellSums, seeds: Seeds) -> SpinChange:
+    return entry.change.model_copy(
+        update={
+            "per_op": entry.sums.means(seeds, cell.repetitions),
+            "seeds": entry.sums.agreeing(seeds, cell.repetitions, "wait_ns"),
+        }
+    )
+
+
+def _waited(spin: SpinChange) -> float:
+    times = [each.wait_ns for each in spin.per_op.values()]
+    return abs(times[-1] - times[0]) if len(times) > 1 else times[0]
 
 
 def _notes(cell: CellSums) -> list[str]:

@@ -16,6 +16,8 @@ from wqlab_contracts.api.instrument import (
     Moves,
     PairChange,
     PerOperation,
+    SpinChange,
+    SpinTimes,
     SubsystemChange,
 )
 from wqlab_contracts.enums import Arm
@@ -27,7 +29,7 @@ MAX_NAMES = 4_000
 _DIGITS = 5
 """Number of significant digits to which counts per operation are rounded."""
 
-Change = TypeVar("Change", SubsystemChange, FunctionChange, PairChange, LineChange)
+Change = TypeVar("Change", SubsystemChange, FunctionChange, PairChange, LineChange, SpinChange)
 Values = TypeVar("Values", bound=Message)
 Seeds = Mapping[Arm, Sequence[int]]
 Repetitions = Mapping[tuple[Arm, int], int]
@@ -142,12 +144,13 @@ class CellSums:
     """Largest share of instructions or of transfers that a function can have and be missing in a window."""
     pairs: Table[PairChange, Moves] = field(default_factory=lambda: Table(Moves))
     lines: Table[LineChange, Moves] = field(default_factory=lambda: Table(Moves))
+    spins: Table[SpinChange, SpinTimes] = field(default_factory=lambda: Table(SpinTimes))
     cpus: dict[tuple[Arm, int], list[list[float]]] = field(default_factory=dict)
 
     @property
     def is_full(self) -> bool:
         """True if the profiles name more than is kept."""
-        return any(table.is_full for table in (self.subsystems, self.functions, self.pairs, self.lines))
+        return any(table.is_full for table in (self.subsystems, self.functions, self.pairs, self.lines, self.spins))
 
 
 def add_window(cell: CellSums, arm: Arm, profile: InstrumentProfile, window: Window) -> None:
@@ -165,6 +168,7 @@ def add_window(cell: CellSums, arm: Arm, profile: InstrumentProfile, window: Win
     _add_functions(cell, arm, seed, window)
     _add_pairs(cell, arm, seed, window)
     _add_lines(cell, arm, seed, window)
+    _add_spins(cell, arm, seed, window)
     if window.cpus:
         matrix = cell.cpus.setdefault((arm, seed), [[0.0] * len(window.cpus) for _ in window.cpus])
         for sums_of_row, row in zip(matrix, window.cpus, strict=True):
@@ -247,6 +251,18 @@ def _add_lines(cell: CellSums, arm: Arm, seed: int, window: Window) -> None:
         entry.sums.add(arm, seed, _moves(line.transfers, window))
         if len(addresses[symbol]) > entry.change.addresses:
             entry.change = entry.change.model_copy(update={"addresses": len(addresses[symbol])})
+
+
+def _add_spins(cell: CellSums, arm: Arm, seed: int, window: Window) -> None:
+    for each in window.time.spins if window.time else []:
+        texts = each.model_dump(include={"lock", "site", "site_line"})
+        entry = cell.spins.find((each.lock, each.site), partial(SpinChange, **texts, per_op={}))
+        if entry is None:
+            continue
+        if arm is Arm.CANDIDATE:
+            entry.change = SpinChange(**texts, per_op={})
+        waits = SpinTimes(count=each.count / window.operations, wait_ns=each.wait_ns / window.operations)
+        entry.sums.add(arm, seed, waits)
 
 
 def _per_operation(counts: Window | instrument.FunctionCounts | SubsystemCounts, window: Window) -> PerOperation:

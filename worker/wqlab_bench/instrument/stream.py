@@ -95,6 +95,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class SpinWait:
+    """Waits for a spinlock by one call."""
+
+    line: int
+    """Virtual address of the cache line that has the lock."""
+    pc: int
+    """An address in the instruction that called the function of the lock."""
+    count: int
+    picoseconds: int
+    slab: Slab | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CpuClock:
     """Virtual time of one CPU in a window, in picoseconds."""
 
@@ -132,6 +145,8 @@ class Window:
     if the device is not modelled."""
     clocks: dict[int, CpuClock] = field(default_factory=dict)
     """By QEMU's number of the CPU; empty if the device is not modelled."""
+    spins: list[SpinWait] = field(default_factory=list)
+    """Waits for spinlocks, by lock and call; empty if the device is not modelled, or is arm64."""
 
 
 def read(path: Path) -> Iterator[Frame | Window]:
@@ -180,6 +195,7 @@ def _window(number: int, content: bytes) -> Window:
     pools: list[Pool] = []
     times: dict[int, int] = {}
     clocks: dict[int, CpuClock] = {}
+    spins: list[SpinWait] = []
     for text in content.decode("ascii", errors="replace").splitlines():
         match text.split("\t"):
             case ["code", pc, count]:
@@ -189,10 +205,16 @@ def _window(number: int, content: bytes) -> Window:
             case ["line", physical, virtual, smt, l3, node, remote]:
                 counts = (_decimal(smt), _decimal(l3), _decimal(node), _decimal(remote))
                 lines.append(Line(_address(physical), _address(virtual), counts))
-            case ["slab", virtual, size, offset, cache] if lines and _is_name(cache):
-                if lines[-1].virtual != _address(virtual):
+            case ["spin", line, pc, count, picoseconds]:
+                spins.append(SpinWait(_address(line), _address(pc), _decimal(count), _decimal(picoseconds)))
+            case ["slab", virtual, size, offset, cache] if _is_name(cache):
+                slab = Slab(cache, _decimal(size), _decimal(offset))
+                if spins and spins[-1].line == _address(virtual):
+                    spins[-1] = replace(spins[-1], slab=slab)
+                elif lines and lines[-1].virtual == _address(virtual):
+                    lines[-1] = replace(lines[-1], slab=slab)
+                else:
                     _reject(text)
-                lines[-1] = replace(lines[-1], slab=Slab(cache, _decimal(size), _decimal(offset)))
             case ["percpu", cpu, address, size]:
                 per_cpu[_cpu(cpu)] = PerCpu(_address(address), _decimal(size))
             case ["pool", address, size, cpu, _, smt, l3, node, remote]:
@@ -215,7 +237,7 @@ def _window(number: int, content: bytes) -> Window:
                 _reject(text)
     if totals is None:
         raise StreamError(f"window {number} has no totals")
-    return Window(number, *totals, code, moved, lines, cpus, locked, per_cpu, pools, times, clocks)
+    return Window(number, *totals, code, moved, lines, cpus, locked, per_cpu, pools, times, clocks, spins)
 
 
 def _is_name(text: str) -> bool:

@@ -22,7 +22,8 @@ log = structlog.get_logger()
 _Key = Literal[
     "direct_map", "memory_start", "per_cpu_offset", "per_cpu_start", "per_cpu_unit", "slab_caches", "kmem_cache",
     "mem_section", "section_shift", "cpu_pools", "cpu_pools_count", "bh_pools", "bh_pools_count", "unbound_pools",
-    "unbound_pools_count", "pool_size", "pool_lock", "pool_cpu", "pool_id", "pool_hash_node",
+    "unbound_pools_count", "pool_size", "pool_lock", "pool_cpu", "pool_id", "pool_hash_node", "spin_slow",
+    "spin_slow_size", "lock_text", "lock_text_size",
 ]  # fmt: skip
 _LAYOUT: TypeAdapter[dict[_Key, Annotated[str, StringConstraints(pattern=r"^@?[0-9a-f]{1,16}$")]]] = TypeAdapter(
     dict[_Key, Annotated[str, StringConstraints(pattern=r"^@?[0-9a-f]{1,16}$")]]

@@ -1,4 +1,4 @@
-"""Print where a kernel keeps its per-CPU memory, slab caches and worker pools. Runs inside the sandbox.
+"""Print where a kernel keeps its per-CPU memory, slab caches, worker pools and spinlocks. Runs inside the sandbox.
 
 Argument: vmlinux, made by submitted code. The output is one JSON object: key -> value of a layout file, as described in
 `wqlab_bench/instrument/plugin/kernel_data.h`; or `error`. Keys that this kernel lacks are missing.
@@ -54,6 +54,14 @@ def read_layout(vmlinux: str) -> dict[str, str]:
     add("kmem_cache", "kmem_cache", indirect=True)
     if (sections := address("mem_section")) is not None and program.symbol("mem_section").size == WORD:
         found |= {"mem_section": f"@{sections:x}", "section_shift": f"{SECTION_SHIFT:x}"}
+    # The kernel's own function, not that for guests of a hypervisor.
+    for slow in ("native_queued_spin_lock_slowpath", "queued_spin_lock_slowpath"):
+        if "spin_slow" not in found and address(slow) is not None:
+            add("spin_slow", slow)
+            found["spin_slow_size"] = f"{program.symbol(slow).size:x}"
+    edges = address("__lock_text_start"), address("__lock_text_end")
+    if edges[0] is not None and edges[1] is not None:
+        found |= {"lock_text": f"{edges[0]:x}", "lock_text_size": f"{edges[1] - edges[0]:x}"}
     try:
         pool = program.type("struct worker_pool")
         members = ("lock", "cpu", "id", "hash_node")

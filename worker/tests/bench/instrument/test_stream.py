@@ -9,7 +9,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wqlab_bench.instrument import stream
-from wqlab_bench.instrument.stream import CpuClock, Frame, Line, Moved, PerCpu, Pool, Slab, StreamError, Window
+from wqlab_bench.instrument.stream import (
+    CpuClock,
+    Frame,
+    Line,
+    Moved,
+    PerCpu,
+    Pool,
+    Slab,
+    SpinWait,
+    StreamError,
+    Window,
+)
 
 WINDOW = (
     "total\t100\t90\t30\t20\t5\n"
@@ -20,6 +31,8 @@ WINDOW = (
     "cpus\t0\t1\t9\n"
     "locked\tffffffff81000004\t5\n"
     "time\tffffffff81000000\t12500\nclock\t1\t1000\t5000\t700\n"
+    "spin\tffff888000052000\tffffffff81000200\t3\t2400000\nslab\tffff888000052000\t1024\t0\tkmalloc-1k\n"
+    "spin\tffffffff82000040\tffffffff81000300\t1\t500\n"
     "percpu\t1\tffff888000040000\t8192\n"
     "pool\tffff888000050000\t792\tunbound\t8\t0\t3\t0\t0\npool\tffff888000051000\t792\t1\t2\t0\t0\t0\t4\n"
 )
@@ -60,6 +73,10 @@ def test_frames_and_windows_are_read_in_order(tmp_path: Path) -> None:
             ],
             times={0xFFFFFFFF81000000: 12500},
             clocks={1: CpuClock(1000, 5000, 700)},
+            spins=[
+                SpinWait(0xFFFF888000052000, 0xFFFFFFFF81000200, 3, 2400000, Slab("kmalloc-1k", 1024, 0)),
+                SpinWait(0xFFFFFFFF82000040, 0xFFFFFFFF81000300, 1, 500),
+            ],
         ),
         Frame("empty", b""),
     ]  # fmt: skip

@@ -32,6 +32,10 @@ static const char *const key_names[KERNEL_KEYS] = {
 	[KEY_POOL_CPU] = "pool_cpu",
 	[KEY_POOL_ID] = "pool_id",
 	[KEY_POOL_HASH_NODE] = "pool_hash_node",
+	[KEY_SPIN_SLOW] = "spin_slow",
+	[KEY_SPIN_SLOW_SIZE] = "spin_slow_size",
+	[KEY_LOCK_TEXT] = "lock_text",
+	[KEY_LOCK_TEXT_SIZE] = "lock_text_size",
 };
 
 /* --- layout ------------------------------------------------------------------------------------------------- */

@@ -20,6 +20,8 @@
  *   unbound_pools    address of unbound_pool_hash[]; unbound_pools_count: its elements
  *   pool_size        bytes of struct worker_pool
  *   pool_lock, pool_cpu, pool_id, pool_hash_node   offsets of its members
+ *   spin_slow, spin_slow_size   queued_spin_lock_slowpath(), and its bytes; not indirect
+ *   lock_text, lock_text_size   functions that take and release spinlocks; not indirect
  *
  * Reduced debug information (CONFIG_DEBUG_INFO_REDUCED) has no struct kmem_cache, page or mem_section, so that their
  * layouts are not in the file. kernel_data.c finds what it needs in the guest's memory and says how.
@@ -55,6 +57,10 @@ enum kernel_key {
 	KEY_POOL_CPU,
 	KEY_POOL_ID,
 	KEY_POOL_HASH_NODE,
+	KEY_SPIN_SLOW,
+	KEY_SPIN_SLOW_SIZE,
+	KEY_LOCK_TEXT,
+	KEY_LOCK_TEXT_SIZE,
 	KERNEL_KEYS,
 };
 

@@ -23,6 +23,7 @@
 #include "memory.h"
 #include "qemu_api.h"
 #include "quirks.h"
+#include "spins.h"
 #include "timing.h"
 #include "topology.h"
 #include "translation.h"
@@ -47,6 +48,7 @@ static struct {
 	struct window window;
 	struct kernel_data kernel;
 	struct timing timing; /* off, unless costs are stated */
+	struct spins spins;
 	bool is_tracking;
 	bool is_reset_pending;
 	bool is_begin_pending; /* a window opens when tracking has begun */
@@ -61,6 +63,7 @@ static void finish(qemu_plugin_id_t id, void *unused);
 static void open_window(unsigned int cpu)
 {
 	window_begin(&plugin.window);
+	spins_forget(&plugin.spins);
 	if (plugin.timing.is_on)
 		timing_begin_window(&plugin.timing, cpu);
 }
@@ -130,6 +133,7 @@ static void end_window(unsigned int cpu)
 	window_end(&plugin.window, &plugin.kernel, file);
 	if (plugin.timing.is_on)
 		timing_print(&plugin.timing, cpu, file);
+	spins_print(&plugin.spins, &plugin.kernel, file);
 	if (fclose(file))
 		die("no memory for the text of a window");
 	channel_write_window(&plugin.channel, text, size);
@@ -329,6 +333,18 @@ static void on_translation_change(unsigned int cpu, void *unused)
 		flush_translation(quirks_cpu(cpu));
 }
 
+static void on_spin(unsigned int cpu, void *unused)
+{
+	(void)unused;
+	spins_begin(&plugin.spins, &plugin.kernel, &plugin.timing, cpu);
+}
+
+static void on_spin_end(unsigned int cpu, void *unused)
+{
+	(void)unused;
+	spins_end(&plugin.spins, &plugin.timing, cpu);
+}
+
 /* An instruction of the block that is being translated. */
 struct decoded {
 	struct qemu_plugin_insn *insn;
@@ -375,6 +391,16 @@ static void watch_access(const struct decoded *one, const uint8_t *previous)
 					 (void *)(uintptr_t)pc);
 }
 
+static void watch_spinlock(const struct decoded *one)
+{
+	uint64_t pc = qemu_plugin_insn_vaddr(one->insn);
+
+	if (spins_begin_at(&plugin.kernel, pc))
+		qemu_plugin_register_vcpu_insn_exec_cb(one->insn, on_spin, QEMU_PLUGIN_CB_NO_REGS, NULL);
+	else if (spins_end_at(&plugin.kernel, pc, one->bytes, one->size))
+		qemu_plugin_register_vcpu_insn_exec_cb(one->insn, on_spin_end, QEMU_PLUGIN_CB_NO_REGS, NULL);
+}
+
 /*
  * Count the instructions of a block, several at once where the count is the same: when the first of them starts, all
  * but the last are known to complete, and the last to start.
@@ -417,6 +443,8 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		watch_marker(&block[i]);
 		if (plugin.is_tracking)
 			watch_access(&block[i], i ? block[i - 1].bytes : NULL);
+		if (plugin.is_tracking && plugin.timing.is_on)
+			watch_spinlock(&block[i]);
 	}
 	if (plugin.timing.is_on)
 		time_block(block, size);

@@ -26,6 +26,7 @@ struct qemu_plugin_vtime_view {
 	int64_t *ps, *unit_ps;
 	const int64_t *budget, *extra, *idle_ps;
 	const uint16_t *low;
+	const uint64_t *registers; /* general ones, by number; true when a block begins. NULL: not x86-64 */
 	void *cpu;
 };
 

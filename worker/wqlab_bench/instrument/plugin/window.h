@@ -13,6 +13,8 @@
  *   time    PC PS                                 virtual time of the translated block at PC, or for which the access at
  *                                                 PC waited, in picoseconds; without what a sibling's work adds
  *   clock   CPU BEGIN END IDLE                    the CPU's clock at both ends and its idle time between, picoseconds
+ *   spin    LINE PC COUNT PS                      waits for the spinlock in the line of this virtual address, by the call
+ *                                                 that ends behind PC: their number and time (spins.h); `slab` follows
  *   locked  PC COUNT                              locked instruction at PC: its executions
  *   percpu  CPU ADDRESS SIZE                      per-CPU memory of a CPU, and its bytes
  *   pool    ADDRESS SIZE CPU ID SMT L3 NODE REMOTE   worker pool, its CPU or `unbound`, and the transfers of the line

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wqlab_bench.instrument.stream import Line, Window
+from wqlab_bench.instrument.stream import Line, SpinWait, Window
 
 from ...stacks.counted_code import KERNEL_SPACE, CountedCode, with_offset
 
@@ -28,30 +28,31 @@ class DataName:
     """CPU of per-CPU memory."""
 
 
-def per_cpu_offset(window: Window, line: Line) -> tuple[int, int] | None:
-    """Return CPU and offset of a line in the CPU's per-CPU memory; None if it is not in such memory."""
+def per_cpu_offset(window: Window, address: int) -> tuple[int, int] | None:
+    """Return CPU and offset of an address in the CPU's per-CPU memory; None if it is not in such memory."""
     for cpu, memory in window.per_cpu.items():
-        if 0 <= line.virtual - memory.address < memory.size:
-            return cpu, line.virtual - memory.address
+        if 0 <= address - memory.address < memory.size:
+            return cpu, address - memory.address
     return None
 
 
-def name_of(window: Window, line: Line, code: CountedCode, merged: dict[str, list[str]]) -> DataName:
+def name_of(window: Window, line: Line | SpinWait, code: CountedCode, merged: dict[str, list[str]]) -> DataName:
     """Return the name of a cache line. `code` was asked for it, `merged` is what `merged_caches` returns."""
-    if line.virtual < KERNEL_SPACE:
+    address = line.virtual if isinstance(line, Line) else line.line
+    if address < KERNEL_SPACE:
         return DataName(USER_SPACE)
     for pool in window.pools:
         # The lines of a CPU's pools have the name of the per-CPU variable.
-        if pool.cpu is None and -LINE_BYTES < line.virtual - pool.address < pool.size:
-            return DataName(with_offset(UNBOUND_POOL, max(0, line.virtual - pool.address)))
-    if found := per_cpu_offset(window, line):
+        if pool.cpu is None and -LINE_BYTES < address - pool.address < pool.size:
+            return DataName(with_offset(UNBOUND_POOL, max(0, address - pool.address)))
+    if found := per_cpu_offset(window, address):
         cpu, offset = found
         return DataName(code.per_cpu.get(offset) or ALLOCATED_PER_CPU, cpu)
     if line.slab is not None:
         name = f"{_with_merged(line.slab.cache, merged)} cache"
         # A line has several smaller objects, so that its offset says nothing.
         return DataName(with_offset(name, line.slab.offset if line.slab.size > LINE_BYTES else 0))
-    return DataName(code.data.get(line.virtual, ""))
+    return DataName(code.data.get(address, ""))
 
 
 def merged_caches(links: str) -> dict[str, list[str]]:

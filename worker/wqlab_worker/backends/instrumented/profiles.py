@@ -32,6 +32,7 @@ from ...stacks.counted_code import CountedCode
 from .boot_output import BootOutput
 from .data_names import merged_caches, name_of, per_cpu_offset
 from .function_sums import PS_PER_NS, function_at, functions_of, levels_of, subsystems_of, sum_levels
+from .spin_waits import spin_waits
 
 log = structlog.get_logger()
 
@@ -98,10 +99,13 @@ class Profiler:
         windows = output.windows.values()
         pcs = {pc for window in windows for pc in (*window.code, *window.locked_code, *window.times)}
         pcs |= {pc for window in windows for moved in window.moved for pc in (moved.pc, moved.writer_pc)}
+        pcs |= {wait.pc for window in windows for wait in window.spins}
         pairs = {pc for window in windows for pair in _hottest_pairs(window) for pc in pair[:2]}
-        lines = [(window, line) for window in windows for line in window.lines[:LINE_LIMIT]]
-        data = {line.virtual for _, line in lines}
-        per_cpu = {found[1] for window, line in lines if (found := per_cpu_offset(window, line))}
+        pairs |= {wait.pc for window in windows for wait in window.spins}
+        lines = [(window, line.virtual) for window in windows for line in window.lines[:LINE_LIMIT]]
+        lines += [(window, wait.line) for window in windows for wait in window.spins]
+        data = {address for _, address in lines}
+        per_cpu = {found[1] for window, address in lines if (found := per_cpu_offset(window, address))}
         code.look_up(output.symbols, pcs, pairs, data, per_cpu)
         if code.lacking:
             log.warning("counts have no names", reason=code.lacking)
@@ -136,7 +140,7 @@ class Profiler:
                 locked=window.locked,
                 transfers=levels_of(window.moved),
                 pool_locks=_pool_locks(window),
-                time=_virtual_time(window),
+                time=_virtual_time(window, code, merged),
                 subsystems=subsystems_of(window, code),
                 functions=functions_of(window, code, self._touched),
                 pairs=_pairs(window, code),
@@ -154,13 +158,17 @@ class Profiler:
         return matrix
 
 
-def _virtual_time(window: Window) -> VirtualTime | None:
+def _virtual_time(window: Window, code: CountedCode, merged: dict[str, list[str]]) -> VirtualTime | None:
     """Return where the CPUs' virtual time went; None if the device is not modelled."""
     if not window.clocks:
         return None
     idle = sum(each.idle for each in window.clocks.values())
     whole = sum(each.end - each.begin for each in window.clocks.values())
-    return VirtualTime(busy_ns=max(0, round((whole - idle) / PS_PER_NS)), idle_ns=round(idle / PS_PER_NS))
+    return VirtualTime(
+        busy_ns=max(0, round((whole - idle) / PS_PER_NS)),
+        idle_ns=round(idle / PS_PER_NS),
+        spins=spin_waits(window, code, merged),
+    )
 
 
 def _hottest_pairs(window: Window) -> list[tuple[int, int, str, LevelCounts]]:
