@@ -154,6 +154,14 @@ def test_a_call_without_a_function_of_locks_between_is_the_call(waits: Waits) ->
     assert waits.records()[1] == f"spin\t{POOL:x}\t{TIMER - 1:x}\t1\t100"
 
 
+def test_frames_of_functions_of_locks_are_passed(waits: Waits) -> None:
+    waits.stack[STACK + 16] = STACK + 80
+    waits.stack[STACK + 88] = TIMER
+    waits.begin(0, POOL, LOCK_TEXT + 0x200, 1000)
+    waits.end(0, 1100)
+    assert waits.records() == [f"spin\t{POOL:x}\t{TIMER - 1:x}\t1\t100"]
+
+
 @pytest.mark.parametrize(
     ("offset", "code", "watched"),
     [

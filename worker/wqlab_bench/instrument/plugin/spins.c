@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SP = 4, BP = 5, DI = 7, RET = 0xc3, JMP = 0xe9, JMP_BYTES = 5 };
+enum { SP = 4, BP = 5, DI = 7, RET = 0xc3, JMP = 0xe9, JMP_BYTES = 5, FRAMES_MAX = 4 };
 
 static bool is_in(const struct kernel_data *kernel, enum kernel_key start, enum kernel_key bytes, uint64_t pc)
 {
@@ -41,11 +41,14 @@ static uint64_t word_at(const struct kernel_data *kernel, uint64_t address)
 /* Return where the call will go on that took the lock. */
 static uint64_t return_address(const struct kernel_data *kernel, const uint64_t *registers)
 {
-	uint64_t returns = word_at(kernel, registers[SP]);
+	uint64_t returns = word_at(kernel, registers[SP]), frame = registers[BP];
 
-	if (!is_in(kernel, KEY_LOCK_TEXT, KEY_LOCK_TEXT_SIZE, returns))
-		return returns;
-	return word_at(kernel, registers[BP] + sizeof(uint64_t));
+	/* A read-write lock has two functions of locks. */
+	for (int depth = 0; depth < FRAMES_MAX && is_in(kernel, KEY_LOCK_TEXT, KEY_LOCK_TEXT_SIZE, returns); depth++) {
+		returns = word_at(kernel, frame + sizeof(uint64_t));
+		frame = word_at(kernel, frame);
+	}
+	return returns;
 }
 
 void spins_begin(struct spins *spins, const struct kernel_data *kernel, const struct timing *timing, unsigned int cpu)

@@ -4,7 +4,7 @@
  *
  * A lock that is not free is taken by queued_spin_lock_slowpath(), whose address the layout has (kernel_data.h). A wait
  * is from its first instruction until it is left. The lock is its first argument; the call is that of the function of
- * the lock (_raw_spin_lock() and others, together in the text of locks), which has a frame pointer.
+ * the lock (_raw_spin_lock() and others, together in the text of locks). Kernels need frame pointers for that.
  */
 #ifndef WQLAB_SPINS_H
 #define WQLAB_SPINS_H
