@@ -40,7 +40,7 @@ TOPOLOGY = MeasuredTopology(cpus=2, core=[0, 1], l3=[0, 0], node=[0, 0], package
 PANIC = "Kernel panic - not syncing: Fatal exception"
 
 
-def begun(path: Path, blocks: int = 6) -> StateFolder:
+def begun(path: Path, blocks: int = 6, arms: Sequence[Arm] = PAIR) -> StateFolder:
     """Return a folder in which nothing was measured yet: hackbench on the emulated type tiny."""
     folder = StateFolder(path)
     for each in ("consoles", "output"):
@@ -48,7 +48,7 @@ def begun(path: Path, blocks: int = 6) -> StateFolder:
     data = load_data(ROOT)
     device_type = data.device_types["tiny"]
     kernels = {}
-    for arm in PAIR:
+    for arm in arms:
         image = path / f"{arm.value}.image"
         image.write_bytes(arm.value.encode())
         artifact = folder.add(image, arm, "image", ArtifactKind.KERNEL)
@@ -56,7 +56,7 @@ def begun(path: Path, blocks: int = 6) -> StateFolder:
     plan = data.plans["hackbench"].on(device_type).measured(["pipes"], True)
     device = emulated_device(device_type, "")
     job = make_job(data, device_type, device, plan, kernels, seed=7, blocks=blocks, settings=[], parameters={})
-    notes = {arm: KernelNote(name=f"/boot/vmlinuz-{RELEASE[arm]}") for arm in PAIR}
+    notes = {arm: KernelNote(name=f"/boot/vmlinuz-{RELEASE[arm]}") for arm in arms}
     folder.write_plan(
         Plan(created_at=START, target="qemu", device_type=device_type, kernels=notes, job=job, accelerator="tcg")
     )

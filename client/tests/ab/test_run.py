@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ab_runs import METRIC, PANIC, ScriptedBackend, begun
+from ab_runs import METRIC, PANIC, ROOT, ScriptedBackend, begun
 
 from wqlab_client.ab import run
+from wqlab_client.ab.job import emulated_device, find_data, make_job
 from wqlab_client.ab.journal import read_events
+from wqlab_client.ab.record import record_of
+from wqlab_client.ab.report import make_report
 from wqlab_client.ab.state import StateFolder
 from wqlab_client.compare import compare_files
 from wqlab_client.errors import UsageError
@@ -134,3 +137,24 @@ def test_consoles_have_the_names_of_a_bundle(folder: StateFolder, measure: Measu
     measure(ScriptedBackend(stop_in=0))
     [console] = folder.consoles.iterdir()
     assert console.name.startswith("block000-boot0-") and console.read_bytes() == b"Linux version 6.12.1\r\n"
+
+
+def test_settings_of_one_kernel_are_compared_with_the_first(tmp_path: Path) -> None:
+    data, (scope, other) = find_data(ROOT), ("scope=cache,strict=0", "scope=system,strict=0")
+    device_type = data.device_types["tiny"]
+    kernels = {Arm.BASELINE: begun(tmp_path).read_plan().job.kernels[Arm.BASELINE]}
+    plan = data.plans["dm-crypt-affinity"].on(device_type)
+    job = make_job(
+        data, device_type, emulated_device(device_type, ""), plan, kernels,
+        seed=7, blocks=3, settings=["scope=cache", "scope=system"], parameters={},
+    )  # fmt: skip
+    assert (job.plan.reference_setting, job.profile.settings) == (scope, [scope, other])
+    assert [each.arms for each in job.blocks] == [[Arm.BASELINE]] * 3
+    recorded = record_of(job, device_type, [], None, None)
+    made = StateFolder(tmp_path).read_plan()
+    notes = {Arm.BASELINE: made.kernels[Arm.BASELINE]}
+    report = make_report(
+        StateFolder(tmp_path), made.model_copy(update={"job": job, "kernels": notes}), recorded, made.created_at
+    )
+    assert report.submission.title == f"{other} against {scope} on 6.12.1"
+    assert {(each.question.value, each.reference) for each in report.targets[0].comparisons} == {("setting", scope)}

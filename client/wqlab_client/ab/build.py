@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import tarfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import ArtifactKind, ErrorKind
-from wqlab_contracts.messages import BuildResult
+from wqlab_contracts.messages import Artifact, BuildResult
 from wqlab_worker.build.kept_builds import build_folder
-from wqlab_worker.build.local_tree import local_source
+from wqlab_worker.build.local_tree import LocalSource, local_source
 from wqlab_worker.build.prepare import kernel_job, prepare_kernel, progress_text
 from wqlab_worker.failures import JobError
 from wqlab_worker.workspace import Workspace
@@ -24,23 +25,26 @@ REPORT_S = 15.0
 """Interval of progress lines in seconds."""
 
 
-def build_commit(
-    data: DataFolder, revision: str, recipe: Recipe, cache: Path, say: Callable[[str], None]
+def build_commit(  # noqa: PLR0917 - what is built, and how
+    data: DataFolder, revision: str, recipe: Recipe, cache: Path, say: Callable[[str], None], since: str = ""
 ) -> GivenKernel:
-    """Return the kernel of a commit, which is built unless the cache has it.
+    """Return the kernel of a commit, of the working tree, or of mails on a commit (see `local_source`), which is built
+    unless the cache has it. `since`: commit that was built before, of which only changes are compiled.
 
     Raises UsageError if the commit does not exist or does not compile, LabUnavailable if it cannot be built here.
     """
     workspace = Workspace(cache.absolute(), jobs=len(os.sched_getaffinity(0)))
     try:
         with workspace.session() as opened:
-            source = local_source(Path.cwd(), revision, opened)
+            found = local_source(Path.cwd(), revision, opened, since)
+            source = found.source
             job = kernel_job(data, source, recipe.name, "x86_64", recipe.emulated, fragments_of_plan=recipe.fragments)
-            say(f"building {revision} ({source.commit[:12]}, {source.release or 'unknown release'})")
+            changed = " with changes" if found.changes else ""
+            say(f"building {revision} ({found.commit[:12]}{changed}, {source.release or 'unknown release'})")
             result = prepare_kernel(job, opened, _Reporter(say))
             if result.reused:
                 say(f"{revision}: built before")
-            return _given(revision, source.commit, job.recipe.name, result, build_folder(opened, job.key), opened)
+            return _given(revision, found, job.recipe.name, result, build_folder(opened, job.key), opened)
     except JobError as error:
         failure = error.failure
         text = "\n".join(filter(None, (failure.summary, failure.excerpt[-2000:])))
@@ -49,7 +53,7 @@ def build_commit(
 
 
 def _given(  # noqa: PLR0917 - the results of a build
-    revision: str, commit: str, recipe: str, result: BuildResult, folder: Path, workspace: Workspace
+    revision: str, source: LocalSource, recipe: str, result: BuildResult, folder: Path, workspace: Workspace
 ) -> GivenKernel:
     artifacts = {each.kind: each for each in result.artifacts}
     return GivenKernel(
@@ -57,9 +61,10 @@ def _given(  # noqa: PLR0917 - the results of a build
         image=workspace.path_of(artifacts[ArtifactKind.KERNEL]),
         release=result.release,
         build_id_gnu=result.build_id_gnu,
-        modules=None,
+        modules=_modules(artifacts, result.release, workspace),
         config=folder / "config",
-        commit=commit,
+        commit=source.commit,
+        changes=source.changes,
         recipe=recipe,
         reproducer=result.reproducer,
         compiler=result.compiler,
@@ -70,6 +75,20 @@ def _given(  # noqa: PLR0917 - the results of a build
         ),
         failed_modules=result.failed_modules,
     )
+
+
+def _modules(artifacts: Mapping[ArtifactKind, Artifact], release: str, workspace: Workspace) -> Path | None:
+    """Return the folder of the kernel's own modules, unpacked in the cache; None if it has none."""
+    if ArtifactKind.MODULES not in artifacts:
+        return None
+    archive = artifacts[ArtifactKind.MODULES]
+    target = workspace.folder("modules") / archive.sha256
+    with workspace.lock(f"modules-{archive.sha256}"), workspace.temporary("modules") as scratch:
+        if not target.exists():
+            with tarfile.open(workspace.path_of(archive)) as packed:
+                packed.extractall(scratch / "new", filter="data")
+            (scratch / "new").rename(target)
+    return target / "lib/modules" / release
 
 
 class _Reporter:

@@ -10,7 +10,7 @@ from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import Arm, RunPurpose
 from wqlab_contracts.loading import DataError, load_data
 from wqlab_contracts.messages import BlockPlan, DeviceFacts, Kernel, RunJob
-from wqlab_contracts.specs import DeviceType, TestPlan
+from wqlab_contracts.specs import DeviceType, TestPlan, format_setting, parse_setting
 from wqlab_contracts.yamlfile import suggest_name
 
 from ..errors import UsageError
@@ -78,14 +78,17 @@ def make_job(
 ) -> RunJob:
     """Return the job. `blocks`, `settings` and `parameters` replace those of the plan's profile.
 
-    The run has a fixed size: nothing looks at it before its end. Raises UsageError for an unknown setting or parameter.
+    Of one kernel the first of `settings` is compared with the others. The run has a fixed size: nothing looks at it
+    before its end. Raises UsageError for an unknown setting or parameter.
     """
     profile = plan.profile(device_type.emulated)
-    for setting in settings:
-        try:
+    try:
+        # Knobs that are not named have the values of the plan's reference.
+        settings = [format_setting(parse_setting(plan.reference_setting) | parse_setting(each)) for each in settings]
+        for setting in settings:
             plan.check_setting(setting)
-        except ValueError as error:
-            raise UsageError(str(error), f"settings of this plan: {', '.join(profile.settings)}") from None
+    except ValueError as error:
+        raise UsageError(str(error), f"settings of this plan: {', '.join(profile.settings)}") from None
     for name in parameters:
         if name not in profile.parameters:
             raise UsageError(
@@ -100,6 +103,9 @@ def make_job(
             "parameters": {**profile.parameters, **parameters},
         }
     )
+    is_pair = len(kernels) > 1
+    if settings and not is_pair:
+        plan = plan.model_copy(update={"reference_setting": settings[0]})
     return RunJob(
         run_id=1,
         purpose=RunPurpose.MEASURE,
@@ -109,7 +115,8 @@ def make_job(
         files=data.plan_files(plan.name),
         kernels=dict(kernels),
         blocks=[
-            BlockPlan(block=block, arms=arms) for block, arms in enumerate(block_plan(number, series=True, seed=seed))
+            BlockPlan(block=block, arms=arms)
+            for block, arms in enumerate(block_plan(number, series=is_pair, seed=seed))
         ],
         seed=seed,
     )

@@ -33,6 +33,8 @@ class GivenKernel:
     config: Path | None
     commit: str = ""
     """Full hash of the commit that it was built from; empty for an image."""
+    changes: bytes = b""
+    """Mails or a diff that were applied to that commit."""
     recipe: str = GIVEN
     reproducer: str = ""
     """Command that builds it again; empty for an image."""
@@ -41,6 +43,11 @@ class GivenKernel:
     """Files of its build that devices get, each with its path."""
     failed_modules: Mapping[str, str] = field(default_factory=dict)
     """Module of wqlab that cannot be built for it -> reason."""
+
+
+def is_file_name(name: str) -> bool:
+    """Return True if a name means a kernel in files or a package, not files of the repository in this folder."""
+    return name.startswith((_PACKAGE, "/", "./", "../", "~"))
 
 
 def find_kernel(name: str, cache: Path, modules: Path | None = None) -> GivenKernel:

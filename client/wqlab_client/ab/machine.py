@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.enums import PAIR
 from wqlab_contracts.messages import DeviceFacts, MeasuredTopology
 from wqlab_contracts.specs import BootMethod, Conditions, DeviceType, OwnSystem, Topology, Unit
 from wqlab_worker.backends import probe
@@ -143,13 +142,14 @@ def what_will_happen(seen: Seen, plan: str, blocks: int, wanted: Wanted) -> list
     """Return lines that describe the machine, what is done there and what can go wrong."""
     look, one = seen.look, seen.look.one
     dogs = ", ".join(f"{each.identity or each.module}" for each in look.watchdogs)
-    first, second = (wanted.kernels[arm].release for arm in PAIR)
+    releases = [kernel.release for kernel in wanted.kernels.values()]
+    boots = f"{blocks} boots of each kernel, in turn" if len(releases) > 1 else f"{blocks} boots"
     lines = [
         f"{seen.target}: {one('system')}, Linux {one('release')}, {seen.facts.get('machine', 'unknown machine')}",
         f"CPUs: {seen.facts.get('cpu model', 'unknown')}, {describe(seen.topology)}",
         f"{int(one('memory_kib') or 0) >> 20} GiB; disks {', '.join(look.all('disk')) or 'none'}, not written",
         f"network: {one('card')} ({one('driver')}), {one('address')}/{one('prefix')}, kept by the kernels under test",
-        f"{blocks} boots of each kernel, in turn: kexec into {first} or {second}, with a root filesystem in memory",
+        f"{boots}: kexec into {' or '.join(releases)}, with a root filesystem in memory",
         f"each boot measures plan {plan}",
         f"its services end with the first boot; at the end it restarts into {one('system') or 'its own system'}",
         f"it restarts some seconds after a panic{f'; after a hang its watchdog ({dogs}) restarts it' if dogs else ''}",
@@ -173,10 +173,10 @@ def prepare_machine(
     folder.make_key()
     firmware = _firmware(seen, wanted, say)
     kernels = {
-        arm: add_kernel(folder, arm, wanted.kernels[arm], plan.modules, base, NO_PLAN_NEEDS, firmware, is_sent=True)
-        for arm in PAIR
+        arm: add_kernel(folder, arm, kernel, plan.modules, base, NO_PLAN_NEEDS, firmware, is_sent=True)
+        for arm, kernel in wanted.kernels.items()
     }
-    image_kib = max(_kib(folder.kernel(arm, INITRAMFS)) for arm in PAIR)
+    image_kib = max(_kib(folder.kernel(arm, INITRAMFS)) for arm in kernels)
     check(seen, image_kib, [])
     folder.keep(base, ROOTFS)
     seed = secrets.randbits(48)
@@ -188,7 +188,7 @@ def prepare_machine(
         created_at=datetime.now(UTC),
         target=seen.target,
         device_type=device_type,
-        kernels={arm: note_of(folder, arm, wanted.kernels[arm]) for arm in PAIR},
+        kernels={arm: note_of(folder, arm, kernel) for arm, kernel in wanted.kernels.items()},
         job=job,
         machine=MachineNote(
             name=seen.name,

@@ -11,7 +11,7 @@ from pathlib import Path
 from wqlab_bench import accelerator, qemu_program, rootfs
 from wqlab_bench.qemu import Golden
 from wqlab_contracts.data_folder import DataFolder
-from wqlab_contracts.enums import PAIR, Arm, ArtifactKind
+from wqlab_contracts.enums import Arm, ArtifactKind
 from wqlab_contracts.messages import Kernel
 from wqlab_worker.backends.ab import initramfs
 from wqlab_worker.backends.ssh import public_key_blob
@@ -20,7 +20,7 @@ from wqlab_worker.build.module_tree import ModuleError, ModuleTree
 from ..errors import LabUnavailable, UsageError
 from .job import chosen_plan, emulated_device, emulated_type, make_job
 from .kernels import GivenKernel
-from .state import CONFIG, IMAGE, INITRAMFS, MODULES, KernelNote, Plan, StateFolder
+from .state import CHANGES, CONFIG, IMAGE, INITRAMFS, MODULES, KernelNote, Plan, StateFolder
 
 Say = Callable[[str], None]
 
@@ -31,6 +31,7 @@ class Wanted:
 
     plan: str
     kernels: Mapping[Arm, GivenKernel]
+    """One kernel is the baseline: its settings are compared."""
     blocks: int | None = None
     scenarios: Sequence[str] = ()
     settings: Sequence[str] = ()
@@ -51,7 +52,8 @@ def prepare_emulator(
     base = root_filesystem(root, cache, say)
     folder.make_key()
     kernels = {
-        arm: add_kernel(folder, arm, wanted.kernels[arm], plan.modules, base, initramfs.NO_GUEST_NEEDS) for arm in PAIR
+        arm: add_kernel(folder, arm, kernel, plan.modules, base, initramfs.NO_GUEST_NEEDS)
+        for arm, kernel in wanted.kernels.items()
     }
     device = emulated_device(device_type, initramfs.module_arguments(initramfs.VIRTIO))
     seed = secrets.randbits(48)
@@ -66,7 +68,7 @@ def prepare_emulator(
         created_at=datetime.now(UTC),
         target="qemu",
         device_type=device_type,
-        kernels={arm: note_of(folder, arm, wanted.kernels[arm]) for arm in PAIR},
+        kernels={arm: note_of(folder, arm, kernel) for arm, kernel in wanted.kernels.items()},
         job=job,
         accelerator=chosen,
     )
@@ -79,6 +81,7 @@ def note_of(folder: StateFolder, arm: Arm, kernel: GivenKernel) -> KernelNote:
     return KernelNote(
         name=kernel.name,
         commit=kernel.commit,
+        has_changes=bool(kernel.changes),
         has_config=folder.kernel(arm, CONFIG).exists(),
         reproducer=kernel.reproducer,
         compiler=kernel.compiler,
@@ -114,6 +117,8 @@ def add_kernel(  # noqa: PLR0917 - a kernel, and what its initramfs has
             own = folder.add(archive, arm, MODULES, ArtifactKind.MODULES)
     except ModuleError as error:
         raise UsageError(f"the modules of {given.name}: {error}") from None
+    if given.changes:
+        folder.kernel(arm, CHANGES).write_bytes(given.changes)
     if given.config is not None:
         folder.add(given.config, arm, CONFIG, ArtifactKind.CONFIG)
     built = [folder.add(path, arm, each.name, each.kind) for each, path in given.built]

@@ -278,8 +278,8 @@ def _config_lines(folder: StateFolder, plan: Plan) -> list[str] | None:
     """Return the options that differ between the kernels; None if the configuration of one is not known."""
     if not all(note.has_config for note in plan.kernels.values()):
         return None
-    before, after = (folder.kernel(arm, CONFIG).read_text(errors="replace") for arm in PAIR)
-    return config_difference(before, after)
+    texts = [folder.kernel(arm, CONFIG).read_text(errors="replace") for arm in plan.kernels]
+    return config_difference(texts[0], texts[-1])
 
 
 def _submission(  # noqa: PLR0917 - what is known of a run
@@ -293,7 +293,6 @@ def _submission(  # noqa: PLR0917 - what is known of a run
     """Return the run as a submission, in which a report's documents find what was compared."""
     ended = record.outcome is not None
     verdicts = [each.verdict for each in deciding(comparisons) if each.verdict is not None]
-    baseline, candidate = labels(plan)
     outcome = None
     if ended:
         outcome = Outcome.PASSED if failure is None else Outcome.FAILED
@@ -301,7 +300,7 @@ def _submission(  # noqa: PLR0917 - what is known of a run
     done = sum(boot.valid for boot in record.boots)
     return SubmissionView(
         id=0,
-        title=f"{candidate} against {baseline}",
+        title=_title(plan),
         series_key="",
         tree=GIVEN,
         owner="",
@@ -316,20 +315,27 @@ def _submission(  # noqa: PLR0917 - what is known of a run
             tree=GIVEN,
             targets=[Target(plan=record.plan.name, device_type=record.device_type)],
             blocks=len(record.blocks),
-            series=SubmittedSeries(),
+            series=SubmittedSeries() if len(plan.kernels) > 1 else None,
         ),
         apply=ApplyView(state=JobState.FINISHED, outcome=Outcome.PASSED, checkpatch_skipped="no series was given"),
-        builds=[_build(plan, arm, number) for number, arm in enumerate(PAIR, 1)],
+        builds=[_build(plan, arm, number) for number, arm in enumerate(plan.kernels, 1)],
         runs=[],
         eta=Eta(finish_at=None, what="", done_boots=done, total_boots=sum(map(len, record.blocks))),
         exit_code=code if ended else None,
     )
 
 
-def labels(plan: Plan) -> list[str]:
-    """Return what baseline and candidate are called: their commits or releases, or as given if these are equal."""
-    short = [plan.kernels[arm].commit[:12] or plan.job.kernels[arm].release for arm in PAIR]
-    return short if short[0] != short[1] else [plan.kernels[arm].name for arm in PAIR]
+def _title(plan: Plan) -> str:
+    """Return what was compared. Kernels are named by commits or releases, or as given if these are equal."""
+    short = []
+    for arm, note in plan.kernels.items():
+        commit = f"{note.commit[:12]}{' with changes' if note.has_changes else ''}" if note.commit else ""
+        short.append(commit or plan.job.kernels[arm].release)
+    if len(short) == 1:
+        first, *others = plan.job.profile.settings
+        return f"{', '.join(others)} against {first} on {short[0]}" if others else short[0]
+    first, second = short if short[0] != short[1] else [note.name for note in plan.kernels.values()]
+    return f"{second} against {first}"
 
 
 def _build(plan: Plan, arm: Arm, number: int) -> BuildView:

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wqlab_bench import qemu
-from wqlab_contracts.enums import PAIR, Arm
+from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages import RunJob
 from wqlab_contracts.text import clean
 from wqlab_worker.build.modules import files_for_kernel
 from wqlab_worker.measure.script_calls import calls
 
-from .state import IMAGE, INITRAMFS, Plan, StateFolder
+from .state import CHANGES, IMAGE, INITRAMFS, Plan, StateFolder
 
 NAME = "repro.sh"
 _TEMPLATE = (Path(__file__).parent / "repro.sh.in").read_text()
@@ -31,16 +31,18 @@ def script(folder: StateFolder, plan: Plan, headline: str) -> str:
     """
     job = plan.job
     fields = {
+        "@ARMS@": " ".join(job.kernels),
         "@PLAN@": job.plan.name,
         "@HEADLINE@": _comment(headline, "#     "),
-        "@KERNELS@": _comment("\n".join(line for arm in PAIR for line in _about(plan, arm)), "# "),
+        "@KERNELS@": _comment("
+".join(line for arm in job.kernels for line in _about(plan, arm)), "# "),
         "@CHECKS@": "\n".join(
-            f"check {job.kernels[arm].image.sha256} {shlex.quote(job.kernels[arm].image.name)}" for arm in PAIR
+            f"check {job.kernels[arm].image.sha256} {shlex.quote(job.kernels[arm].image.name)}" for arm in job.kernels
         ),
-        "@BOOT@": "\n".join(_boot(folder, plan, arm) for arm in PAIR),
+        "@BOOT@": "\n".join(_boot(folder, plan, arm) for arm in job.kernels),
         "@SCRIPT@": shlex.quote(job.plan.script),
         "@CALLS@": "\n".join(_call(each.action, each.environment) for each in calls(job, job.blocks[0].block)),
-        "@FILES@": "\n".join(_files(folder, job, arm) for arm in PAIR),
+        "@FILES@": "\n".join(_files(folder, job, arm) for arm in job.kernels),
     }
     # At once: the text of a kernel may look like a field.
     return re.sub("|".join(fields), lambda match: fields[match[0]], _TEMPLATE)
@@ -54,7 +56,8 @@ def _about(plan: Plan, arm: Arm) -> list[str]:
     note, kernel = plan.kernels[arm], plan.job.kernels[arm]
     lines = [f"{arm.value}: {kernel.release}, build-id {kernel.build_id_gnu}, {note.commit or note.name}"]
     if note.reproducer:
-        lines.append(f"  to build it, with that commit in linux/ and kernels/{arm.value}/config as config:")
+        changes = f" changed by kernels/{arm.value}/{CHANGES}" if note.has_changes else ""
+        lines.append(f"  to build it, with that commit{changes} in linux/ and kernels/{arm.value}/config as config:")
         lines.append(f"  {note.reproducer}")
     return lines
 

@@ -1,7 +1,7 @@
 """The folder of one `wqlab ab`: everything that it needs to resume, and its results.
 
 ab.json             the kernels, the machine and the plan; never changed
-kernels/ARM/        image, modules.tar, config, and the initramfs that it boots
+kernels/ARM/        image, modules.tar, config, changes to its commit, and the initramfs that it boots
 rootfs              the root filesystem; only for a machine
 key, key.pub        SSH key of the kernels under test, made for this folder
 events.jsonl        the events of the boots, one a line; record, samples and report are derived from them
@@ -34,7 +34,7 @@ from wqlab_contracts.specs import DeviceType
 from ..errors import UsageError
 
 PREFIX = "wqlab-ab-"
-IMAGE, INITRAMFS, MODULES, CONFIG = "image", "initramfs", "modules.tar", "config"
+IMAGE, INITRAMFS, MODULES, CONFIG, CHANGES = "image", "initramfs", "modules.tar", "config", "changes.patch"
 ROOTFS = "rootfs"
 
 
@@ -44,6 +44,8 @@ class KernelNote(Message):
     name: str
     commit: str = ""
     """Full hash of the commit that it was built from; empty for an image that was given."""
+    has_changes: bool = False
+    """True if changes.patch was applied to that commit."""
     has_config: bool = False
     reproducer: str = ""
     """Command that builds it again; empty for an image that was given."""

@@ -6,7 +6,7 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -17,6 +17,8 @@ from ..formatting import one_line
 from .session import DETACHED_EXIT, Session, session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wqlab_contracts.data_folder import DataFolder
     from wqlab_contracts.enums import Arm
 
@@ -35,10 +37,13 @@ def ab(  # noqa: PLR0917 - the options of a command
             metavar="[qemu|USER@HOST]", help="An emulator on this host, or a machine by SSH", show_default=False
         ),
     ] = None,
-    commits: Annotated[
+    sources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[BASELINE CANDIDATE]", help="Two commits of the tree in this folder", show_default=False
+            metavar="[BASELINE CANDIDATE]",
+            help="Commits of the tree in this folder, `.` for its files as they are, or COMMIT+FILE for an mbox on a"
+            " commit",
+            show_default=False,
         ),
     ] = None,
     kernels: Annotated[
@@ -53,6 +58,13 @@ def ab(  # noqa: PLR0917 - the options of a command
         tuple[Path, Path] | None,
         typer.Option("--modules", metavar="A B", help="Folders of their modules, unless they are beside the images"),
     ] = None,
+    settings: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--settings", metavar="A B", help="Compare two settings of one kernel, such as scope=cache"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Boot one kernel in an emulator, and check what must hold on any kernel")
+    ] = False,
     plan: Annotated[str | None, typer.Option(metavar="PLAN", help="Test plan")] = None,
     topology: Annotated[str, typer.Option(metavar="TYPE", help="Device type to emulate")] = "tiny",
     blocks: Annotated[
@@ -87,56 +99,88 @@ def ab(  # noqa: PLR0917 - the options of a command
 
         folder = StateFolder(Path(target).absolute()) if target else latest_folder()
         session.output.note(f"going on in {folder.path.name}")
+        _measure(session, folder)
+    if target is None or (target != _EMULATOR and "@" not in target):
+        raise UsageError(
+            f"{target} is neither qemu nor USER@HOST" if target else "no target is named",
+            "`wqlab ab qemu ...` for an emulator here, `wqlab ab root@HOST ...` for a machine",
+        )
+    names = _names(target, sources or [], kernels, one=quick or settings is not None)
+    if quick:
+        plan = _quick_plan(target, plan)
+    if plan is None:
+        raise UsageError("no plan is named", "name one with --plan; docs/plans.md lists them")
+    from ..ab.job import find_data
+    from ..ab.state import new_folder
+
+    loaded = find_data(data)
+    found = _find_kernels(session, loaded, names, modules, plan, topology if target == _EMULATOR else None)
+    if quick:
+        _check_quickly(session, loaded, next(iter(found.values())), topology, rootfs)
+    folder = new_folder(name or plan)
+    wanted = _wanted(session, found, plan, blocks, scenario, settings or setting, parameter)
+    if target == _EMULATOR:
+        _prepare_emulator(session, folder, wanted, topology, rootfs, loaded)
     else:
-        from ..ab.state import new_folder
-
-        if target is None or (target != _EMULATOR and "@" not in target):
-            raise UsageError(
-                f"{target} is neither qemu nor USER@HOST" if target else "no target is named",
-                "`wqlab ab qemu ...` for an emulator here, `wqlab ab root@HOST ...` for a machine",
-            )
-        if plan is None or (kernels is None) is (len(commits or ()) != 2):
-            raise UsageError(
-                "two kernels and a plan are needed",
-                f"`wqlab ab {target} HEAD~1 HEAD --plan PLAN`, or --kernels A B in place of the commits",
-            )
-        from ..ab.job import find_data
-
-        loaded = find_data(data)
-        if kernels is not None:
-            found = _given_kernels(kernels, modules)
-        else:
-            is_machine = target != _EMULATOR
-            found = _built_kernels(session, loaded, commits or [], plan, None if is_machine else topology)
-        folder = new_folder(name or plan)
-        wanted = _wanted(session, found, plan, blocks, scenario, setting, parameter)
-        if target == _EMULATOR:
-            _prepare_emulator(session, folder, wanted, topology, rootfs, loaded)
-        else:
-            _prepare_machine(session, folder, wanted, target, rootfs, loaded, yes=yes)
+        _prepare_machine(session, folder, wanted, target, rootfs, loaded, yes=yes)
     _measure(session, folder)
 
 
-def _given_kernels(names: tuple[str, str], modules: tuple[Path, Path] | None) -> dict[Arm, GivenKernel]:
-    from ..ab.kernels import find_kernel
+def _names(target: str, sources: list[str], kernels: tuple[str, str] | None, *, one: bool) -> list[tuple[str, bool]]:
+    """Return the kernels that are named, each with whether it is in a file. Raises UsageError for another number."""
+    from ..ab.kernels import is_file_name
 
-    return {
-        arm: find_kernel(names[number], cache_folder(), modules[number] if modules else None)
-        for number, arm in enumerate(PAIR)
-    }
+    names = [(each, True) for each in kernels or ()] + [(each, is_file_name(each)) for each in sources]
+    if len(names) != (1 if one else 2):
+        if one:
+            raise UsageError(
+                "one kernel is needed", f"`wqlab ab {target} HEAD ...`, or the path of an image: ./bzImage"
+            )
+        raise UsageError(
+            "two kernels are needed",
+            f"`wqlab ab {target} HEAD~1 HEAD --plan PLAN`, or --kernels A B in place of the commits",
+        )
+    return names
 
 
-def _built_kernels(
-    session: Session, data: DataFolder, revisions: list[str], plan: str, topology: str | None
+def _find_kernels(  # noqa: PLR0917 - the options of the command
+    session: Session,
+    data: DataFolder,
+    names: list[tuple[str, bool]],
+    modules: tuple[Path, Path] | None,
+    plan: str,
+    topology: str | None,
 ) -> dict[Arm, GivenKernel]:
     from ..ab.build import build_commit
+    from ..ab.kernels import find_kernel
     from ..ab.recipes import recipe_for
 
-    recipe, say = recipe_for(data, plan, topology), session.output.note
-    return {
-        arm: build_commit(data, revision, recipe, cache_folder(), say)
-        for arm, revision in zip(PAIR, revisions, strict=True)
-    }
+    found: dict[Arm, GivenKernel] = {}
+    before = ""
+    for number, (arm, (name, in_file)) in enumerate(zip(PAIR, names, strict=False)):
+        if in_file:
+            found[arm] = find_kernel(name, cache_folder(), modules[number] if modules else None)
+        else:
+            recipe = recipe_for(data, plan, topology)
+            found[arm] = build_commit(data, name, recipe, cache_folder(), session.output.note, before)
+            before = found[arm].commit
+    return found
+
+
+def _quick_plan(target: str, plan: str | None) -> str:
+    from ..ab.quick import CHECKS
+
+    if target != _EMULATOR or plan is not None:
+        raise UsageError("--quick has plans of its own, in an emulator", "`wqlab ab qemu --quick HEAD`")
+    return CHECKS[0].plan
+
+
+def _check_quickly(
+    session: Session, data: DataFolder, kernel: GivenKernel, topology: str, rootfs: Path | None
+) -> NoReturn:
+    from ..ab.quick import check
+
+    raise typer.Exit(check(data, kernel, topology, cache=cache_folder(), root=rootfs, say=session.output.text))
 
 
 def _wanted(  # noqa: PLR0917 - the options of the command
@@ -145,7 +189,7 @@ def _wanted(  # noqa: PLR0917 - the options of the command
     plan: str,
     blocks: int | None,
     scenarios: list[str] | None,
-    settings: list[str] | None,
+    settings: Sequence[str] | None,
     parameters: list[str] | None,
 ) -> Wanted:
     from ..ab.prepare import Wanted
@@ -201,7 +245,7 @@ def _prepare_machine(  # noqa: PLR0917 - the options of the command
             raise typer.Exit(0)
 
 
-def _measure(session: Session, folder: StateFolder) -> None:
+def _measure(session: Session, folder: StateFolder) -> NoReturn:
     from ..ab.run import is_interrupted, measure_all
 
     report = measure_all(folder, cache_folder(), session.output.note)

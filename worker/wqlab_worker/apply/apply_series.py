@@ -27,10 +27,10 @@ from ..intake.archive import ArchiveClient
 from ..intake.fetch_thread import fetch_thread
 from ..workspace import Progress, Workspace, no_progress
 from .branch import fetch_branch
-from .checkout import BUNDLE_REFERENCE, base_files, unbundle
+from .checkout import base_files, make_bundle
 from .checkpatch import checkpatch
 from .commit_pair import resolve_pair
-from .confined_git import ConfinedGit, ConfinedGitError, create_confined, limits_text
+from .confined_git import ConfinedGit, ConfinedGitError, limits_text
 from .debian import package_of
 from .mailed_series import Candidate, Mails, apply_mails
 from .mirror import Mirror, release_of, source_at, update_mirror
@@ -126,7 +126,7 @@ def _result(
         base_commit=base,
         tree_oid=tree_oid,
         commit=candidate.commit,
-        bundle=_bundle(git, base, candidate.commit, folder, mirror.git.directory),
+        bundle=make_bundle(git, base, candidate.commit, folder, mirror.git.directory),
         release=release_of(git, candidate.commit),
     )
     return ApplyResult(
@@ -145,16 +145,6 @@ def _result(
         touched=touched,
         toolchain=toolchain,
     )
-
-
-def _bundle(git: ConfinedGit, base: str, commit: str, folder: Path, mirror: Path) -> Artifact:
-    workspace = git.workspace
-    git.run("update-ref", BUNDLE_REFERENCE, commit)
-    path = folder / "clean.bundle"
-    git.run("bundle", "create", "--quiet", str(path), BUNDLE_REFERENCE, f"^{base}", timeout_s=600.0)
-    # Every machine that fetches the bundle checks its objects, and would refuse it later.
-    unbundle(create_confined(workspace, folder, "checked", [], mirror), path, BUNDLE_REFERENCE)
-    return workspace.keep(path, ArtifactKind.BUNDLE, "series.bundle")
 
 
 def _patch_files(git: ConfinedGit, base: str, commit: str, folder: Path) -> list[Path]:

@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from wqlab_contracts.messages import Source
+from wqlab_contracts.enums import ArtifactKind
+from wqlab_contracts.messages import Artifact, Source
 
 from ..failures import InfrastructureError, UserError
 from ..workspace import Progress, Workspace, no_progress, remove_tree
@@ -131,6 +132,17 @@ def base_files(git: Git, commit: str, workspace: Workspace, progress: Progress =
                 (folder / "index").rename(_index_of(files))
                 (folder / "files").rename(files)
     return files
+
+
+def make_bundle(git: Git, base: str, commit: str, folder: Path, mirror: Path) -> Artifact:
+    """Keep the commits `base..commit` as a bundle that every machine accepts; `mirror` has `base`."""
+    workspace = git.workspace
+    git.run("update-ref", BUNDLE_REFERENCE, commit)
+    path = folder / "clean.bundle"
+    git.run("bundle", "create", "--quiet", str(path), BUNDLE_REFERENCE, f"^{base}", timeout_s=600.0)
+    # Every machine that fetches the bundle checks its objects, and would refuse it later.
+    unbundle(create_confined(workspace, folder, "checked", [], mirror), path, BUNDLE_REFERENCE)
+    return workspace.keep(path, ArtifactKind.BUNDLE, "series.bundle")
 
 
 def unbundle(git: ConfinedGit, bundle: Path, reference: str) -> None:

@@ -20,7 +20,7 @@ from ..failures import UserError
 from ..limits import GIB, MIB, Limits, Stop
 from ..sandbox import Finished, Sandbox, limit_error
 from ..workspace import Workspace, open_regular
-from .git import QUICK_S, Git, GitError, create_bare, git_environment
+from .git import QUICK_S, Git, GitError, borrowed_by, create_bare, git_environment
 
 LIMITS = Limits(wall_s=600.0, disk_bytes=2 * GIB, file_bytes=GIB, memory_bytes=2 * GIB, processes=64)
 OUTPUT_BYTES = 8 * MIB
@@ -185,7 +185,7 @@ def create_confined(
     """
     create_bare(workspace, folder / name, [mirror])
     ignore_attributes(folder / name)
-    return ConfinedGit(workspace, folder / name, folder, (mirror, *visible))
+    return ConfinedGit(workspace, folder / name, folder, (mirror, *borrowed_by(mirror), *visible))
 
 
 def ignore_attributes(repository: Path) -> None:

@@ -222,3 +222,17 @@ def create_bare(workspace: Workspace, directory: Path, borrow_from: Sequence[Pat
         alternates.parent.mkdir(exist_ok=True)
         alternates.write_text("".join(f"{path / 'objects'}\n" for path in borrow_from))
     return git
+
+
+def borrowed_by(directory: Path) -> list[Path]:
+    """Return the object folders from which the bare repository `directory`, and those that it borrows from, borrow."""
+    return _alternates(directory / "objects")
+
+
+def _alternates(objects: Path) -> list[Path]:
+    try:
+        lines = (objects / "info" / "alternates").read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    folders = [(objects / line).resolve() for line in lines if line and not line.startswith("#")]
+    return [found for folder in folders for found in (folder, *_alternates(folder))]

@@ -19,6 +19,7 @@ from ..sandbox import GIB, MIB, TOOLS, Finished, Limits, Sandbox, interpreter, l
 from ..workspace import Progress, Workspace, collect
 from .checkout import BUNDLE_REFERENCE, unbundle
 from .confined_git import ConfinedGit, create_confined, exceeded_limit
+from .git import borrowed_by
 from .mirror import Mirror
 from .prerequisites import commit_with_prerequisites
 from .series_size import NEW_BYTES
@@ -60,6 +61,8 @@ class Mails:
     """True if lines that begin with `From ` are escaped (mboxrd)."""
     revision: int | None = None
     """Revision to apply; None: the latest."""
+    base: str | None = None
+    """Commit to apply them to; None: that which they name, or the head of the tree."""
 
     @classmethod
     def of_thread(cls, taken: TakenThread, workspace: Workspace) -> Mails:
@@ -110,7 +113,10 @@ def apply_mails(series: Mails, job: ApplyJob, mirror: Mirror, folder: Path, prog
     patches = read_mbox(ordered)
     check_complete(patches)
     git = create_confined(mirror.git.workspace, folder, "git", [], mirror.git.directory)
-    base, advice = _choose_base(texts_of(chosen), job, mirror, git, progress)
+    if series.base is not None:
+        base, advice = series.base, f"It was applied to {series.base[:12]}, as told. Name the commit that it is for."
+    else:
+        base, advice = _choose_base(texts_of(chosen), job, mirror, git, progress)
     _git_am(mirror, base, folder, patches, advice)
     try:
         collect(folder / "out", "series.bundle", folder / "series.bundle", _BUNDLE_LIMIT)
@@ -230,7 +236,11 @@ def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mbox.Mail
     }
     finished, output = _run_sandboxed(
         ["sh", "-c", _AM],
-        {"/in": folder / "in", "/mirror": mirror.git.directory},
+        {
+            "/in": folder / "in",
+            "/mirror": mirror.git.directory,
+            **{str(path): path for path in borrowed_by(mirror.git.directory)},
+        },
         {"/out": folder / "out", "/work": folder / "work"},
         environment,
         "/work",
