@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from wqlab_contracts.api.report import Comparison, UnsupportedView
 from wqlab_contracts.api.runs import FindingView
+from wqlab_contracts.bundle import RunRecord
 from wqlab_contracts.enums import PAIR, Arm, FindingKind, Verdict
 from wqlab_contracts.messages import Failure
 from wqlab_contracts.messages.walk import WalkStep, rungs
@@ -69,6 +71,32 @@ class RecordedRun:
     def arms(self) -> list[Arm]:
         used = {arm for arms in self.blocks for arm in arms} | (set(PAIR) if self.walk else set())
         return [arm for arm in Arm if arm in used]
+
+
+def recorded_run(
+    record: RunRecord,
+    not_validated: Mapping[str, str] = MappingProxyType({}),
+    floors: Mapping[tuple[str, str, str], float] = MappingProxyType({}),
+) -> RecordedRun:
+    """Return what was planned for the run of a record, and how it ended; see `TargetFacts` for the other arguments."""
+    return RecordedRun(
+        plan=record.plan,
+        device_type=record.device_type,
+        emulated=record.emulated,
+        settings=record.profile.settings,
+        blocks=record.blocks,
+        looks=record.looks,
+        spreads=record.profile.spreads,
+        not_validated=not_validated,
+        floors=floors,
+        machine=record.cost_profile,
+        walk=record.walk,
+        recipe=record.recipe,
+        figures=record.figures,
+        compared=record.compared,
+        byte_identical=record.byte_identical,
+        failure=record.failure,
+    )
 
 
 def facts_of_run(

@@ -21,7 +21,8 @@ PACKAGES = (
 )  # fmt: skip
 MODULES = (
     "arch/*", "block/*", "crypto/*", "fs/*", "lib/*", "drivers/ata/*", "drivers/nvme/*", "drivers/scsi/s*",
-    "drivers/p[tp]*", "drivers/net/ethernet/intel/e1000e/*",
+    "drivers/p[tp]*", "drivers/net/ethernet/intel/e1000e/*", "drivers/watchdog/*", "drivers/i2c/*", "drivers/mfd/*",
+    "drivers/firmware/efi/*",
 )  # fmt: skip
 """Kernel modules that are kept, of 400 MB: those of file systems and of the devices that QEMU has."""
 LABEL = "own"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,19 @@ def test_a_file_that_is_no_image_is_refused(tmp_path: Path) -> None:
 def test_a_package_that_has_no_kernel_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="bash is no package of a kernel"):
         find_kernel("deb:bash", tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("bsdtar") is None, reason="no bsdtar here")
+def test_kernel_and_modules_may_be_in_several_packages(tmp_path: Path) -> None:
+    """The files are archives, as which bsdtar reads RPM packages too."""
+    files(tmp_path / "core", f"lib/modules/{RELEASE}/vmlinuz", f"lib/modules/{RELEASE}/config")
+    files(tmp_path / "modules", f"lib/modules/{RELEASE}/modules.dep", f"lib/modules/{RELEASE}/kernel/xfs.ko")
+    names = []
+    for each in ("core", "modules"):
+        names.append(str(tmp_path / f"kernel-{each}.rpm"))
+        subprocess.run(["bsdtar", "-cf", names[-1], "-C", str(tmp_path / each), "lib"], check=True)
+    found = find_kernel(f"rpm:{','.join(names)}", tmp_path / "cache")
+    assert found.release == RELEASE and found.modules is not None and found.config is not None
+    assert (found.modules / "kernel/xfs.ko").exists()
+    with pytest.raises(UsageError, match=r"absent\.rpm: No such file"):
+        find_kernel("rpm:absent.rpm", tmp_path / "cache")

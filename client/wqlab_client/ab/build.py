@@ -11,8 +11,9 @@ from pathlib import Path
 from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import ArtifactKind, ErrorKind
 from wqlab_contracts.messages import Artifact, BuildResult
+from wqlab_worker.build.given_config import with_loaded_modules
 from wqlab_worker.build.kept_builds import build_folder
-from wqlab_worker.build.local_tree import LocalSource, local_source
+from wqlab_worker.build.local_tree import LocalSource, local_source, makefile_lines
 from wqlab_worker.build.prepare import kernel_job, prepare_kernel, progress_text
 from wqlab_worker.failures import JobError
 from wqlab_worker.workspace import Workspace
@@ -38,12 +39,19 @@ def build_commit(  # noqa: PLR0917 - what is built, and how
         with workspace.session() as opened:
             found = local_source(Path.cwd(), revision, opened, since)
             source = found.source
-            job = kernel_job(data, source, recipe.name, "x86_64", recipe.emulated, fragments_of_plan=recipe.fragments)
+            config = recipe.config
+            if config is not None and recipe.loaded is not None:
+                config = with_loaded_modules(config, recipe.loaded, makefile_lines(Path.cwd(), revision))
+            job = kernel_job(
+                data, source, recipe.name, "x86_64", recipe.emulated, fragments_of_plan=recipe.fragments, config=config
+            )
             changed = " with changes" if found.changes else ""
             say(f"building {revision} ({found.commit[:12]}{changed}, {source.release or 'unknown release'})")
             result = prepare_kernel(job, opened, _Reporter(say))
             if result.reused:
                 say(f"{revision}: built before")
+            for each in result.unmet_options if config is not None else ():
+                say(f"{revision}: the tree does not take {each}")
             return _given(revision, found, job.recipe.name, result, build_folder(opened, job.key), opened)
     except JobError as error:
         failure = error.failure

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wqlab_contracts.messages import Artifact
 from wqlab_worker.build.kernel_image import ImageError, read_kernel_image
-from wqlab_worker.build.kernel_package import unpack_kernel_package
+from wqlab_worker.build.kernel_package import unpack_kernel_package, unpack_package_files
 from wqlab_worker.failures import JobError
 
 from ..errors import UsageError
@@ -16,6 +16,7 @@ from ..errors import UsageError
 GIVEN = "given"
 """Tree and recipe of a kernel that was not built here."""
 _PACKAGE = "deb:"
+_RPM = "rpm:"
 _IMAGE = "arch/x86/boot/bzImage"
 
 
@@ -47,16 +48,16 @@ class GivenKernel:
 
 def is_file_name(name: str) -> bool:
     """Return True if a name means a kernel in files or a package, not files of the repository in this folder."""
-    return name.startswith((_PACKAGE, "/", "./", "../", "~"))
+    return name.startswith((_PACKAGE, _RPM, "/", "./", "../", "~"))
 
 
 def find_kernel(name: str, cache: Path, modules: Path | None = None) -> GivenKernel:
     """Return the kernel at a path: an image, a folder in which a kernel was built, or an unpacked package; or that of a
-    Debian package `deb:linux-image-RELEASE`, which is unpacked into `cache`.
+    Debian package `deb:linux-image-RELEASE`, or of files `rpm:FILE,FILE...` of packages, unpacked into `cache`.
 
     `modules` replaces what is found beside the image. Raises UsageError if there is no kernel, or more than one.
     """
-    path = _package(name.removeprefix(_PACKAGE), cache) if name.startswith(_PACKAGE) else Path(name).expanduser()
+    path = _package(name, cache) if name.startswith((_PACKAGE, _RPM)) else Path(name).expanduser()
     image = _image_in(path) if path.is_dir() else path
     try:
         found = read_kernel_image(image)
@@ -72,7 +73,10 @@ def find_kernel(name: str, cache: Path, modules: Path | None = None) -> GivenKer
 
 def _package(name: str, cache: Path) -> Path:
     try:
-        return unpack_kernel_package(name, cache)
+        if name.startswith(_RPM):
+            files = name.removeprefix(_RPM).split(",")
+            return unpack_package_files([Path(each).expanduser() for each in files], cache)
+        return unpack_kernel_package(name.removeprefix(_PACKAGE), cache)
     except JobError as error:
         raise UsageError(error.failure.summary, error.failure.advice) from None
 
@@ -80,7 +84,8 @@ def _package(name: str, cache: Path) -> Path:
 def _image_in(folder: Path) -> Path:
     if (built := folder / _IMAGE).exists():
         return built
-    images = sorted([*folder.glob("vmlinuz-*"), *folder.glob("boot/vmlinuz-*")])
+    patterns = ("vmlinuz-*", "boot/vmlinuz-*", "lib/modules/*/vmlinuz", "usr/lib/modules/*/vmlinuz")
+    images = sorted(path for each in patterns for path in folder.glob(each))
     if len(images) == 1:
         return images[0]
     what = f"{len(images)} kernels: {', '.join(each.name for each in images)}" if images else "no kernel"

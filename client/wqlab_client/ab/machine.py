@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.messages import DeviceFacts, MeasuredTopology
 from wqlab_contracts.specs import BootMethod, Conditions, DeviceType, OwnSystem, Topology, Unit
 from wqlab_worker.backends import probe
-from wqlab_worker.backends.ab import initramfs
+from wqlab_worker.backends.ab import initramfs, recovery
 from wqlab_worker.backends.ab.look import COMMAND, Look, LookError, parse, refusals, warnings
 from wqlab_worker.backends.ab.machine import Machine
 from wqlab_worker.backends.console_tap import Wakeup
@@ -113,6 +113,28 @@ def _ssh_advice(target: str, reason: str) -> str:
     return f"see that `ssh ssh://{target}` works without a password"
 
 
+_CONFIG = "zcat /proc/config.gz 2>/dev/null || cat /boot/config-$(uname -r) /lib/modules/$(uname -r)/config 2>/dev/null"
+
+
+def configuration(target: str) -> tuple[str, list[str]]:
+    """Return the configuration of the kernel that runs on a machine, and the modules that it has loaded.
+
+    Raises UsageError if the machine has no file with it, LabUnavailable if it does not answer.
+    """
+    ssh, wakeup = FixedSsh(own_server(target)), Wakeup()
+    try:
+        reason = ssh.connect(wakeup, lambda: False, CONNECT_S)
+        if reason is not None:
+            raise LabUnavailable(f"{target} does not answer by SSH: {reason}", _ssh_advice(target, reason))
+        config = _ask(ssh, wakeup, target, "sh -s", _CONFIG.encode()).text
+        loaded = _ask(ssh, wakeup, target, "sh -s", b"cat /proc/modules").text
+    finally:
+        ssh.close()
+    if "CONFIG_64BIT=y" not in config:
+        raise UsageError(f"{target} has no file with the configuration of its kernel", "give one with --config FILE")
+    return config, [line.partition(" ")[0] for line in loaded.splitlines()]
+
+
 def check(seen: Seen, image_kib: int, kernels: Sequence[GivenKernel]) -> None:
     """Raise UsageError if kernels cannot be started on the machine, with everything that prevents it."""
     found = [f"{reason}; {fix}" for reason, fix in refusals(seen.look, image_kib)]
@@ -138,10 +160,21 @@ def _has_driver(kernel: GivenKernel, driver: str) -> bool:
     return name in tree.files or f"/{name}.ko" in builtin or not builtin
 
 
+def _is_known_to_have(kernel: GivenKernel, module: str) -> bool:
+    tree = ModuleTree(kernel.modules) if kernel.modules is not None else None
+    return tree is not None and (module in tree.files or f"/{module}.ko" in tree.builtin.replace("-", "_"))
+
+
+def watchdogs(look: Look, kernels: Iterable[GivenKernel]) -> list[str]:
+    """Return the watchdog drivers that all kernels have: one that nobody feeds would restart a kernel that works."""
+    return [each for each in look.watchdog_modules if all(_is_known_to_have(kernel, each) for kernel in kernels)]
+
+
 def what_will_happen(seen: Seen, plan: str, blocks: int, wanted: Wanted) -> list[str]:
     """Return lines that describe the machine, what is done there and what can go wrong."""
     look, one = seen.look, seen.look.one
     dogs = ", ".join(f"{each.identity or each.module}" for each in look.watchdogs)
+    log = f"; its log is read from {one('pstore')} then" if look.keeps_crash_log else ""
     releases = [kernel.release for kernel in wanted.kernels.values()]
     boots = f"{blocks} boots of each kernel, in turn" if len(releases) > 1 else f"{blocks} boots"
     lines = [
@@ -152,10 +185,12 @@ def what_will_happen(seen: Seen, plan: str, blocks: int, wanted: Wanted) -> list
         f"{boots}: kexec into {' or '.join(releases)}, with a root filesystem in memory",
         f"each boot measures plan {plan}",
         f"its services end with the first boot; at the end it restarts into {one('system') or 'its own system'}",
-        f"it restarts some seconds after a panic{f'; after a hang its watchdog ({dogs}) restarts it' if dogs else ''}",
+        f"it restarts some seconds after a panic{log}",
     ]
-    if dogs:
-        lines.append("no watchdog runs during the first kexec: after a hang there, switch it off and on by hand")
+    if dogs and watchdogs(look, wanted.kernels.values()):
+        lines.append(f"after a hang its watchdog ({dogs}) restarts it within {recovery.FIRST_WATCHDOG_S // 60} minutes")
+    elif dogs:
+        lines.append(f"its watchdog ({dogs}) is not used: a kernel lacks its driver; after a hang, press its button")
     return [*lines, *(f"WARNING: {each}" for each in warnings(look))]
 
 
@@ -193,6 +228,8 @@ def prepare_machine(
         machine=MachineNote(
             name=seen.name,
             has_systemd=seen.look.one("init") == "systemd",
+            watchdogs=watchdogs(seen.look, wanted.kernels.values()),
+            warnings=warnings(seen.look),
         ),
     )
     folder.write_plan(made)
@@ -208,6 +245,7 @@ def machine_of(folder: StateFolder, plan: Plan) -> Machine:
         own=own_server(plan.target),
         lab=lab_server(plan.target, folder.key),
         has_systemd=plan.machine.has_systemd,
+        watchdogs=plan.machine.watchdogs,
         restart_s=RESTART_S,
     )
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 from wqlab_comparison import Stated, boot_values, compare, curves, is_regression, summarise, write_csv
 from wqlab_comparison.reasons import reasons
-from wqlab_comparison.runs import RecordedBoot, RecordedRun, conclude_run, facts_of_run
+from wqlab_comparison.runs import RecordedBoot, conclude_run, facts_of_run, recorded_run
 from wqlab_comparison.target import Conclusion, deciding
 from wqlab_contracts import traced_counts, workqueue_series
 from wqlab_contracts.api.builds import BuildView
@@ -117,32 +117,17 @@ _STARTED = {True: "in an emulator of its own", False: "by kexec, with its root f
 # --- verdicts ---------------------------------------------------------------------------------------------------
 
 
-def _recorded_run(record: RunRecord) -> RecordedRun:
-    return RecordedRun(
-        plan=record.plan,
-        device_type=record.device_type,
-        emulated=record.emulated,
-        settings=record.profile.settings,
-        blocks=record.blocks,
-        recipe=record.recipe,
-        figures=record.figures,
-        compared=record.compared,
-        byte_identical=record.byte_identical,
-        failure=record.failure,
-    )
-
-
 def _compare(recorded: Recorded) -> list[Comparison]:
     record = recorded.record
     discards = [each.arm for each in record.attempts if not each.finished]
     unsupported = [UnsupportedView(**each.model_dump(exclude={"boot_id"})) for each in record.unsupported]
-    return compare(recorded.samples, [facts_of_run(_recorded_run(record), discards, unsupported)])
+    return compare(recorded.samples, [facts_of_run(recorded_run(record), discards, unsupported)])
 
 
 def _conclude(record: RunRecord, comparisons: Sequence[Comparison]) -> Conclusion:
     boots = [RecordedBoot(boot.arm, boot.outcome is Outcome.PASSED, boot.valid) for boot in record.boots]
     by_lab = {(each.block, each.attempt) for each in record.attempts if not each.finished and each.arm is None}
-    return conclude_run(_recorded_run(record), boots, record.findings, comparisons, by_lab)
+    return conclude_run(recorded_run(record), boots, record.findings, comparisons, by_lab)
 
 
 def _end(

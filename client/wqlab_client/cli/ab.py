@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..ab.kernels import GivenKernel
     from ..ab.prepare import Wanted
+    from ..ab.recipes import Recipe
     from ..ab.state import StateFolder
 
 _EMULATOR = "qemu"
@@ -65,6 +66,16 @@ def ab(  # noqa: PLR0917 - the options of a command
     quick: Annotated[
         bool, typer.Option("--quick", help="Boot one kernel in an emulator, and check what must hold on any kernel")
     ] = False,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|machine",
+            help="Build with this configuration and what the plan needs; `machine`: that of the machine's kernel",
+        ),
+    ] = None,
+    loaded: Annotated[
+        bool, typer.Option("--loaded-modules", help="With --config: build only modules that are loaded there")
+    ] = False,
     plan: Annotated[str | None, typer.Option(metavar="PLAN", help="Test plan")] = None,
     topology: Annotated[str, typer.Option(metavar="TYPE", help="Device type to emulate")] = "tiny",
     blocks: Annotated[
@@ -99,6 +110,8 @@ def ab(  # noqa: PLR0917 - the options of a command
 
         folder = StateFolder(Path(target).absolute()) if target else latest_folder()
         session.output.note(f"going on in {folder.path.name}")
+        if not yes:
+            _ask_again(session, folder)
         _measure(session, folder)
     if target is None or (target != _EMULATOR and "@" not in target):
         raise UsageError(
@@ -113,16 +126,19 @@ def ab(  # noqa: PLR0917 - the options of a command
     from ..ab.job import find_data
     from ..ab.state import new_folder
 
-    loaded = find_data(data)
-    found = _find_kernels(session, loaded, names, modules, plan, topology if target == _EMULATOR else None)
+    known = find_data(data)
+    recipe = None
+    if not all(in_file for _, in_file in names):
+        recipe = _recipe(session, known, target, plan, topology, config, only_loaded=loaded)
+    found = _find_kernels(session, known, names, modules, recipe)
     if quick:
-        _check_quickly(session, loaded, next(iter(found.values())), topology, rootfs)
+        _check_quickly(session, known, next(iter(found.values())), topology, rootfs)
     folder = new_folder(name or plan)
     wanted = _wanted(session, found, plan, blocks, scenario, settings or setting, parameter)
     if target == _EMULATOR:
-        _prepare_emulator(session, folder, wanted, topology, rootfs, loaded)
+        _prepare_emulator(session, folder, wanted, topology, rootfs, known)
     else:
-        _prepare_machine(session, folder, wanted, target, rootfs, loaded, yes=yes)
+        _prepare_machine(session, folder, wanted, target, rootfs, known, yes=yes)
     _measure(session, folder)
 
 
@@ -143,25 +159,45 @@ def _names(target: str, sources: list[str], kernels: tuple[str, str] | None, *, 
     return names
 
 
-def _find_kernels(  # noqa: PLR0917 - the options of the command
+def _recipe(  # noqa: PLR0917 - the options of the command
+    session: Session, data: DataFolder, target: str, plan: str, topology: str, config: str | None, *, only_loaded: bool
+) -> Recipe:
+    """Return how kernels are built, and say what is added to a configuration that was given."""
+    from ..ab.machine import configuration
+    from ..ab.recipes import added_options, read_config, recipe_for
+
+    if config is None:
+        return recipe_for(data, plan, topology if target == _EMULATOR else None)
+    if target == _EMULATOR:
+        if config == "machine" or only_loaded:
+            raise UsageError("an emulator has no configuration and no modules of its own", "name a file: --config FILE")
+        recipe = recipe_for(data, plan, topology, read_config(Path(config)))
+    else:
+        found, modules = configuration(target) if config == "machine" or only_loaded else ("", [])
+        text = found if config == "machine" else read_config(Path(config))
+        recipe = recipe_for(data, plan, None, text, modules if only_loaded else None)
+    for each in added_options(data, recipe):
+        session.output.note(f"for this plan: {each}")
+    return recipe
+
+
+def _find_kernels(
     session: Session,
     data: DataFolder,
     names: list[tuple[str, bool]],
     modules: tuple[Path, Path] | None,
-    plan: str,
-    topology: str | None,
+    recipe: Recipe | None,
 ) -> dict[Arm, GivenKernel]:
+    """Return the kernels; `recipe` is that of those that are not in files."""
     from ..ab.build import build_commit
     from ..ab.kernels import find_kernel
-    from ..ab.recipes import recipe_for
 
     found: dict[Arm, GivenKernel] = {}
     before = ""
     for number, (arm, (name, in_file)) in enumerate(zip(PAIR, names, strict=False)):
-        if in_file:
+        if in_file or recipe is None:
             found[arm] = find_kernel(name, cache_folder(), modules[number] if modules else None)
         else:
-            recipe = recipe_for(data, plan, topology)
             found[arm] = build_commit(data, name, recipe, cache_folder(), session.output.note, before)
             before = found[arm].commit
     return found
@@ -236,13 +272,44 @@ def _prepare_machine(  # noqa: PLR0917 - the options of the command
     for line in what_will_happen(seen, made.job.plan.name, len(made.job.blocks), wanted):
         session.output.note(line)
     if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                "cannot ask for confirmation: standard input is no terminal",
-                f"to use {target} as described: `wqlab ab --resume {folder.path.name}`",
-            )
-        if not typer.confirm(f"Use {target} like this?", err=True):
-            raise typer.Exit(0)
+        _confirm(
+            f"Use {target} like this?", f"to use {target} as described: `wqlab ab --resume {folder.path.name} --yes`"
+        )
+
+
+def _confirm(question: str, folder: StateFolder) -> None:
+    """End the command unless the user agrees. Raises UsageError if nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "cannot ask for confirmation: standard input is no terminal",
+            f"to use the machine as described: `wqlab ab --resume {folder.path.name} --yes`",
+        )
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(0)
+
+
+def _ask_again(session: Session, folder: StateFolder) -> None:
+    """Look at the machine of a folder once more, and ask if somebody uses it by now."""
+    from wqlab_worker.backends.ab.look import warnings
+
+    from ..ab.machine import look_at
+    from ..errors import LabUnavailable
+
+    plan = folder.read_plan()
+    if plan.machine is None:
+        return
+    try:
+        found = warnings(look_at(plan.target).look)
+    except LabUnavailable as error:
+        session.output.note(f"{error}: a kernel under test may run there, or it is off")
+        return
+    new = [each for each in found if each not in plan.machine.warnings]
+    for each in new:
+        session.output.note(f"WARNING: {each}")
+    if new:
+        _confirm(
+            f"Use {plan.target} nevertheless?", f"to use it nevertheless: `wqlab ab --resume {folder.path.name} --yes`"
+        )
 
 
 def _measure(session: Session, folder: StateFolder) -> NoReturn:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wqlab_comparison import Samples, SamplesError, read_csv, words
 from wqlab_comparison.questions import facts_of
-from wqlab_comparison.runs import RecordedRun
+from wqlab_comparison.runs import RecordedRun, recorded_run
 from wqlab_contracts.bundle import RUN_RECORD, SAMPLES, RunRecord, console_name
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, Evidence, FindingKind
 
@@ -64,25 +64,8 @@ class Run:
 
     @property
     def recorded(self) -> RecordedRun:
-        record = self.record
-        return RecordedRun(
-            plan=record.plan,
-            device_type=record.device_type,
-            emulated=record.emulated,
-            settings=record.profile.settings,
-            blocks=record.blocks,
-            looks=record.looks,
-            spreads=record.profile.spreads,
-            not_validated=self._not_validated,
-            floors={(each.scenario, each.setting, each.metric): each.floor for each in self.reported.noise_floors},
-            machine=record.cost_profile,
-            walk=record.walk,
-            recipe=record.recipe,
-            figures=record.figures,
-            compared=record.compared,
-            byte_identical=record.byte_identical,
-            failure=record.failure,
-        )
+        floors = {(each.scenario, each.setting, each.metric): each.floor for each in self.reported.noise_floors}
+        return recorded_run(self.record, self._not_validated, floors)
 
 
 def read_runs(bundle: Bundle, report: Report) -> list[Run]:

@@ -195,7 +195,7 @@ def _reproduce(report: Report) -> list[Block]:
     if shared_text.is_local(report):
         return [
             Paragraph(""),
-            Paragraph("To boot both kernels once more, without wqlab, and to compute the verdicts again:"),
+            Paragraph("To boot the kernels once more, without wqlab, and to compute the verdicts again:"),
             Commands([f"sh {shared_text.folder(report)}/repro.sh", *shared_text.recompute_commands(report)]),
         ]
     commands = [

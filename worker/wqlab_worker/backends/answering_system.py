@@ -103,9 +103,11 @@ def ask(ssh: SshConnection, wakeup: Wakeup, timeout_s: float, stopped: Callable[
     )
 
 
-def run(ssh: SshConnection, wakeup: Wakeup, command: str, timeout_s: float) -> CommandResult | None:
+def run(
+    ssh: SshConnection, wakeup: Wakeup, command: str, timeout_s: float, stdin: bytes | None = None
+) -> CommandResult | None:
     """Run a command, also after a cancellation; return None if it does not end in time, as when it cuts SSH."""
-    running = ssh.start(command, wakeup)
+    running = ssh.start(command, wakeup, stdin)
     wakeup.wait_for(lambda: running.done, timeout_s)
     if not running.done:
         running.kill()

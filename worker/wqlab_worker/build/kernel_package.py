@@ -1,8 +1,12 @@
-"""Unpack the kernel of a Debian package, from the machine's own apt sources, without privileges."""
+"""Unpack the kernel of a package without privileges: from the machine's own apt sources, or from files."""
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from wqlab_contracts.linear_patterns import LinearPattern
@@ -11,6 +15,44 @@ from wqlab_host.apt import Apt, AptError
 from ..failures import UserError
 
 _NAME = LinearPattern(r"linux-image-[a-z0-9][a-z0-9.+-]{0,99}")
+
+
+def unpack_package_files(files: Sequence[Path], cache: Path) -> Path:
+    """Return a folder with the files of RPM or Debian packages, kept in `cache`: a distribution may have the kernel in
+    one package and its modules in others.
+
+    Raises UserError if a file cannot be read, or if the program that unpacks it is missing.
+    """
+    digest = hashlib.sha256()
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}", advice="Name a file of a package.") from error
+    target = cache / "packages" / digest.hexdigest()[:32]
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            folder = Path(scratch, "files")
+            folder.mkdir()
+            for path in files:
+                _unpack(path, folder)
+            folder.rename(target)
+    return target
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    is_deb = path.suffix == ".deb"
+    command = ["dpkg-deb", "-x", str(path), str(folder)] if is_deb else ["bsdtar", "-xf", str(path), "-C", str(folder)]
+    if shutil.which(command[0]) is None:
+        raise UserError(
+            f"{command[0]} is not installed, which unpacks {path.name}",
+            advice="Install libarchive-tools, or on Fedora bsdtar.",
+        )
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UserError(f"{path} is no package: {done.stderr.strip()[-300:]}", advice="Download it again.")
 
 
 def unpack_kernel_package(name: str, cache: Path) -> Path:

@@ -73,6 +73,12 @@ def local_source(
     return LocalSource(source_at(tree, mirror.git, commit), commit)
 
 
+def makefile_lines(folder: Path, revision: str) -> list[str]:
+    """Return the lines of the Makefiles of a commit that name the objects of an option. Raises UserError."""
+    commit = "HEAD" if revision == WORKING_TREE else revision.partition("+")[0]
+    return _git(folder, "grep", "-h", "obj-$(CONFIG_", commit, "--", ":/*Makefile", ":/*Kbuild").splitlines()
+
+
 def _upon(tree: Tree, git: Git, base: str, commit: str) -> LocalSource:
     """Return a commit as a change of `base`."""
     with git.workspace.temporary("local") as folder:

@@ -27,6 +27,7 @@ from wqlab_contracts.specs import CpuArch
 from ..apply.mirror import source_at, update_mirror
 from ..failures import JobError, UserError
 from ..workspace import Progress, Workspace, no_progress
+from . import given_config
 from .build_kernel import build
 from .kept_builds import build_folder
 from .toolchain import toolchain_identity
@@ -51,12 +52,18 @@ def kernel_job(  # noqa: PLR0917 - the inputs of a build
     emulated: bool,
     layouts: int = 1,
     fragments_of_plan: Sequence[str] = (),
+    config: str | None = None,
 ) -> BuildJob:
-    """Return the job for building `source`, with the same key as the server's. Raises JobError."""
+    """Return the job for building `source`, with the same key as the server's. `config` replaces the configuration of
+    the recipe. Raises JobError."""
     if recipe not in data.recipes:
         raise UserError(f"no recipe {recipe!r}", advice=f"Choose one of: {', '.join(data.recipes)}")
     chosen = data.recipes[recipe].with_fragments(fragments_of_plan)
-    fragments = {name: data.fragment(name) for name in fragment_names(chosen, arch, emulated)}
+    texts = dict(data.fragments)
+    if config is not None:
+        chosen = given_config.recipe_with(data.recipes[recipe], fragments_of_plan)
+        texts[given_config.NAME] = config
+    fragments = {name: texts[name] for name in fragment_names(chosen, arch, emulated)}
     modules = data.modules_of(chosen)
     toolchain = toolchain_identity(chosen.toolchain)
     return BuildJob(

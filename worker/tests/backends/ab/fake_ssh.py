@@ -71,6 +71,16 @@ def answer(command: str, system: str) -> int:
         print("6,1,100000,-;Linux version 6.12.1", flush=True)
         while read("running") == system:
             time.sleep(0.01)
+    elif command.startswith("find /sys/fs/pstore"):
+        # The log of a crash is there once the distribution runs again.
+        kept = ["/sys/fs/pstore/dmesg-efi-1", "/var/lib/systemd/pstore/2/dmesg.txt"]
+        print("\n".join(kept[: int(read("boot") or 1)]))
+    elif command.startswith("sed "):
+        print(read("crash_log") if command.endswith("/2/dmesg.txt") else "a log of last year")
+    elif command.startswith("sh -s 300 "):
+        sys.stdin.buffer.read()
+        print(read("armed"))
+        return 0 if read("armed") else 1
     elif "watchdog -T" in command:
         return 0 if read("watchdog") else 1
     return 0

@@ -49,7 +49,7 @@ def test_a_plain_server_can_be_used_and_keeps_its_address() -> None:
     assert refusals(look, IMAGE_KIB) == []
     assert warnings(look) == []
     assert look.address_argument == "wqlab.ip=192.0.2.5/24,52:54:00:12:34:56,192.0.2.254"
-    assert look.first_modules == ["e1000e", "iTCO_wdt", "sp5100_tco", "i6300esb"]
+    assert look.first_modules == ["e1000e", "iTCO_wdt", "sp5100_tco", "i6300esb", "efi_pstore"]
     assert look.watchdogs == [Watchdog("watchdog0", "iTCO_wdt", "iTCO_wdt")]
 
 

@@ -52,6 +52,17 @@ class Look:
         return [each for each in found if each.module != "softdog"]
 
     @property
+    def watchdog_modules(self) -> list[str]:
+        """Drivers of the watchdogs that the machine has or may have."""
+        names = (*(each.module for each in self.watchdogs), *WATCHDOGS)
+        return [each for each in dict.fromkeys(names) if each and each != "built_in"]
+
+    @property
+    def keeps_crash_log(self) -> bool:
+        """Return True if the firmware keeps a kernel's last messages over a restart."""
+        return self.one("pstore") not in {"", "(null)"}
+
+    @property
     def is_virtual(self) -> bool:
         return "virtual" in self.values
 
@@ -63,11 +74,12 @@ class Look:
 
     @property
     def first_modules(self) -> list[str]:
-        """Kernel modules to load before the network is configured: the network card's driver, then watchdog drivers.
+        """Kernel modules to load before the network is configured: the network card's driver, then those of watchdogs
+        and of the firmware's memory for crash logs.
 
         A driver whose hardware is absent does nothing.
         """
-        names = [self.one("driver_module") or self.one("driver"), *(each.module for each in self.watchdogs), *WATCHDOGS]
+        names = [self.one("driver_module") or self.one("driver"), *self.watchdog_modules, "efi_pstore"]
         return [name for name in dict.fromkeys(names) if name and name != "built_in"]
 
 

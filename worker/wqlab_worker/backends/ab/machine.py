@@ -30,7 +30,7 @@ from ..send_image import VariantImage
 from ..ssh import CommandResult, FixedSsh, SshConnection, SshServer
 from ..ssh_device import SshDevice
 from ..verify_boot import infrastructure_failure
-from . import kexec_program
+from . import kexec_program, recovery
 from .emulator import wake_when_canceled
 from .fed_console import FedConsole
 
@@ -45,10 +45,6 @@ OWN_EVERY_S = 10.0
 """Interval in seconds at which to check, while a kernel does not come up, whether the distribution answers."""
 BUTTON_S = 3600.0
 """Longest time in seconds to wait until somebody restarts a machine that hangs."""
-WATCHDOG_S = 180
-"""Timeout of the watchdog in seconds. The kernel argument watchdog.stop_on_reboot=0 keeps it running during the next
-kexec, so a kernel must come up within this time. No watchdog is started in the distribution: its driver would stop
-it at the restart, or it would interrupt a slow shutdown."""
 SYSTEMD_KEXEC = "systemctl kexec"
 PLAIN_KEXEC = "setsid sh -c 'sleep 1; sync; echo u > /proc/sysrq-trigger; {kexec} -e' < /dev/null > /dev/null 2>&1 &"
 """For distributions without systemd: file systems are remounted read-only first."""
@@ -69,6 +65,8 @@ class Machine:
     lab: SshServer
     """Kernels under test, at the same address."""
     has_systemd: bool
+    watchdogs: Sequence[str] = ()
+    """Modules of watchdogs that the kernels under test have too."""
     restart_s: int = 300
     """Longest time of a restart into the distribution."""
 
@@ -145,6 +143,8 @@ class MachineAccess(DeviceAccess):
         self._log: subprocess.Popen[bytes] | None = None
         self._asked_own_at = 0.0
         self._has_watchdog: bool | None = None
+        self._known_logs: set[str] | None = None
+        """Crash logs that the machine had before the first kernel under test; None until it is told to start."""
         self._touched = False
         """True once the machine was told to leave its distribution."""
         self.tap.start()
@@ -184,7 +184,7 @@ class MachineAccess(DeviceAccess):
         self.await_variant(self.device.boot.variant_timeout_s)
         self.times.kexec = time.monotonic() - started
         self._follow_log()
-        self._start_watchdog()
+        self._tell_watchdog(recovery.feed_watchdog(self.ssh, self.wakeup))
 
     def end_boot(self) -> None:
         """End the boot. The kernel goes on running: the next one is started from there."""
@@ -200,18 +200,26 @@ class MachineAccess(DeviceAccess):
             return True
         if time.monotonic() - self._asked_own_at > OWN_EVERY_S:
             found = ask(self._own, self.wakeup, timeout_s, self.interrupted)
-            self._own.close()
             self._asked_own_at = time.monotonic()
             if isinstance(found, AnsweringSystem) and not found.of_lab and found.boot_id != self.golden_boot_id:
+                self._read_crash_log()
+                self.raise_if_crashed()
                 raise self.restarted()
         return False
 
     def running_command_line(self, stopped: Callable[[], bool], timeout_s: float, answer_s: float) -> str | None:
-        for ssh in (self.ssh, self._own):
-            found = self.ask_command_line(ssh, stopped, timeout_s, answer_s)
-            if found is not None:
-                return found
-        return None
+        found = self.ask_command_line(self.ssh, stopped, timeout_s, answer_s)
+        if found is None and (found := self.ask_command_line(self._own, stopped, timeout_s, answer_s)) is not None:
+            self._read_crash_log()
+        return found
+
+    def _read_crash_log(self) -> None:
+        """Take what the machine kept of the kernel's log over its crash for console output of this boot."""
+        if self._known_logs is not None and (log := recovery.new_log(self._own, self.wakeup, self._known_logs)):
+            self._known_logs |= recovery.kept_logs(self._own, self.wakeup)
+            self._console.feed(log)
+            self._console.drain()
+            self.tap.flush()
 
     # --- starting a variant -------------------------------------------------------------------------------------
 
@@ -219,7 +227,7 @@ class MachineAccess(DeviceAccess):
         """Return the system that answers, and the connection to it. Wait for a machine that restarts, and for somebody
         who restarts one that hangs. Raises DeviceFailure."""
         deadline = time.monotonic() + self._machine.restart_s
-        told = False
+        told = waiting = False
         reason = ""
         while True:
             if (variant := self._running_variant()) is not None:
@@ -230,6 +238,9 @@ class MachineAccess(DeviceAccess):
                 return self._own, found
             self._own.close()
             reason = found
+            if self._touched and not waiting:
+                waiting = True
+                self._say(self._waiting_text())
             if time.monotonic() > deadline and not told:
                 if not self._touched:
                     break
@@ -248,6 +259,12 @@ class MachineAccess(DeviceAccess):
             suspect=True,
             stage=DeviceStep.GOLDEN,
         )
+
+    def _waiting_text(self) -> str:
+        text = f"waiting for {self._machine.name}: after a panic it restarts by itself"
+        if self._has_watchdog:
+            return f"{text}, after a hang its watchdog restarts it within minutes"
+        return f"{text}; after a hang it does not: press its button, or switch it off and on"
 
     def _running_variant(self) -> AnsweringSystem | None:
         """Return the kernel under test that answers with the lab's key; None if none does."""
@@ -302,6 +319,14 @@ class MachineAccess(DeviceAccess):
         self._run(ssh, f"{kexec} -a {shlex.join(words)} && rm -f {folder}/variant {folder}/initramfs", LOAD_TIMEOUT_S)
 
     def _jump(self, ssh: SshConnection, folder: str, *, of_lab: bool) -> None:
+        armed = ""
+        if not of_lab:
+            self._known_logs = recovery.kept_logs(ssh, self.wakeup)
+            armed = recovery.arm_watchdog(ssh, self.wakeup, self._machine.watchdogs)
+            if armed:
+                self._tell_watchdog(True)
+            elif self._machine.watchdogs:
+                self._say(f"{self._machine.name}: no watchdog runs during this kexec")
         self._touched = self.jumped = True
         if of_lab:
             command = LAB_KEXEC
@@ -311,6 +336,8 @@ class MachineAccess(DeviceAccess):
             command = PLAIN_KEXEC.format(kexec=kexec_program.command(folder))
         answer = run(ssh, self.wakeup, command, COMMAND_S)
         if answer is not None and answer.status and not answer.transport_lost:
+            if armed:
+                recovery.disarm_watchdog(ssh, self.wakeup, armed)
             raise infrastructure_failure(
                 f"`{command.partition(' <')[0]}` failed on {self._machine.name}",
                 excerpt=(answer.stderr_text + answer.text)[-2000:],
@@ -320,18 +347,11 @@ class MachineAccess(DeviceAccess):
 
     # --- watchdog and log ---------------------------------------------------------------------------------------
 
-    def _start_watchdog(self) -> None:
-        """Start the watchdog, which the lab's system then feeds, to restart a machine that hangs; say if it runs."""
-        command = (
-            f"for dog in /dev/watchdog0 /dev/watchdog; do [ -c $dog ] || continue; "
-            f"watchdog -T {WATCHDOG_S} -t {WATCHDOG_S // 4} $dog && exit 0; done; exit 1"
-        )
-        answer = run(self.ssh, self.wakeup, command, COMMAND_S)
-        runs = answer is not None and not answer.status
+    def _tell_watchdog(self, runs: bool) -> None:
         if runs is not self._has_watchdog:
             self._has_watchdog = runs
             self._say(
-                f"{self._machine.name}: its watchdog restarts it {WATCHDOG_S} s after a hang"
+                f"{self._machine.name}: its watchdog runs, and restarts it some minutes after a hang"
                 if runs
                 else f"{self._machine.name}: no watchdog runs: after a hang, switch it off and on by hand"
             )

@@ -37,7 +37,6 @@ lsblk -dno NAME,TYPE,SIZE,MODEL 2>/dev/null | while read -r name type rest; do
 done
 # shellcheck disable=SC2086  # four words
 set -- $SSH_CONNECTION
-say client "$1"
 say address "$3"
 card=$(ip -4 -o addr show | sed -n "s|^[0-9]*: *\([^ @]*\)[^ ]* *inet $3/.*|\1|p" | head -n 1)
 say card "$card"

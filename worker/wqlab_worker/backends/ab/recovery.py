@@ -1,0 +1,65 @@
+"""Prepare a machine for a kernel that hangs or panics: its watchdog, and the log that its firmware keeps (pstore)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from importlib.resources import files
+
+from ..answering_system import ANSWER_S, run
+from ..console_tap import Wakeup
+from ..ssh import SshConnection
+
+FIRST_WATCHDOG_S = 300
+"""Timeout in seconds of the watchdog during the first kexec. The distribution ends its services in this time too."""
+WATCHDOG_S = 180
+"""Timeout of the watchdog in seconds under a kernel under test. The kernel argument watchdog.stop_on_reboot=0 keeps it
+running during the next kexec, so that a kernel must come up within this time."""
+_FEED = (
+    f"for dog in /dev/watchdog0 /dev/watchdog; do [ -c $dog ] || continue; "
+    f"watchdog -T {WATCHDOG_S} -t {WATCHDOG_S // 4} $dog && exit 0; done; exit 1"
+)
+_ARM = (files(__package__) / "onboard" / "arm_watchdog.sh").read_text()
+_LIST = "find /sys/fs/pstore /var/lib/systemd/pstore -type f -name 'dmesg*' 2>/dev/null"
+"""systemd-pstore moves logs from the first folder to the second, where it joins their parts as dmesg.txt."""
+
+
+def arm_watchdog(ssh: SshConnection, wakeup: Wakeup, modules: Sequence[str]) -> str:
+    """Start the machine's watchdog so that it runs across kexec; return the module that drives it, or an empty text.
+
+    `modules`: the drivers that the kernels under test have too, as they must feed it.
+    """
+    if not modules:
+        return ""
+    command = shlex.join(["sh", "-s", str(FIRST_WATCHDOG_S), *modules])
+    answer = run(ssh, wakeup, command, ANSWER_S, _ARM.encode())
+    return answer.text.strip().rpartition("\n")[2] if answer is not None and not answer.status else ""
+
+
+def feed_watchdog(ssh: SshConnection, wakeup: Wakeup) -> bool:
+    """Let the lab's system start and feed the watchdog; return False if there is none."""
+    answer = run(ssh, wakeup, _FEED, ANSWER_S)
+    return answer is not None and not answer.status
+
+
+def disarm_watchdog(ssh: SshConnection, wakeup: Wakeup, module: str) -> None:
+    """Stop a watchdog that `arm_watchdog` started, because the kernel under test does not start."""
+    quoted = shlex.quote(module)
+    run(ssh, wakeup, f"modprobe -r {quoted}; modprobe {quoted} && printf V > /dev/watchdog0", ANSWER_S)
+
+
+def kept_logs(ssh: SshConnection, wakeup: Wakeup) -> set[str]:
+    """Return the paths of the crash logs on the machine."""
+    answer = run(ssh, wakeup, _LIST, ANSWER_S)
+    return set(answer.text.split()) if answer is not None else set()
+
+
+def new_log(ssh: SshConnection, wakeup: Wakeup, known: set[str]) -> bytes:
+    """Return the log of a crash that is not in the files `known`, without the levels of its lines; empty if none."""
+    found = kept_logs(ssh, wakeup) - known
+    # The last part of a log has the smallest number.
+    names = sorted((each for each in found if each.endswith(".txt")), reverse=True) or sorted(found, reverse=True)
+    if not names:
+        return b""
+    answer = run(ssh, wakeup, f"sed 's/^<[0-9]*>//' {shlex.join(names)}", ANSWER_S)
+    return answer.stdout if answer is not None else b""
