@@ -254,11 +254,11 @@ class SshConnection:
         )
         return Command(process, stdin, wakeup)
 
-    def stream(self, command: str) -> subprocess.Popen[bytes]:
+    def stream(self, command: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
         """Start a command whose output the caller reads as it comes. The caller kills the process."""
         return subprocess.Popen(
             ["ssh", *self._options(), self.address, command],
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )

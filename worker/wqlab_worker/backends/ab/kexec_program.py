@@ -12,11 +12,25 @@ from elftools.elf.elffile import ELFFile
 
 _PROGRAM = "usr/sbin/kexec"
 _LOADER = "usr/lib64/ld-linux-x86-64.so.2"
+_SYSTEMD = "systemctl kexec"
+_PLAIN = "setsid sh -c 'sleep 1; sync; echo u > /proc/sysrq-trigger; {kexec} -e' < /dev/null > /dev/null 2>&1 &"
+"""For distributions without systemd: file systems are remounted read-only first."""
+_OF_LAB = (
+    "setsid sh -c 'for n in /sys/class/net/*; do ip link set ${n##*/} down; done; exec kexec -e' "
+    "< /dev/null > /dev/null 2>&1 &"
+)
 
 
 def command(folder: str) -> str:
     """Return the command that runs kexec, unpacked into `folder` on the machine."""
     return f"{folder}/ld.so --library-path {folder} {folder}/kexec"
+
+
+def start(folder: str, *, of_lab: bool, has_systemd: bool) -> str:
+    """Return the command that ends the running system and starts the kernel that is loaded."""
+    if of_lab:
+        return _OF_LAB
+    return _SYSTEMD if has_systemd else _PLAIN.format(kexec=command(folder))
 
 
 def archive(rootfs: Path) -> bytes:

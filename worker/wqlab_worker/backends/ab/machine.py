@@ -45,13 +45,6 @@ OWN_EVERY_S = 10.0
 """Interval in seconds at which to check, while a kernel does not come up, whether the distribution answers."""
 BUTTON_S = 3600.0
 """Longest time in seconds to wait until somebody restarts a machine that hangs."""
-SYSTEMD_KEXEC = "systemctl kexec"
-PLAIN_KEXEC = "setsid sh -c 'sleep 1; sync; echo u > /proc/sysrq-trigger; {kexec} -e' < /dev/null > /dev/null 2>&1 &"
-"""For distributions without systemd: file systems are remounted read-only first."""
-LAB_KEXEC = (
-    "setsid sh -c 'for n in /sys/class/net/*; do ip link set ${n##*/} down; done; exec kexec -e' "
-    "< /dev/null > /dev/null 2>&1 &"
-)
 RESTART_LAB_SYSTEM = "(sleep 1; reboot -f) > /dev/null 2>&1 < /dev/null &"
 
 
@@ -141,6 +134,8 @@ class MachineAccess(DeviceAccess):
         self.times, self.token, self.golden_boot_id = BootTimes(), "", ""
         self.jumped, self.stage = False, DeviceStep.POWER
         self._log: subprocess.Popen[bytes] | None = None
+        self._guard: recovery.Guard | None = None
+        self._is_waiting = False
         self._asked_own_at = 0.0
         self._has_watchdog: bool | None = None
         self._known_logs: set[str] | None = None
@@ -152,6 +147,8 @@ class MachineAccess(DeviceAccess):
     def close(self) -> None:
         """Stop reading and disconnect."""
         self._end_log()
+        if self._guard is not None:
+            self._guard.end()
         self.tap.stop()
         self.ssh.close()
         self._own.close()
@@ -171,6 +168,7 @@ class MachineAccess(DeviceAccess):
         started = time.monotonic()
         self.stage = DeviceStep.GOLDEN
         ssh, system = self._running_system()
+        self._is_waiting = False
         self.golden_boot_id = system.boot_id
         self.times.golden = time.monotonic() - started
         self.stage = DeviceStep.KEXEC
@@ -185,6 +183,7 @@ class MachineAccess(DeviceAccess):
         self.times.kexec = time.monotonic() - started
         self._follow_log()
         self._tell_watchdog(recovery.feed_watchdog(self.ssh, self.wakeup))
+        self._guard = recovery.Guard(self.ssh) if self._has_watchdog else None
 
     def end_boot(self) -> None:
         """End the boot. The kernel goes on running: the next one is started from there."""
@@ -211,6 +210,8 @@ class MachineAccess(DeviceAccess):
         found = self.ask_command_line(self.ssh, stopped, timeout_s, answer_s)
         if found is None and (found := self.ask_command_line(self._own, stopped, timeout_s, answer_s)) is not None:
             self._read_crash_log()
+        elif found is None:
+            self._tell_waiting()
         return found
 
     def _read_crash_log(self) -> None:
@@ -227,7 +228,7 @@ class MachineAccess(DeviceAccess):
         """Return the system that answers, and the connection to it. Wait for a machine that restarts, and for somebody
         who restarts one that hangs. Raises DeviceFailure."""
         deadline = time.monotonic() + self._machine.restart_s
-        told = waiting = False
+        told = False
         reason = ""
         while True:
             if (variant := self._running_variant()) is not None:
@@ -238,9 +239,8 @@ class MachineAccess(DeviceAccess):
                 return self._own, found
             self._own.close()
             reason = found
-            if self._touched and not waiting:
-                waiting = True
-                self._say(self._waiting_text())
+            if self._touched:
+                self._tell_waiting()
             if time.monotonic() > deadline and not told:
                 if not self._touched:
                     break
@@ -260,11 +260,15 @@ class MachineAccess(DeviceAccess):
             stage=DeviceStep.GOLDEN,
         )
 
-    def _waiting_text(self) -> str:
-        text = f"waiting for {self._machine.name}: after a panic it restarts by itself"
-        if self._has_watchdog:
-            return f"{text}, after a hang its watchdog restarts it within minutes"
-        return f"{text}; after a hang it does not: press its button, or switch it off and on"
+    def _tell_waiting(self) -> None:
+        """Say once in each boot what ends the silence of the machine."""
+        if self._is_waiting:
+            return
+        self._is_waiting = True
+        hang = "after a hang its watchdog restarts it within minutes"
+        if not self._has_watchdog:
+            hang = "after a hang it does not: press its button, or switch it off and on"
+        self._say(f"waiting for {self._machine.name}: after a panic it restarts by itself; {hang}")
 
     def _running_variant(self) -> AnsweringSystem | None:
         """Return the kernel under test that answers with the lab's key; None if none does."""
@@ -327,13 +331,10 @@ class MachineAccess(DeviceAccess):
                 self._tell_watchdog(True)
             elif self._machine.watchdogs:
                 self._say(f"{self._machine.name}: no watchdog runs during this kexec")
+        elif self._guard is not None:
+            self._guard.end()
         self._touched = self.jumped = True
-        if of_lab:
-            command = LAB_KEXEC
-        elif self._machine.has_systemd:
-            command = SYSTEMD_KEXEC
-        else:
-            command = PLAIN_KEXEC.format(kexec=kexec_program.command(folder))
+        command = kexec_program.start(folder, of_lab=of_lab, has_systemd=self._machine.has_systemd)
         answer = run(ssh, self.wakeup, command, COMMAND_S)
         if answer is not None and answer.status and not answer.transport_lost:
             if armed:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.resources import files
 
 from ..answering_system import ANSWER_S, run
@@ -19,6 +22,9 @@ _FEED = (
     f"for dog in /dev/watchdog0 /dev/watchdog; do [ -c $dog ] || continue; "
     f"watchdog -T {WATCHDOG_S} -t {WATCHDOG_S // 4} $dog && exit 0; done; exit 1"
 )
+BEAT_S = 30.0
+"""Interval in seconds of the lines that say that this program and the network still work."""
+_GUARD = f"busybox sh -c 'while read -t {4 * BEAT_S:.0f} _; do :; done; killall -9 watchdog'"
 _ARM = (files(__package__) / "onboard" / "arm_watchdog.sh").read_text()
 _LIST = "find /sys/fs/pstore /var/lib/systemd/pstore -type f -name 'dmesg*' 2>/dev/null"
 """systemd-pstore moves logs from the first folder to the second, where it joins their parts as dmesg.txt."""
@@ -63,3 +69,26 @@ def new_log(ssh: SshConnection, wakeup: Wakeup, known: set[str]) -> bytes:
         return b""
     answer = run(ssh, wakeup, f"sed 's/^<[0-9]*>//' {shlex.join(names)}", ANSWER_S)
     return answer.stdout if answer is not None else b""
+
+
+class Guard:
+    """Stops the feeding of the watchdog once this program or the network of the machine is gone for some minutes, so
+    that the machine restarts into its distribution then too."""
+
+    def __init__(self, ssh: SshConnection) -> None:
+        self._process = ssh.stream(_GUARD, subprocess.PIPE)
+        self._ended = threading.Event()
+        threading.Thread(target=self._beat, name="watchdog", daemon=True).start()
+
+    def end(self) -> None:
+        """Stop. The watchdog is not fed for long after that."""
+        self._ended.set()
+        self._process.kill()
+        self._process.wait()
+
+    def _beat(self) -> None:
+        assert self._process.stdin  # noqa: S101 - a pipe
+        with suppress(BrokenPipeError):
+            while not self._ended.wait(BEAT_S):
+                self._process.stdin.write(b"\n")
+                self._process.stdin.flush()

@@ -1,0 +1,205 @@
+"""`wqlab ab root@HOST` on an emulated Debian: what happens to the machine, and what the user is told.
+
+Each test prints what was said and how long it took; docs/own-machine.md has the table.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from wqlab_bench import rootfs
+from wqlab_rehearsal import debian_system, ext4
+
+from .conftest import ENVIRONMENT, free_port, until
+
+pytestmark = [pytest.mark.device, pytest.mark.nightly]
+
+KERNEL = "deb:linux-image-6.1.0-50-amd64"
+MEMORY_MIB = 3072
+_OVMF = Path("/usr/share/OVMF")
+_CONFIG = """\
+Host *
+	IdentityFile {folder}/login
+	UserKnownHostsFile {folder}/known_hosts
+	StrictHostKeyChecking accept-new
+"""
+
+
+@dataclass
+class Debian:
+    """An emulated PC with UEFI, an e1000e card and a watchdog, on which Debian is installed."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    def install(self, image: Path) -> None:
+        root = self.folder / "root.ext4"
+        subprocess.run(["cp", "--sparse=always", image, root], check=True)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / "login"], check=True)
+        ext4.write(root, {"/root/.ssh/authorized_keys": self.folder / "login.pub"}, self.folder)
+        for name in ("vmlinuz", "initrd.img"):
+            target = subprocess.run(
+                ["debugfs", "-R", f"stat /{name}", root], capture_output=True, text=True, check=True
+            ).stdout
+            link = next(line for line in target.splitlines() if "Fast link dest" in line).split('"')[1]
+            subprocess.run(["debugfs", "-R", f"dump /{link} {self.folder / name}", root], check=True)
+        shutil.copyfile(_OVMF / "OVMF_VARS_4M.fd", self.folder / "vars.fd")
+        (self.folder / "config").write_text(_CONFIG.format(folder=self.folder))
+        program = self.folder / "bin" / "ssh"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {self.folder}/config "$@"\n')
+        program.chmod(0o755)
+
+    def start(self, run: Callable[[Sequence[str]], subprocess.Popen[bytes]], watchdog: str) -> None:
+        dog = ["-device", watchdog, "-action", "watchdog=reset"] if watchdog else []
+        self.process = run([
+            "qemu-system-x86_64", "-nodefaults", "-display", "none", "-machine", "q35", "-accel", "tcg,thread=multi",
+            "-cpu", "max", "-smp", "2", "-m", str(MEMORY_MIB),
+            "-drive", f"if=pflash,unit=0,format=raw,readonly=on,file={_OVMF / 'OVMF_CODE_4M.fd'}",
+            "-drive", f"if=pflash,unit=1,format=raw,file={self.folder / 'vars.fd'}",
+            "-kernel", str(self.folder / "vmlinuz"), "-initrd", str(self.folder / "initrd.img"),
+            "-append", f"root=LABEL={debian_system.LABEL} ro console=ttyS0",
+            "-drive", f"if=none,id=disk,format=raw,file={self.folder / 'root.ext4'}", "-device", "ide-hd,drive=disk",
+            "-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22", "-device", "e1000e,netdev=net,id=card",
+            "-serial", f"file:{self.folder / 'console'}",
+            "-monitor", f"unix:{self.folder / 'monitor'},server=on,wait=off", *dog,
+        ])  # fmt: skip
+        until(lambda: self.ssh("login", "true").returncode == 0)
+
+    def ssh(self, key: str | Path, command: str) -> subprocess.CompletedProcess[str]:
+        options = ["-o", "ConnectTimeout=20", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no"]
+        options += ["-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "IdentitiesOnly=yes"]
+        words = ["ssh", "-F", "none", "-i", str(self.folder / key), "-p", str(self.port), *options]
+        return subprocess.run([*words, "root@127.0.0.1", command], capture_output=True, text=True, check=False)
+
+    def monitor(self, command: str) -> None:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.folder / "monitor"))
+            client.sendall(f"{command}\n".encode())
+            client.recv(4096)
+
+
+@dataclass
+class Ab:
+    """A running `wqlab ab`, and what it says."""
+
+    machine: Debian
+    process: subprocess.Popen[str]
+    said: list[str] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    def read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self.said.append(line.rstrip())
+            print(f"{time.monotonic() - self.began:7.0f} s  {line.rstrip()}", flush=True)
+
+    def until(self, words: str) -> None:
+        until(lambda: any(words in line for line in self.said) or self.process.poll() is not None)
+        assert any(words in line for line in self.said), self.said[-20:]
+
+    def in_kernel(self, command: str) -> None:
+        """Run a command on the kernel under test."""
+        key = next(self.machine.folder.glob("wqlab-ab-*/key"))
+        self.machine.ssh(key, f"({command}) > /dev/null 2>&1 < /dev/null &")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Debian:
+    found = Debian(tmp_path, free_port())
+    found.install(debian_system.build(Path(os.environ["WQLAB_CACHE"])))
+    return found
+
+
+@pytest.fixture
+def ab(machine: Debian) -> Iterator[Callable[..., Ab]]:
+    started: list[Ab] = []
+
+    def start(*arguments: str) -> Ab:
+        cache = Path(os.environ["WQLAB_CACHE"])
+        command = [str(Path(sys.executable).parent / "wqlab"), "ab", f"root@127.0.0.1:{machine.port}", "--yes"]
+        command += ["--kernels", KERNEL, KERNEL, "--plan", "hackbench", "--scenario", "pipes", "--blocks", "1"]
+        command += ["--rootfs", str(rootfs.build(cache)), *arguments]
+        path = f"{machine.folder / 'bin'}:{ENVIRONMENT['PATH']}"
+        process = subprocess.Popen(
+            command, cwd=machine.folder, env={**ENVIRONMENT, "PATH": path}, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        made = Ab(machine, process)
+        threading.Thread(target=made.read, daemon=True).start()
+        started.append(made)
+        return made
+
+    yield start
+    for each in started:
+        each.process.kill()
+        each.process.wait()
+
+
+def test_panic_is_read_from_the_firmware_and_the_block_repeated(
+    machine: Debian, run: Callable[[Sequence[str]], subprocess.Popen[bytes]], ab: Callable[..., Ab]
+) -> None:
+    machine.start(run, "i6300esb")
+    running = ab()
+    running.until("baseline: pipes")
+    running.in_kernel("echo c > /proc/sysrq-trigger")
+    running.until("its own system runs again")
+    assert running.process.wait() == 0
+    report = next(machine.folder.glob("wqlab-ab-*/report.txt")).read_text()
+    assert "sysrq triggered crash" in report.lower(), report
+
+
+@pytest.mark.parametrize("watchdog", ["i6300esb", ""])
+def test_hang_is_ended_by_the_watchdog_or_by_hand(
+    machine: Debian, run: Callable[[Sequence[str]], subprocess.Popen[bytes]], ab: Callable[..., Ab], watchdog: str
+) -> None:
+    """The watchdog is no longer fed, and the network is silent."""
+    machine.start(run, watchdog)
+    running = ab()
+    running.until("baseline: pipes")
+    running.in_kernel("killall -STOP watchdog; ip link set dev eth0 down")
+    if not watchdog:
+        running.until("press its button")
+        machine.monitor("system_reset")
+    running.until("its own system runs again")
+    assert running.process.wait() == 0
+
+
+def test_network_that_dies_is_ended_by_the_watchdog(
+    machine: Debian, run: Callable[[Sequence[str]], subprocess.Popen[bytes]], ab: Callable[..., Ab]
+) -> None:
+    machine.start(run, "i6300esb")
+    running = ab()
+    running.until("baseline: pipes")
+    machine.monitor("set_link card off")
+    running.until("waiting for")
+    machine.monitor("set_link card on")
+    running.until("its own system runs again")
+    assert running.process.wait() == 0
+
+
+def test_refusals_name_the_way_out(
+    machine: Debian, run: Callable[[Sequence[str]], subprocess.Popen[bytes]], ab: Callable[..., Ab]
+) -> None:
+    machine.start(run, "")
+    machine.ssh("login", "sysctl -w kernel.kexec_load_disabled=1")
+    refused = ab()
+    refused.until("kexec is switched off until its next boot")
+    assert refused.process.wait() == 2
+    machine.ssh("login", "rm /root/.ssh/authorized_keys")
+    refused = ab("--name", "again")
+    refused.until(shlex.join(["ssh-copy-id", f"root@127.0.0.1:{machine.port}"]))
+    assert refused.process.wait() == 4
