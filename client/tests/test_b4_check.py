@@ -66,6 +66,7 @@ LOST = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no power")
         (submission(target(Verdict.REGRESSION, emulated=True, modelled=True)), "warn", "(modelled): regression"),
         (submission(target(Verdict.INCONCLUSIVE), target(Verdict.IMPROVEMENT)), "warn", "inconclusive"),
         (submission(target(Verdict.FAILED), failure=FAILURE), "fail", "kernel: oops in 2 of 2 boots"),
+        (submission(target(Verdict.FAILED, failure_kind=LOST.kind), failure=LOST), "warn", "infrastructure: no power"),
         (submission(target(None), failure=LOST), "warn", "infrastructure: no power"),
         (submission(target(None), state=SubmissionState.RUNNING), "warn", "in progress"),
         (submission(target(Verdict.IMPROVEMENT), state=SubmissionState.COMPARING), "warn", "in progress"),

@@ -11,20 +11,17 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from wqlab_contracts.api.submissions import SubmissionSummary, TargetSummary
-from wqlab_contracts.enums import ErrorKind, Outcome, SubmissionState, Verdict
+from wqlab_contracts.enums import Outcome, SubmissionState
 from wqlab_contracts.mail import message_ids
 from wqlab_contracts.mails.mail_parts import header, parse_headers
 from wqlab_contracts.mails.mbox import change_id
 from wqlab_contracts.messages import normalised_subject
+from wqlab_contracts.target_checks import ORDER, Status, kind_of, status_of, status_of_failure, text_of
 
 TOOL = "wqlab"
 MAIL_BYTES = 4 << 20
 """Largest mail that is read."""
 UNSEEN = "not measured: the lab has not seen this mail"
-_FINE = frozenset({Verdict.IMPROVEMENT, Verdict.EQUIVALENT, Verdict.BELOW_THRESHOLD})
-
-Status = Literal["pass", "warn", "fail"]
-_ORDER: tuple[Status, ...] = ("pass", "warn", "fail")
 
 
 @dataclass(frozen=True)
@@ -67,19 +64,15 @@ def newest_result(found: Sequence[SubmissionSummary]) -> SubmissionSummary | Non
 
 
 def check_of(submission: SubmissionSummary, lab_url: str) -> CheckResult:
-    """Return the result of a submission.
-
-    `fail`: the series or its kernel fails, or a regression was measured on hardware; `warn`: a count or a modelled
-    figure regressed, or a target is not decided; `pass`: all targets are decided, and none regressed.
-    """
-    statuses: list[Status] = [_status(each) for each in submission.targets]
+    """Return the result of a submission: the worst of its targets, and of its own failure."""
+    statuses: list[Status] = [status_of(each) for each in submission.targets]
     failure = submission.failure
     if failure is not None:
-        statuses.append("fail" if failure.kind in {ErrorKind.USER, ErrorKind.KERNEL} else "warn")
+        statuses.append(status_of_failure(failure.kind))
     if submission.state is not SubmissionState.FINISHED:
         statuses.append("warn")
-    said = [f"{_name(each)}: {_said(each)}" for each in submission.targets]
-    worst: Status = max(statuses, key=_ORDER.index) if statuses else "warn"
+    said = [f"{_name(each)}: {text_of(each)}" for each in submission.targets]
+    worst: Status = max(statuses, key=ORDER.index) if statuses else "warn"
     first = next((text for text, each in zip(said, statuses, strict=False) if each == worst), "")
     summary = first or f"submission {submission.id}, {submission.state.value}"
     if failure is not None:
@@ -105,23 +98,9 @@ def as_complaints(result: CheckResult | None) -> list[str]:
     return [f"{'ERROR' if result.status == 'fail' else 'WARNING'}: {result.summary} ({result.url})"]
 
 
-def _status(target: TargetSummary) -> Status:
-    if target.verdict in _FINE:
-        return "pass"
-    if target.verdict is Verdict.FAILED:
-        return "fail"
-    return "fail" if target.verdict is Verdict.REGRESSION and not target.emulated else "warn"
-
-
 def _name(target: TargetSummary) -> str:
-    kind = "modelled" if target.modelled else "emulated" if target.emulated else ""
+    kind = kind_of(target)
     return f"{target.plan} on {target.device_type}{f' ({kind})' if kind else ''}"
-
-
-def _said(target: TargetSummary) -> str:
-    if target.verdict is None:
-        return f"{target.done_boots} of {target.total_boots} boots"
-    return ": ".join(filter(None, [target.verdict.value.replace("_", " "), target.headline]))
 
 
 def _line(text: str) -> str:

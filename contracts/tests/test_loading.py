@@ -392,6 +392,41 @@ def test_archives_are_kept_in_their_order(folder: Path) -> None:
     assert (ours.name, ours.results("x"), ours.list) == ("ours", None, "wq@lists.example.org")
 
 
+PATCHWORK = """\
+    archives:
+      - name: pw
+        kind: patchwork
+        summary: Patchwork of the list
+        url: https://patchwork.example.org
+        list: wq@lists.example.org
+        checks: {project: wq, token_file: /etc/wqlab/pw.token, owners: [ci]}
+    """
+
+
+def test_workers_do_not_get_what_is_written_to_a_patchwork(folder: Path) -> None:
+    write(folder, "intake/archives.yaml", dedent(PATCHWORK))
+    (archive,) = load_data(folder).archives
+    assert archive.checks is not None and archive.checks.project == "wq"
+    assert "checks" not in archive.model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("kind: patchwork", "kind: public_inbox", "checks are written to a Patchwork: add `kind: patchwork`"),
+        ("https:", "http:", "url: http is allowed only with `private: true`"),
+        ("example.org\n", "example.org/\n", "url must not end with a slash"),
+        ("example.org\n", "example.org/?q=1\n", "url must be https://HOST, perhaps with a path"),
+        ("list:", "epochs:", "a Patchwork has no search, epochs or dkim_checked"),
+        ("owners: [ci]", "owners: []", "checks.owners"),
+        ("project: wq", "project: a/b", "checks.project"),
+    ],
+)
+def test_wrong_patchwork_is_reported(folder: Path, old: str, new: str, expected: str) -> None:
+    write(folder, "intake/archives.yaml", dedent(PATCHWORK).replace(old, new, 1))
+    assert expected in str(problems(folder))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [

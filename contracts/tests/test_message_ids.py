@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wqlab_contracts.message_ids import LENGTH_LIMIT, find_message_id
+from wqlab_contracts.message_ids import LENGTH_LIMIT, find_message_id, find_series
 from wqlab_contracts.specs import Archive
 
 ID = "20240130-wq-v2-1-abc@kernel.org"
@@ -88,3 +88,47 @@ def test_every_id_is_found_in_the_page_that_an_archive_gives_it(left: str, right
     archive = Archive(name="lore", summary="", url="https://lore.kernel.org/all/{message_id}/")
     assert find_message_id(archive.page(message_id)) == message_id
     assert find_message_id(f"<{message_id}>") == message_id or "://" in message_id or "/" in left
+
+
+PATCHWORK = "https://patchwork.example.org"
+
+
+@pytest.mark.parametrize(
+    ("pasted", "address"),
+    [
+        ("12345", "12345"),
+        (" 12345\n", "12345"),
+        (f"{PATCHWORK}/project/linux-wq/list/?series=12345", f"{PATCHWORK}/series/12345/"),
+        (f"{PATCHWORK}/project/linux-wq/list/?state=*&series=12345&archive=both", f"{PATCHWORK}/series/12345/"),
+        (f"{PATCHWORK}/api/1.3/series/12345/", f"{PATCHWORK}/series/12345/"),
+        (f"{PATCHWORK}/api/series/12345", f"{PATCHWORK}/series/12345/"),
+        (f"{PATCHWORK}/series/12345/mbox/", f"{PATCHWORK}/series/12345/"),
+        ("patchwork.example.org/series/12345/", f"{PATCHWORK}/series/12345/"),
+        ("http://127.0.0.1:8000/pw/series/7/", "http://127.0.0.1:8000/pw/series/7/"),
+        ("0", None),
+        ("012", None),
+        ("1" * 10, None),
+        (f"{PATCHWORK}/series/0/", None),
+        (f"{PATCHWORK}/series/12345/patches/", None),
+        (f"{PATCHWORK}/project/linux-wq/list/", None),
+        (f"{PATCHWORK}/project/linux-wq/list/?series=*", None),
+        ("ftp://patchwork.example.org/series/1/", None),
+        ("https://me:secret@patchwork.example.org/series/1/", None),
+        ("https:///series/1/", None),
+        ("https://[broken/series/1/", None),
+        (f"{PATCHWORK}/{'x' * LENGTH_LIMIT}/series/1/", None),
+        ("a@b", None),
+    ],
+)
+def test_address_of_a_series_is_found(pasted: str, address: str | None) -> None:
+    assert find_series(pasted) == address
+
+
+def test_series_of_a_patchwork_has_its_address() -> None:
+    archive = Archive(name="pw", kind="patchwork", summary="", url=f"{PATCHWORK}/pw")
+    for address, number in (
+        ("7", 7),
+        ("http://Patchwork.example.org/pw/series/7/", 7),
+        (f"{PATCHWORK}/series/7/", None),
+    ):
+        assert archive.series_number(address) == number

@@ -33,6 +33,7 @@ from pydantic import BaseModel
 
 from . import references
 from .addresses_file import read_addresses, read_device_type
+from .archives_file import read_archives
 from .data_folder import DataFolder
 from .forges_file import read_forges
 from .fragments import fragment_problems
@@ -84,10 +85,6 @@ class _Trees(Strict):
     golden: Name | None = None
     """Tree of the golden kernel; None: the default."""
     trees: list[Tree]
-
-
-class _Archives(Strict):
-    archives: list[Archive]
 
 
 def load_data(data_dir: Path) -> DataFolder:
@@ -250,18 +247,9 @@ class _Reader:
         return value.default, golden, trees
 
     def _archives(self) -> tuple[Archive, ...]:
-        path = self.root / "intake" / "archives.yaml"
-        if not path.exists():
-            return ()
-        document = Document.read(path, str(path.relative_to(self.root)))
-        value = document.validate_as(_Archives)
-        self.problems.extend(document.problems)
-        archives = value.archives if value is not None else []
-        first: dict[str, int] = {}
-        for index, archive in enumerate(archives):
-            if first.setdefault(archive.name, index) != index:
-                self._add(document, ("archives", index, "name"), f"{archive.name} is defined twice")
-        return tuple(archives)
+        archives, problems = read_archives(self.root)
+        self.problems += problems
+        return archives
 
     def _forges(self, trees: set[str]) -> tuple[Forge, ...]:
         forges, problems = read_forges(self.root, trees)

@@ -1,4 +1,5 @@
-"""Find the Message-ID in what people paste: an id, a mail header, or the URL of a message in any archive."""
+"""Find the Message-ID in what people paste: an id, a mail header, or the URL of a message in any archive; or the series
+of a Patchwork."""
 
 from __future__ import annotations
 
@@ -16,6 +17,11 @@ _LIST_PAGE = re.compile(r"message|thread|latest|msg\d+\.html|thrd\d*\.html|maill
 """What follows the address of a list in the URL of a page without Message-ID (HyperKitty, mail-archive.com)."""
 _QUERIES = ("i", "mid", "msgid", "message_id", "message-id")
 """Names under which the query of a URL has a Message-ID (MARC)."""
+_SERIES_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+_SERIES_PATH = re.compile(r"(?P<path>[^?#]*?)(?:/api(?:/1\.[0-9])?)?/series/(?P<number>[1-9][0-9]{0,8})(?:/mbox)?/?")
+"""Path of a series in Patchwork's REST API, and of its mbox."""
+_PROJECT_LIST = re.compile(r"/project/[^/]+/list/?$")
+"""Path of a page with a list of patches, whose query has the number of the series."""
 _HOST_AND_PATH = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::\d{1,5})?/", re.IGNORECASE)
 
 
@@ -36,6 +42,28 @@ def find_message_id(text: str) -> str | None:
     if _HOST_AND_PATH.match(text):
         return _in_url(f"https://{text}")
     return _checked(text) or _checked(unquote(text))
+
+
+def find_series(text: str) -> str | None:
+    """Return the address of a series of a Patchwork: `https://HOST/series/N/` of any URL of it, `N` of a number alone.
+
+    Return None if `text` is neither.
+    """
+    text = text.strip()
+    if _SERIES_NUMBER.fullmatch(text):
+        return text
+    text = f"https://{text}" if _HOST_AND_PATH.match(text) else text
+    try:
+        address = urlsplit(text)
+        numbers = [value for name, value in parse_qsl(address.query, max_num_fields=50) if name == "series"]
+    except ValueError:
+        return None
+    path = f"{_PROJECT_LIST.sub('', address.path)}/series/{numbers[0]}" if numbers else address.path
+    found = _SERIES_PATH.fullmatch(path)
+    plain = len(text) <= LENGTH_LIMIT and text.isascii() and text.isprintable() and not {" ", "@"} & set(text)
+    if found is None or not plain or address.scheme not in {"http", "https"} or not address.hostname:
+        return None
+    return f"{address.scheme}://{address.netloc}{found['path']}/series/{found['number']}/"
 
 
 def _in_url(url: str) -> str | None:

@@ -32,6 +32,8 @@ class DeliveryKind(StrEnum):
     """Status of a commit on a forge."""
     FORGE_COMMENT = "forge_comment"
     """The lab's one comment on a pull request."""
+    PATCHWORK_CHECK = "patchwork_check"
+    """Check of a patch on a Patchwork."""
 
 
 class DeliveryState(StrEnum):

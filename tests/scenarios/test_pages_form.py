@@ -24,7 +24,7 @@ def test_form_offers_the_branches_of_a_git_server(person: MakePerson, topic: Top
     submitter = person("submitter")
     submitter.open("/submit?source=git&plan=xfs-fsync&type=tiny")
     page = submitter.page
-    page.get_by_label("lore URL, Message-ID, or git URL and branch").fill(topic.url)
+    page.get_by_label("URL of lore or Patchwork, Message-ID, or git URL and branch").fill(topic.url)
     expect(page.get_by_text(re.compile(r"\d branch(es)? found"))).to_be_visible()
     branch = page.locator("#field-ref")
     branch.fill("top")
@@ -38,7 +38,7 @@ def test_form_offers_the_branches_of_a_git_server(person: MakePerson, topic: Top
 def test_unreachable_git_server_is_named(person: MakePerson, topic: Topic) -> None:
     submitter = person("submitter")
     submitter.open("/submit?source=git")
-    submitter.page.get_by_label("lore URL, Message-ID, or git URL and branch").fill(f"{topic.url}-not")
+    submitter.page.get_by_label("URL of lore or Patchwork, Message-ID, or git URL and branch").fill(f"{topic.url}-not")
     expect(submitter.page.get_by_text(re.compile("The branches could not be listed: .*linux.git-not"))).to_be_visible()
 
 

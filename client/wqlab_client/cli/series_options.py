@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from wqlab_contracts.mails import mbox
-from wqlab_contracts.message_ids import find_message_id
+from wqlab_contracts.message_ids import find_message_id, find_series
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, ThreadSeries
 
 from ..errors import UsageError
@@ -54,10 +54,11 @@ def parse_series(given: SeriesOptions) -> Series | None:
             raise UsageError("--git needs --ref", "name the branch or tag of the series: --ref my-branch")
         return Series(git=GitSeries(url=given.git, ref=given.ref, base=given.base))
     if given.message_id:
-        if find_message_id(given.message_id) is None:
+        if find_message_id(given.message_id) is None and find_series(given.message_id) is None:
             raise UsageError(
                 f"--message-id: there is no Message-ID in {given.message_id[:200]!r}",
-                "write the part between < and > of the mail's Message-ID header, or the URL of the mail in an archive",
+                "write the part between < and > of the mail's Message-ID header, the URL of the mail in an archive, or "
+                "URL or number of a Patchwork's series",
             )
         return Series(thread=ThreadSeries(message_id=given.message_id, revision=given.revision))
     if not given.mbox:

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from ..enums import JobState, Outcome, SubmissionState, Verdict
+from ..enums import ErrorKind, JobState, Outcome, SubmissionState, Verdict
 from ..jsontypes import JSON_NUMBER, JsonBool, JsonInt
 from ..layouts import MOST_LAYOUTS
 from ..messages import (
@@ -175,6 +175,8 @@ class TargetSummary(Message):
     outcome: Outcome | None
     verdict: Verdict | None
     """null until the figures are compared."""
+    failure_kind: ErrorKind | None = None
+    """What is at fault for the run's failure; null if it has none."""
     headline: str
     """The verdict in one sentence."""
     done_boots: int

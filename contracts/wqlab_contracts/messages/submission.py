@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from ..enums import EventKind
 from ..jsontypes import JSON_NUMBER, JsonFloat, JsonInt
-from ..message_ids import find_message_id
+from ..message_ids import find_message_id, find_series
 from ..specs import Name
 from .base import GitObject, Message
 from .threads import REVISION_LIMIT
@@ -42,22 +42,30 @@ class MboxSeries(Message):
 
 
 class ThreadSeries(Message):
-    """A series as a thread of a mail archive: one of its revisions is taken, with the trailers of its replies."""
+    """A series as a thread of a mail archive, of which one revision is taken with the trailers of its replies, or as a
+    series of a Patchwork."""
 
     message_id: Annotated[str, Field(min_length=1, max_length=2000)]
-    """Message-ID of any mail of the thread. A URL of the mail in any archive is accepted; the id in it is kept."""
+    """Message-ID of any mail of the thread. A URL of the mail in any archive is accepted; the id in it is kept. A
+    series of a Patchwork is named by its URL, or by its number if the lab knows one Patchwork."""
     revision: Annotated[int, Field(ge=1, le=REVISION_LIMIT), JSON_NUMBER] | None = None
     """Revision to take, 2 for `[PATCH v2]`; null: the latest that the archive has."""
 
     @field_validator("message_id")
     @classmethod
     def _find_message_id(cls, value: str) -> str:
-        found = find_message_id(value)
+        found = find_message_id(value) or find_series(value)
         if found is None:
             raise ValueError(
-                f"there is no Message-ID in {value[:200]!r}: write the part between < and >, or a URL of the mail"
+                f"there is no Message-ID in {value[:200]!r}: write the part between < and >, a URL of the mail, or "
+                "that of a Patchwork's series"
             )
         return found
+
+    @property
+    def patchwork_series(self) -> str | None:
+        """Address of a series of a Patchwork; None for a Message-ID."""
+        return None if "@" in self.message_id else self.message_id
 
 
 class CommitPair(Message):

@@ -1,26 +1,43 @@
-"""Mail archives in which series are found by Message-ID."""
+"""Mail archives in which series are found by Message-ID, and Patchworks in which they are found by number too."""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Literal, Self
 from urllib.parse import SplitResult, quote, urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
-from .base import Name, Strict
+from .base import Name, Strict, check_address, read_secret
 
 MESSAGE_ID = "{message_id}"
 QUERY = "{query}"
 EPOCH = "{epoch}"
 
 
+class Checks(Strict):
+    """What the lab writes as checks of patches on a Patchwork."""
+
+    project: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
+    """Project of the patches, by its name in URLs."""
+    token_file: Annotated[str, StringConstraints(pattern=r"^/\S+$", max_length=500)]
+    """File with the API token of an account that maintains the project, on the server's host."""
+    owners: list[Annotated[str, StringConstraints(min_length=1, max_length=64)]] = Field(min_length=1, max_length=200)
+    """Accounts of the lab whose submissions are told as checks."""
+
+    def read_token(self) -> str:
+        """Return the API token. Raises ValueError, which names the file, if it cannot be used."""
+        return read_secret("token_file", self.token_file)
+
+
 class Archive(Strict):
-    """A public-inbox archive of one or more mailing lists."""
+    """A public-inbox archive of one or more mailing lists, or a Patchwork."""
 
     name: Name
+    kind: Literal["public_inbox", "patchwork"] = "public_inbox"
     summary: str
     url: str = Field(max_length=500)
-    """Page of a message, with `{message_id}` in the place of its id; the mbox of its thread is at `t.mbox.gz` below."""
+    """Page of a message, with `{message_id}` in the place of its id; the mbox of its thread is at `t.mbox.gz` below.
+    For a Patchwork its address, such as https://patchwork.example.org."""
     search: str | None = Field(default=None, max_length=500)
     """Search for whole threads, with `{query}` in the place of the query. Without it only revisions in the thread of
     the message are found."""
@@ -36,9 +53,20 @@ class Archive(Strict):
     reviewed."""
     private: bool = False
     """True for an archive in the lab's own network: its addresses may be private, and its URLs may be http."""
+    checks: Checks | None = Field(default=None, exclude=True)
+    """What is written to a Patchwork; null: nothing. Workers do not get it."""
 
     @model_validator(mode="after")
     def _check_urls(self) -> Self:
+        if self.kind == "patchwork":
+            if self.search is not None or self.epochs is not None or self.dkim_checked:
+                raise ValueError("a Patchwork has no search, epochs or dkim_checked")
+            if self.url.endswith("/"):
+                raise ValueError("url must not end with a slash: write https://HOST, perhaps with a path")
+            check_address("url", self.url, private=self.private)
+            return self
+        if self.checks is not None:
+            raise ValueError("checks are written to a Patchwork: add `kind: patchwork`")
         parts = self._check_template("url", self.url, MESSAGE_ID)
         if not parts.path.endswith(f"{MESSAGE_ID}/"):
             raise ValueError(f"url must end with {MESSAGE_ID}/")
@@ -70,8 +98,14 @@ class Archive(Strict):
         return parts
 
     def page(self, message_id: str) -> str:
-        """Return the URL of a message's page."""
-        return self.url.replace(MESSAGE_ID, quote(message_id, safe="@+=!$&'()*,:;"))
+        """Return the URL of a message's page in an archive of mailing lists."""
+        return self.url.replace(MESSAGE_ID, quoted(message_id))
+
+    def series_number(self, address: str) -> int | None:
+        """Return the number of a series of this Patchwork, whose address is that of `find_series`; None for another."""
+        base, _, number = address.removesuffix("/").rpartition("/series/")
+        listed = self.url.partition("://")[2].lower()
+        return int(number) if self.kind == "patchwork" and base.partition("://")[2].lower() in {"", listed} else None
 
     def thread(self, message_id: str) -> str:
         """Return the URL of the compressed mbox of a message's thread."""
@@ -86,3 +120,8 @@ class Archive(Strict):
     def results(self, query: str) -> str | None:
         """Return the URL that answers a POST with the threads that match; None if the archive has no search."""
         return None if self.search is None else self.search.replace(QUERY, quote(query, safe=""))
+
+
+def quoted(message_id: str) -> str:
+    """Return a Message-ID as a part of a URL's path."""
+    return quote(message_id, safe="@+=!$&'()*,:;")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints, model_validator
 
-from .base import Name, Strict
+from .base import Name, Strict, check_address, read_secret
 
 _File = Annotated[str, StringConstraints(pattern=r"^/\S+$", max_length=500)]
 _Login = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.\[\]-]{0,99}$")]
@@ -62,7 +60,7 @@ class Forge(Strict):
     def _check(self) -> Self:
         for field, url in (("url", self.url), ("api", self.api)):
             if url or field == "url":
-                _check_url(field, url, private=self.private)
+                check_address(field, url, private=self.private)
         if (self.may_spend == "listed") != bool(self.users):
             raise ValueError("`may_spend: listed` and `users` belong together: set both, or neither")
         if self.git.startswith("http://") or (not self.git and self.url.startswith("http://")):
@@ -83,35 +81,8 @@ class Forge(Strict):
 
     def read_secret(self) -> str:
         """Return the secret of the webhook. Raises ValueError, which names the file, if it cannot be used."""
-        return _read("secret_file", self.secret_file)
+        return read_secret("secret_file", self.secret_file)
 
     def read_token(self) -> str:
         """Return the API token. Raises ValueError, which names the file, if it cannot be used."""
-        return _read("token_file", self.token_file)
-
-
-def _check_url(field: str, url: str, *, private: bool) -> None:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError as error:
-        raise ValueError(f"{field} is not a URL: {error}") from None
-    if parts.scheme != "https" and not (private and parts.scheme == "http"):
-        hint = "http is allowed only with `private: true`" if parts.scheme == "http" else "write https://..."
-        raise ValueError(f"{field}: {hint}")
-    if not parts.hostname or parts.query or parts.fragment or not url.isascii() or " " in url:
-        raise ValueError(f"{field} must be https://HOST, perhaps with a path")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError(f"{field} contains credentials; the token is read from token_file")
-
-
-def _read(field: str, path: str) -> str:
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(4097)
-    except OSError as error:
-        raise ValueError(f"{field} {path} cannot be read: {error.strerror}") from None
-    text = content.decode("ascii", errors="replace").strip()
-    if len(text) < 8 or len(content) > 4096 or not text.isascii() or not text.isprintable() or " " in text:
-        raise ValueError(f"{field} {path} must have the secret in one line, of 8 to 4,000 ASCII characters")
-    return text
+        return read_secret("token_file", self.token_file)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
+from typing import cast
 
 import httpx
 import pytest
@@ -10,11 +12,14 @@ from sqlalchemy import select
 
 from wqlab_contracts.api.threads import ArchiveView, ThreadPreview
 from wqlab_contracts.celery_names import JOB, LOOKUP_QUEUE
+from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import ArtifactKind, JobState, Outcome, Scope
 from wqlab_contracts.mails.inspection import inspect
-from wqlab_contracts.messages import Artifact, protocol
+from wqlab_contracts.messages import Artifact, ThreadSeries, protocol
 from wqlab_contracts.messages.jobs import Claim, FinishJob
 from wqlab_contracts.messages.thread_lookups import ThreadLookupJob, ThreadLookupResult
+from wqlab_contracts.specs import Archive
+from wqlab_server.http.archives import archive_problem
 from wqlab_server.models import ThreadLookup
 from wqlab_server.storage.db import Message, SessionFactory, make_factory
 
@@ -145,3 +150,27 @@ def test_only_submitters_and_build_workers_have_access(live: Live) -> None:
     with live.client(Scope.READ) as reader:
         assert reader.get(THREAD, params={"message_id": "a@b"}).status_code == 403
         assert reader.post("/api/worker/v1/jobs/1/claim", json={"worker": "w"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("known", "named", "problem"),
+    [
+        ([], "12", "this lab does not know the Patchwork of series 12"),
+        (["one"], "https://other.example.org/series/12/", "does not know the Patchwork of series https://other"),
+        (
+            ["one", "two"],
+            "12",
+            "this lab knows several Patchworks: write the URL of the series, such as https://one.ex",
+        ),
+        (["one", "two"], "https://two.example.org/api/1.3/series/12/", None),
+        (["one"], "12", None),
+    ],
+)
+def test_series_is_one_of_a_patchwork_that_the_lab_knows(known: list[str], named: str, problem: str | None) -> None:
+    archives = [
+        Archive(name=name, kind="patchwork", summary="", url=f"https://{name}.example.org") for name in ("lore", *known)
+    ]
+    archives[0] = Archive(name="lore", summary="", url="https://lore.example.org/all/{message_id}/")
+    data = SimpleNamespace(archives=tuple(archives))
+    found = archive_problem(cast(DataFolder, data), ThreadSeries(message_id=named))
+    assert found is None if problem is None else found is not None and problem in found

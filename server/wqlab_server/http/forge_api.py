@@ -1,4 +1,6 @@
-"""Send one request to the API of a forge: to public addresses only, with one time limit, and without redirects.
+"""Send one request to the API of a forge or a Patchwork.
+
+Requests go to public addresses only, with one time limit, and follow no redirects.
 
 Gitea's API takes GitHub's paths; GitLab has its own. `intake` reads with it, `outbox` writes.
 """
@@ -57,7 +59,8 @@ class Answer:
     def message(self) -> str:
         """What the forge says about an error, in at most 300 characters; empty without one."""
         told = self.data
-        found = (told.get("message") or told.get("error")) if isinstance(told, dict) else None
+        names = ("message", "error", "detail")
+        found = next((told[name] for name in names if told.get(name)), None) if isinstance(told, dict) else None
         return " ".join(str(found).split())[:300].replace("\0", "") if found else ""
 
 
@@ -87,44 +90,63 @@ class ForgeApi:
         """Send a request for `path` of the repository, which begins with a slash. Raises ForgeUnreachable."""
         url = f"{self.forge.api_url}{self.repository_path}{path}"
         content = None if body is None else json.dumps(body).encode()
-        network = GuardedBackend(private=self.forge.private, limit_s=self.limit_s, find=self.find)
-        try:
-            with (
-                httpcore.ConnectionPool(
-                    ssl_context=self.tls or trusted_certificates(url), network_backend=network, retries=0
-                ) as pool,
-                pool.stream(method, url, headers=self._headers(url, content, etag), content=content) as response,
-            ):
-                headers = {name.decode("latin-1").lower(): text.decode("latin-1") for name, text in response.headers}
-                return Answer(response.status, headers, _read(response))
-        except AddressRefused as error:
-            problem = f"{error}; set `private: true` in intake/forges.yaml if the forge is in the lab's own network"
-            raise ForgeUnreachable(problem, sent=False) from error
-        except (NoAddress, httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-            raise ForgeUnreachable(f"no connection: {error or type(error).__name__}", sent=False) from error
-        except httpcore.TimeoutException as error:
-            raise ForgeUnreachable(f"no answer within {self.limit_s:g} s", sent=True) from error
-        except (httpcore.NetworkError, httpcore.ProtocolError, ssl.SSLError, OSError) as error:
-            problem = f"the connection ended before the answer: {error or type(error).__name__}"
-            raise ForgeUnreachable(problem, sent=True) from error
+        reach = Reach(self.forge.private, self.limit_s, "intake/forges.yaml", self.find, self.tls)
+        return exchange(method, url, self._headers(etag), content, reach)
 
-    def _headers(self, url: str, content: bytes | None, etag: str) -> list[tuple[str, str]]:
+    def _headers(self, etag: str) -> dict[str, str]:
         scheme = {ForgeKind.GITHUB: "Bearer", ForgeKind.GITLAB: "Bearer", ForgeKind.GITEA: "token"}[self.forge.kind]
-        headers = [
-            ("Host", urlsplit(url).netloc),
-            ("Authorization", f"{scheme} {self.token}"),
-            ("Accept", "application/vnd.github+json" if self.forge.kind is ForgeKind.GITHUB else "application/json"),
-            ("User-Agent", "wqlab"),
-            ("Accept-Encoding", "identity"),
-            ("Connection", "close"),
-        ]
+        headers = {
+            "Authorization": f"{scheme} {self.token}",
+            "Accept": "application/vnd.github+json" if self.forge.kind is ForgeKind.GITHUB else "application/json",
+        }
         if self.forge.kind is ForgeKind.GITHUB:
-            headers.append(("X-GitHub-Api-Version", "2022-11-28"))
+            headers["X-GitHub-Api-Version"] = "2022-11-28"
         if etag:
-            headers.append(("If-None-Match", etag))
-        if content is not None:
-            headers += [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
+            headers["If-None-Match"] = etag
         return headers
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which addresses a request may reach, and for how long."""
+
+    private: bool
+    """True if the operator's file says that the address is in the lab's own network."""
+    limit_s: float
+    listed_in: str
+    """The operator's file, for messages."""
+    find: Resolve = resolve
+    tls: ssl.SSLContext | None = None
+
+
+def exchange(method: str, url: str, headers: Mapping[str, str], content: bytes | None, reach: Reach) -> Answer:
+    """Send a request, whose content is JSON, and return its answer. Raises ForgeUnreachable."""
+    sent = {
+        "Host": urlsplit(url).netloc, "User-Agent": "wqlab", "Accept-Encoding": "identity", "Connection": "close",
+        **headers,
+    }  # fmt: skip
+    if content is not None:
+        sent |= {"Content-Type": "application/json", "Content-Length": f"{len(content)}"}
+    network = GuardedBackend(private=reach.private, limit_s=reach.limit_s, find=reach.find)
+    try:
+        with (
+            httpcore.ConnectionPool(
+                ssl_context=reach.tls or trusted_certificates(url), network_backend=network, retries=0
+            ) as pool,
+            pool.stream(method, url, headers=list(sent.items()), content=content) as response,
+        ):
+            named = {name.decode("latin-1").lower(): text.decode("latin-1") for name, text in response.headers}
+            return Answer(response.status, named, _read(response))
+    except AddressRefused as error:
+        problem = f"{error}; set `private: true` in {reach.listed_in} if it is in the lab's own network"
+        raise ForgeUnreachable(problem, sent=False) from error
+    except (NoAddress, httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+        raise ForgeUnreachable(f"no connection: {error or type(error).__name__}", sent=False) from error
+    except httpcore.TimeoutException as error:
+        raise ForgeUnreachable(f"no answer within {reach.limit_s:g} s", sent=True) from error
+    except (httpcore.NetworkError, httpcore.ProtocolError, ssl.SSLError, OSError) as error:
+        problem = f"the connection ended before the answer: {error or type(error).__name__}"
+        raise ForgeUnreachable(problem, sent=True) from error
 
 
 def _read(response: httpcore.Response) -> bytes:

@@ -27,9 +27,9 @@ class ThreadLookupKind(lookups.LookupKind[ThreadLookup]):
 def request(session: Session, series: ThreadSeries, data: DataFolder, owner: str) -> int:
     """Return the id of a lookup of the series: an unfinished or recent one, else a new one.
 
-    Raises ApiProblem 422 if the lab has no archive, and 429 if the owner has too many unfinished lookups.
+    Raises ApiProblem 422 if the lab has no archive for it, and 429 if the owner has too many unfinished lookups.
     """
-    problem = archive_problem(data)
+    problem = archive_problem(data, series)
     if problem is not None:
         raise ApiProblem(422, problem, errors=[{"parameter": "message_id", "in": "query", "detail": problem}])
     job = ThreadLookupJob(series=series, archives=list(data.archives))

@@ -63,7 +63,7 @@ def write_status(
     """Write a status as a delivery; None if it was written before. `subject` tells heads of one commit apart."""
     text = status.model_copy(update={"description": cut(status.description, DESCRIPTION_LIMIT)}).model_dump_json()
     thread = _status_thread(status.forge, status.commit, status.context)
-    return _write(
+    return write_newest(
         session,
         settings,
         DeliveryKind.FORGE_STATUS,
@@ -97,7 +97,7 @@ def write_comment(
 ) -> int | None:
     """Write a comment as a delivery; None if it was written before."""
     text = comment.model_dump_json()
-    return _write(
+    return write_newest(
         session,
         settings,
         DeliveryKind.FORGE_COMMENT,
@@ -111,7 +111,7 @@ def write_comment(
     )
 
 
-def _write(
+def write_newest(
     session: Session,
     settings: Settings,
     kind: DeliveryKind,
@@ -124,6 +124,7 @@ def _write(
     submission_id: int | None,
     now: datetime,
 ) -> int | None:
+    """Write a delivery that drops the waiting ones of its thread; None if it was written before."""
     number = deliveries.write(
         session,
         kind,

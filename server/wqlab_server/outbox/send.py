@@ -17,7 +17,7 @@ from wqlab_contracts.mail import unreachable
 from ..models import Delivery, Webhook
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
-from . import deliveries, forge_messages, kcidb, personal_mail, post_webhook, schedule, send_forge, send_mail
+from . import deliveries, forge_messages, kcidb, patchwork, personal_mail, post_webhook, schedule, send_forge, send_mail
 from .post_webhook import Letter, Result
 
 log = structlog.get_logger(__name__)
@@ -99,6 +99,8 @@ def _prepare_forge(session: Session, settings: Settings, delivery: Delivery, at:
         return lambda: Result(AttemptOutcome.REFUSED, problem=reason)
     if forge_messages.is_behind(session, delivery, at):
         return lambda: Result(AttemptOutcome.FAILED, problem="the one before is being sent")
+    if delivery.kind is DeliveryKind.PATCHWORK_CHECK:
+        return lambda: patchwork.send(delivery.body or "", settings.data_dir)
     comment_id = forge_messages.known_comment(session, delivery)
     return lambda: send_forge.send(delivery.kind, delivery.body or "", comment_id, settings.data_dir)
 
@@ -110,4 +112,5 @@ _PREPARE: Mapping[DeliveryKind, Prepare] = {
     DeliveryKind.KCIDB: _prepare_kcidb,
     DeliveryKind.FORGE_STATUS: _prepare_forge,
     DeliveryKind.FORGE_COMMENT: _prepare_forge,
+    DeliveryKind.PATCHWORK_CHECK: _prepare_forge,
 }

@@ -141,24 +141,27 @@ def _id_of(comment: Any) -> str | None:
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else None
 
 
-def judge(answer: Answer, *, reference: str = "") -> Result:
+_ADVICE = {
+    401: "; check token_file",
+    403: "; the token needs the right to write commit statuses and comments",
+    404: "; the repository or commit does not exist, or the token may not write to it",
+}
+
+
+def judge(answer: Answer, *, reference: str = "", of: str = "the forge", advice: Mapping[int, str] = _ADVICE) -> Result:
     """Return the result of an answer, with what to do about a refusal."""
     shown = _shown(answer)
     if answer.status in {200, 201}:
         return Result(AttemptOutcome.ACCEPTED, answer.status, shown, reference=reference)
     wait = wait_s(answer, time.time())
     if wait is not None:
-        problem = f"{answer.status}: the forge limits requests; the next one is possible in {wait:.0f} s"
+        problem = f"{answer.status}: {of} limits requests; the next one is possible in {wait:.0f} s"
         return Result(AttemptOutcome.FAILED, answer.status, shown, problem, wait_s=wait)
     said = f": {answer.message}" if answer.message else ""
-    advice = {
-        401: "; check token_file",
-        403: "; the token needs the right to write commit statuses and comments",
-        404: "; the repository or commit does not exist, or the token may not write to it",
-    }.get(answer.status, "")
+    hint = advice.get(answer.status, "")
     final = 400 <= answer.status < 500 and answer.status not in {401, 403, 404, 408, 409, 425}
     outcome = AttemptOutcome.REFUSED if final else AttemptOutcome.FAILED
-    return Result(outcome, answer.status, shown, f"the forge answered {answer.status}{said}{advice}")
+    return Result(outcome, answer.status, shown, f"{of} answered {answer.status}{said}{hint}")
 
 
 def _shown(answer: Answer) -> str:

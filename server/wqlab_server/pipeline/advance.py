@@ -62,7 +62,7 @@ from ..submissions import service as submissions
 from ..submissions.state import end
 from ..views.conclusion import conclusion_of, kernel_failure
 from ..views.load import is_modelled_device, is_modelled_figure, run_rows
-from . import health_checks, trace_boots, walks
+from . import health_checks, patchwork_checks, trace_boots, walks
 
 log = structlog.get_logger(__name__)
 
@@ -143,6 +143,7 @@ def _enter_next_state(session: Session, submission: Submission, runs: Sequence[R
         return
     if submission.state is SubmissionState.APPLYING:
         submissions.enter(session, submission, SubmissionState.BUILDING)
+        patchwork_checks.write_checks(session, settings, submission, clock(session))
     if submission.state is SubmissionState.BUILDING and not any(run.state is JobState.WAITING for run in runs):
         submissions.enter(session, submission, SubmissionState.RUNNING)
 

@@ -29,6 +29,7 @@ from ..views.load import target_summaries
 from .answers import write_answer
 from .culprit_letters import write_culprit_letter
 from .kcidb_results import write_result
+from .patchwork_checks import write_checks
 from .personal_results import write_results
 from .tick_errors import isolate_errors
 
@@ -68,6 +69,7 @@ def handle(session: Session, settings: Settings, event_id: int) -> None:
         write_answer(session, settings, submission, now)
         write_result(session, settings, submission, now)
         write_results(session, settings, submission, now)
+        write_checks(session, settings, submission, now)
     if event.event is OutboxEvent.CULPRIT_FOUND:
         write_culprit_letter(session, settings, event, now)
 

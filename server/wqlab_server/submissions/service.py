@@ -305,7 +305,8 @@ def _names(request: SubmissionRequest) -> dict[str, object]:
         title = f"{request.series.commits.ref} of {request.tree}"
         return {"title": truncate(title), "series_key": truncate(title), "author": "", "version": None}
     if request.series.thread is not None:
-        title = f"<{request.series.thread.message_id}>"
+        named = request.series.thread
+        title = f"<{named.message_id}>" if named.patchwork_series is None else f"series {named.patchwork_series}"
         return {"title": truncate(title), "series_key": truncate(title), "author": "", "version": None}
     assert request.series.mbox is not None  # noqa: S101 - validated: one of the four
     first = mbox.parse_first_headers(request.series.mbox.text)

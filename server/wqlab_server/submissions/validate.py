@@ -131,7 +131,7 @@ def _check_series(
     if series.commits is not None:
         return _check_commits(series.commits, tree, data)
     if series.thread is not None:
-        problem = archive_problem(data)
+        problem = archive_problem(data, series.thread)
         return [] if problem is None else [_mistake("/series/thread/message_id", problem)]
     if series.git is not None:
         return _check_git(series.git, local_git_paths)

@@ -170,7 +170,7 @@ def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[
     rows = session.execute(
         select(
             Run.id, Run.submission_id, Run.plan_name, Run.device_type, Run.device_name, Run.state, Run.outcome,
-            Run.verdict, Run.headline, Run.boots_done, Run.blocks, Run.looked,
+            Run.verdict, Run.failure, Run.headline, Run.boots_done, Run.blocks, Run.looked,
             _is_emulated(type_coerce(Run.device_spec, JSONB)).label("emulated"),
             is_modelled_device().label("modelled"),
         )
@@ -190,6 +190,7 @@ def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[
                 state=row.state,
                 outcome=row.outcome,
                 verdict=row.verdict,
+                failure_kind=row.failure.kind if row.failure is not None else None,
                 headline=row.headline,
                 done_boots=row.boots_done,
                 total_boots=sum(len(arms) for arms in needed_blocks(row.blocks, row.looked)),

@@ -122,7 +122,7 @@ THREADS: dict[str, tuple[hostile.Answer, str]] = {
 def ask(page: Page, message_id: str) -> None:
     """Open the form and enter a Message-ID."""
     page.goto("/submit")
-    page.get_by_label("lore URL, Message-ID, or git URL and branch").fill(message_id)
+    page.get_by_label("URL of lore or Patchwork, Message-ID, or git URL and branch").fill(message_id)
 
 
 def test_form_says_why_a_thread_cannot_be_taken(

@@ -12,6 +12,17 @@ test.each([
 });
 
 test.each([
+  ["12345"],
+  ["https://patchwork.example.org/project/linux-wq/list/?series=12345"],
+  ["https://patchwork.example.org/project/linux-wq/list/?state=*&series=12345&archive=both"],
+  ["https://patchwork.example.org/api/1.3/series/12345/"],
+  ["https://patchwork.example.org/series/12345/mbox/"],
+])("%s is a series of a Patchwork", text => {
+  expect(recogniseSeries(text)).toEqual({ source: "thread", message: text });
+});
+
+test.each([
+  ["https://git.example.org/list/?series=0", "https://git.example.org/list/?series=0", ""],
   ["https://git.example.org/linux.git", "https://git.example.org/linux.git", ""],
   ["https://git.example.org/linux.git topic", "https://git.example.org/linux.git", "topic"],
   ["git://git.example.org/linux#wq/faster", "git://git.example.org/linux", "wq/faster"],

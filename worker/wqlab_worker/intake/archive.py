@@ -1,4 +1,4 @@
-"""Download mails from a public-inbox archive, whatever it sends or does not send.
+"""Download mails from a public-inbox archive or a Patchwork, whatever it sends or does not send.
 
 The archive is the operator's choice, but its answers are not trusted: time, size (compressed and expanded) and
 redirects are limited, and the client connects only to addresses that it has checked. The content is not looked at
@@ -68,6 +68,8 @@ class _Download:
     archive: Archive
     method: Literal["GET", "POST"]
     path: Path
+    begin: bytes = _GZIP
+    """First bytes of such an answer; what is compressed is expanded."""
 
 
 class _Temporary(ArchiveUnavailable):
@@ -108,6 +110,13 @@ class ArchiveClient:
         """
         url = archive.results(query)
         return url is not None and self._run(self._repeat(_Download(archive, "POST", path), url))
+
+    def file(self, archive: Archive, url: str, path: Path, *, begin: bytes) -> bool:
+        """Write an answer that is not compressed to `path`; return False if the archive does not have the URL.
+
+        `begin`: the first bytes of such an answer. Raises ArchiveUnavailable, and TooLarge.
+        """
+        return self._run(self._repeat(_Download(archive, "GET", path, begin), url))
 
     def _run(self, download: Coroutine[Any, Any, T]) -> T:
         async def with_ticks() -> T:
@@ -197,7 +206,7 @@ class ArchiveClient:
                 )
             self._check_length(answer)
             with download.path.open("wb") as file:
-                await self._expand(download.archive, answer, file, url)
+                await self._expand(download, answer, file, url)
         return True
 
     def _check_length(self, answer: httpx.Response) -> None:
@@ -205,24 +214,27 @@ class ArchiveClient:
         if announced.isascii() and announced.isdigit() and int(announced[:20]) > self._limits.compressed_bytes:
             raise TooLarge(f"{self._limits.compressed_bytes // MIB} MiB of compressed mails")
 
-    async def _expand(self, archive: Archive, answer: httpx.Response, file: IO[bytes], url: str) -> None:
-        """Write the mails of a gzip stream; raises TooLarge before more than the limit is expanded."""
+    async def _expand(self, download: _Download, answer: httpx.Response, file: IO[bytes], url: str) -> None:
+        """Write the mails of an answer; raises TooLarge before more than the limit is expanded from a gzip stream."""
+        archive, packed, first = download.archive, download.begin == _GZIP, len(download.begin)
         inflate = zlib.decompressobj(wbits=31)
         received = written = 0
         begin = b""
         async for piece in answer.aiter_raw():
             received += len(piece)
             if received > self._limits.compressed_bytes:
-                raise TooLarge(f"{self._limits.compressed_bytes // MIB} MiB of compressed mails")
-            begin = begin if len(begin) >= 2 else (begin + piece)[:200]
-            if len(begin) >= 2 and not begin.startswith(_GZIP):
+                raise TooLarge(f"{self._limits.compressed_bytes // MIB} MiB of {'compressed ' if packed else ''}mails")
+            begin = begin if len(begin) >= first else (begin + piece)[:200]
+            if len(begin) >= first and not begin.startswith(download.begin):
                 kind = answer.headers.get("content-type", "")[:80] or "other content"
                 raise ArchiveUnavailable(
                     f"archive {archive.name} answers with {kind} instead of mails",
                     excerpt=f"{url}\n{begin.decode(errors='replace')}",
                     advice=_LOOK_ADVICE,
                 )
-            left = piece
+            if not packed:
+                file.write(piece)
+            left = piece if packed else b""
             while left:
                 try:
                     mails = inflate.decompress(left, self._limits.expanded_bytes - written + 1)
@@ -238,7 +250,7 @@ class ArchiveClient:
                 if inflate.eof and inflate.unused_data:
                     left, inflate = inflate.unused_data, zlib.decompressobj(wbits=31)
             await asyncio.sleep(0)  # a stream that never pauses would not let the time run out
-        if not inflate.eof:
+        if (packed and not inflate.eof) or len(begin) < first:
             raise _Temporary(f"archive {archive.name} ended its answer in the middle of the mails", excerpt=url)
 
     # --- addresses ----------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""Find a series by Message-ID in the configured archives, and keep the mails of one revision.
+"""Find a series by Message-ID, or a Patchwork's by its number, in the configured archives, and keep one revision.
 
-The mails are downloaded outside the sandbox (`archive`) and read inside it (`parse_thread`).
+The mails are downloaded outside the sandbox (`archive`, `patchwork`) and read inside it (`parse_thread`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from pydantic import ValidationError
 from wqlab_contracts.api.series import SeriesInspection
 from wqlab_contracts.enums import ArtifactKind
 from wqlab_contracts.messages import ThreadSeries
-from wqlab_contracts.messages.threads import TakenThread, ThreadSelection
+from wqlab_contracts.messages.threads import TakenThread, ThreadMail, ThreadSelection
 from wqlab_contracts.specs import Archive
 
 from ..failures import InfrastructureError, UserError
 from ..workspace import Progress, Workspace, collect, no_progress
 from .archive import ArchiveClient, ArchiveUnavailable, TooLarge
 from .mail_parser import LIMITS, MailParser
+from .patchwork import PatchworkSeries, download, find_number
 
 THREAD_MBOX = "thread.mbox"
 """Name of the artifact with the mails as taken."""
@@ -36,19 +37,28 @@ class _Thread:
     archive: Archive
     series: ThreadSeries
     progress: Progress
+    on_patchwork: PatchworkSeries | None = None
+
+    @property
+    def message_id(self) -> str:
+        """Message-ID of a mail of the series."""
+        return self.series.message_id if self.on_patchwork is None else self.on_patchwork.message_id
+
+    def page(self, mail: ThreadMail) -> str:
+        return self.archive.page(mail.message_id) if self.on_patchwork is None else self.on_patchwork.page(mail)
 
     @property
     def parser(self) -> MailParser:
         return MailParser(self.folder, "the thread", self.progress, advice=_MBOX_ADVICE)
 
     def query(self) -> str:
-        self.parser.run("query", self.series.message_id)
+        self.parser.run("query", self.message_id)
         return self.parser.text("query")
 
     def select(self) -> ThreadSelection:
         """Choose the mails of the revision. Raises UserError if that is not possible."""
         revision = [] if self.series.revision is None else [f"{self.series.revision}"]
-        self.parser.run("select", self.series.message_id, *revision)
+        self.parser.run("select", self.message_id, *revision)
         return ThreadSelection.model_validate_json(self.parser.text("selection.json"))
 
     def inspect(self) -> SeriesInspection:
@@ -88,19 +98,17 @@ def fetch_thread(
         for name in ("in", "out"):
             (folder / name).mkdir()
         try:
-            archive = _find(series.message_id, archives, client, folder / "in" / "thread.mbox", progress)
-            found = _Thread(folder, archive, series, progress)
+            found = _find(series, archives, client, folder, progress)
             selection = _choose_revision(found, client)
+            page, archive = found.page, found.archive
             taken = TakenThread(
                 **{
                     **{name: getattr(selection, name) for name in ThreadSelection.model_fields},
-                    "mails": [
-                        mail.model_copy(update={"url": archive.page(mail.message_id)}) for mail in selection.mails
-                    ],
+                    "mails": [mail.model_copy(update={"url": page(mail)}) for mail in selection.mails],
                 },
-                message_id=series.message_id,
+                message_id=found.message_id,
                 archive=archive.name,
-                url=archive.page(selection.mails[0].message_id),
+                url=page(selection.mails[0]) if found.on_patchwork is None else found.on_patchwork.url,
                 taken_at=datetime.now(UTC),
                 mbox=workspace.keep(found.series_mbox(), ArtifactKind.SERIES, THREAD_MBOX),
             )
@@ -110,24 +118,34 @@ def fetch_thread(
 
 
 def _find(
-    message_id: str, archives: Sequence[Archive], client: ArchiveClient, path: Path, progress: Progress
-) -> Archive:
-    """Return the first archive that has the message, after writing its thread to `path`."""
+    series: ThreadSeries, archives: Sequence[Archive], client: ArchiveClient, folder: Path, progress: Progress
+) -> _Thread:
+    """Return the mails of the first archive that has the series, in /in/thread.mbox of the folder."""
+    named, path = series.message_id, folder / "in" / "thread.mbox"
+    if (address := series.patchwork_series) is not None:
+        archives = [archive for archive in archives if archive.series_number(address) is not None]
     unavailable: ArchiveUnavailable | None = None
     for archive in archives:
-        progress(f"looking for {message_id} in {archive.name}", 0, 0)
+        progress(f"looking for {named} in {archive.name}", 0, 0)
         try:
-            if client.thread(archive, message_id, path):
-                return archive
+            if archive.kind == "patchwork":
+                number = archive.series_number(address) if address else find_number(archive, named, client, folder)
+                if number is not None:
+                    listed = download(archive, number, client, path)
+                    found = _Thread(folder, archive, series, progress, listed)
+                    listed.check(found.parser)
+                    return found
+            elif client.thread(archive, named, path):
+                return _Thread(folder, archive, series, progress)
         except ArchiveUnavailable as error:
             unavailable = unavailable or error
         except TooLarge as error:
-            raise UserError(f"the thread of {message_id} has more than {error}", advice=_MBOX_ADVICE) from error
+            raise UserError(f"the thread of {named} has more than {error}", advice=_MBOX_ADVICE) from error
     if unavailable is not None:
         raise unavailable
     names = ", ".join(archive.name for archive in archives) or "none is configured"
     raise UserError(
-        f"no archive has a message {message_id} (asked: {names})",
+        f"no archive has a message {named} (asked: {names})",
         advice="Check the Message-ID. An archive may need some minutes until it has a mail that was just sent.",
     )
 
@@ -145,6 +163,8 @@ def _choose_revision(thread: _Thread, client: ArchiveClient) -> ThreadSelection:
         if first_reason is not None:
             raise first_reason
         chosen = thread.select()
+        if thread.series.patchwork_series is not None:
+            return chosen  # a series of a Patchwork is one revision
         note = f"archive {thread.archive.name} has no search, so later revisions in other threads are not known"
         return chosen.model_copy(update={"notes": [*chosen.notes, note]})
     thread.progress(f"looking for other revisions in {thread.archive.name}", 0, 0)

@@ -3,10 +3,12 @@
     python -m wqlab_worker.intake.parse_thread query MESSAGE_ID
     python -m wqlab_worker.intake.parse_thread select MESSAGE_ID [REVISION]
     python -m wqlab_worker.intake.parse_thread inspect
+    python -m wqlab_worker.intake.parse_thread ids
 
 `query` reads /in/thread.mbox and writes the search for other revisions to /out/query. `select` also reads
 /in/results.mbox, if it exists, and writes the chosen mails to /out/series.mbox and their description to
-/out/selection.json. `inspect` describes /out/series.mbox in /out/inspection.json. What the mails are to blame for is
+/out/selection.json. `inspect` describes /out/series.mbox in /out/inspection.json, and `ids` writes the Message-IDs in
+/in/thread.mbox to /out/ids, one a line. What the mails are to blame for is
 written to /out/problem.json.
 """
 
@@ -63,10 +65,15 @@ def _inspect(folder_in: Path, folder_out: Path, arguments: list[str]) -> None:
     (folder_out / "inspection.json").write_text(inspect(text).model_dump_json())
 
 
+def _ids(folder_in: Path, folder_out: Path, arguments: list[str]) -> None:
+    (folder_out / "ids").write_text("\n".join(map(valid_text, _read(folder_in).mails)))
+
+
 _COMMANDS: dict[str, Callable[[Path, Path, list[str]], None]] = {
     "query": _query,
     "select": _select,
     "inspect": _inspect,
+    "ids": _ids,
 }
 
 

@@ -66,7 +66,7 @@ function SeriesField() {
       <input
         name="series"
         aria-label="Series"
-        placeholder="lore URL, Message-ID, or git URL and branch"
+        placeholder="URL of lore or Patchwork, Message-ID, or git URL and branch"
         autoComplete="off"
         spellCheck={false}
         required

@@ -9,6 +9,7 @@ const KIND_WORDS: Record<DeliveryKind, string> = {
   kcidb: "KernelCI result",
   forge_status: "commit status",
   forge_comment: "pull request comment",
+  patchwork_check: "Patchwork check",
 };
 export const KINDS = Object.keys(KIND_WORDS) as DeliveryKind[];
 

@@ -90,7 +90,7 @@ function SeriesDetails({ id, request, apply, series }: SeriesDetailsProps) {
         )}
         {request.series?.thread && (
           <>
-            <dt>Message-ID</dt>
+            <dt>Mail or series</dt>
             <dd>
               <code className={classes.long}>{clean(request.series.thread.message_id)}</code>
               {request.series.thread.revision ? `, v${request.series.thread.revision}` : ", latest revision"}

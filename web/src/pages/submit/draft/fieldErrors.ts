@@ -84,7 +84,7 @@ export function missingInput(draft: Draft, hasMbox: boolean): RequestError[] {
   if (draft.source === "git" && !draft.git.trim())
     found.push({
       pointer: "/series/git/url",
-      detail: "Enter a lore URL, a Message-ID, or a git URL and branch.",
+      detail: "Enter a URL of lore or Patchwork, a Message-ID, or a git URL and branch.",
     });
   if (draft.source === "git" && draft.git.trim() && !draft.ref.trim())
     found.push({ pointer: "/series/git/ref", detail: "Enter the branch or tag of the series." });

@@ -73,7 +73,7 @@ function Typed({ draft, change }: Pick<SeriesFieldsProps, "draft" | "change">) {
   return (
     <TextInput
       id={fieldId(draft.source === "thread" ? "message" : "git")}
-      label="lore URL, Message-ID, or git URL and branch"
+      label="URL of lore or Patchwork, Message-ID, or git URL and branch"
       placeholder="https://lore.kernel.org/r/20260105-my-series-v1-0-abc@kernel.org"
       spellCheck={false}
       autoCapitalize="none"

@@ -4,6 +4,7 @@ import { threadQuery } from "@/api/queries";
 import { useSession } from "@/api/session";
 import type { ThreadPreview } from "@/api/types";
 import { TextInput } from "@/kit";
+import { SERIES } from "@/lib/series";
 import { oneLine } from "@/lib/words";
 import { Skeleton } from "@/parts/Skeleton";
 import { TakenMails } from "@/parts/TakenMails";
@@ -14,7 +15,7 @@ import type { ChangeDraft } from "../draft/useDraft";
 import { Inspection } from "./Inspection";
 import classes from "./ThreadFields.module.css";
 
-/** Each lookup starts a worker job, so look up only what can contain a Message-ID, after a pause in typing. */
+/** Each lookup starts a worker job, so look up only what can name a mail or a series, after a pause in typing. */
 const WITH_ID = /[^\s/]@|%40/;
 const REVISION = /^([1-9]\d{0,3})?$/;
 
@@ -29,7 +30,11 @@ export function ThreadFields({ draft, change }: { draft: Draft; change: ChangeDr
   const settled = message === typed && settledRevision === revision;
   const preview = useQuery({
     ...threadQuery(message, settledRevision),
-    enabled: canLookUp && settled && WITH_ID.test(message) && REVISION.test(settledRevision),
+    enabled:
+      canLookUp &&
+      settled &&
+      (WITH_ID.test(message) || SERIES.test(message)) &&
+      REVISION.test(settledRevision),
     retry: false,
   });
   const found = settled ? preview.data : undefined;
