@@ -10,7 +10,8 @@ import yaml
 from sqlalchemy import select
 
 from wqlab_contracts.archives_file import FILE
-from wqlab_contracts.enums import Arm, ArtifactKind, DeliveryKind, DeliveryState, FindingKind, Outcome
+from wqlab_contracts.celery_names import ADVANCE
+from wqlab_contracts.enums import Arm, ArtifactKind, DeliveryKind, DeliveryState, FindingKind, JobKind, Outcome
 from wqlab_contracts.messages import ApplyJob, ApplyResult, Artifact, Failure, Series, ThreadSeries
 from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_contracts.specs import Archive
@@ -105,7 +106,7 @@ def test_kernel_fails_its_check_and_without_a_control_or_a_device_nobody_is_blam
 
 def test_canceled_submission_does_not_stay_pending(lab: LabUnderTest) -> None:
     number = lab.submit("locks@single", series=SERIES)
-    lab.work("apply", "advance")
+    lab.work(JobKind.APPLY, ADVANCE)
     with lab.transaction() as session:
         submissions.cancel(session, number)
     lab.finished(number)
