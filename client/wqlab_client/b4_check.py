@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 from wqlab_contracts.api.submissions import SubmissionSummary, TargetSummary
 from wqlab_contracts.enums import Outcome, SubmissionState

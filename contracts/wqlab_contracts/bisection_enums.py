@@ -36,6 +36,9 @@ class BisectionStepKind(StrEnum):
     """The good commit against one between the ends, with few blocks."""
     CONFIRM = "confirm"
     """The parent of the suspected commit against it, with all blocks."""
+    REVERT = "revert"
+    """The bad commit against itself with the found commit reverted on top, with all blocks; only of a regression on
+    hardware."""
 
 
 class BisectionStepState(StrEnum):

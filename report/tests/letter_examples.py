@@ -11,10 +11,20 @@ import yaml
 from modelled_examples import modelled
 from report_parts import PATCH, RYZEN, build, report, ryzen, samples, target
 
-from wqlab_contracts.api.bisections import Bisection, BisectionRequest, CommitRef
+from wqlab_contracts.api.bisections import Bisection, BisectionRequest, BisectionStep, CommitRef
 from wqlab_contracts.api.canaries import CanaryMetric, CanaryRecord, FalsePositiveRate
 from wqlab_contracts.api.report import Report
-from wqlab_contracts.enums import PAIR, Arm, BisectionState, CanaryKind, Evidence, Role, Scale
+from wqlab_contracts.enums import (
+    PAIR,
+    Arm,
+    BisectionState,
+    BisectionStepKind,
+    BisectionStepState,
+    CanaryKind,
+    Evidence,
+    Role,
+    Scale,
+)
 from wqlab_contracts.mail import OutgoingMail, ReplyTo
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import TestPlan
@@ -110,9 +120,21 @@ def bisection(**changes: Any) -> Bisection:
             commit=COMMIT, subject="workqueue: Place an example in time", author="Eve <eve@example.org>", is_merge=False
         ),
         first=COMMIT, probability=0.99, effect=-12.1, ci95=(-12.6, -11.5), culprit_effect=-12.0,
-        culprit_ci95=(-12.2, -11.8), scale=Scale.RATIO, unit="MiB/s", failure_rate=None, failure_title="",
+        culprit_ci95=(-12.2, -11.8), reverted=revert(), scale=Scale.RATIO, unit="MiB/s", failure_rate=None,
+        failure_title="",
         device="ryzen-3900x-1", boots=30, plain_boots=120, shift_id=None, watch=None,
         created_at=datetime(2026, 3, 1, tzinfo=UTC), ended_at=None,
+    )  # fmt: skip
+    return made.model_copy(update=changes)
+
+
+def revert(**changes: Any) -> BisectionStep:
+    """Return the measurement of the commit reverted on top of the bad one."""
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    made = BisectionStep(
+        id=9, kind=BisectionStepKind.REVERT, state=BisectionStepState.MEASURED, level=0, baseline=BAD, candidate=COMMIT,
+        submission_id=32, reason="", effect=13.52, ci95=(13.41, 13.66), verdict=None, passed=0, failed=0, boots=20,
+        submitted_at=at, ended_at=at,
     )  # fmt: skip
     return made.model_copy(update=changes)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
-from letter_examples import BAD, COMMIT, LAB, bisection, measured
+from letter_examples import BAD, COMMIT, LAB, bisection, measured, revert
 
 from wqlab_contracts.api.bisections import Bisection
 from wqlab_contracts.api.report import Report
-from wqlab_contracts.enums import BisectionState
+from wqlab_contracts.enums import BisectionState, BisectionStepState
 from wqlab_contracts.mail import OutgoingMail, problems
 from wqlab_report.letters.regression import Lab, not_told
 from wqlab_report.mail import culprit_mail
@@ -59,7 +60,8 @@ def test_letter_has_the_form_of_the_kernel_test_robot() -> None:
     for part in (
         f"commit {COMMIT}", "%stddev %change %stddev", "95 % interval of the change [-12.1, -11.9] %",
         "240 A/A comparisons of dm-crypt-affinity: 6 called different", "| Reported-by: wqlab <wqlab@lab.example.org>",
-        "| Closes: https://lab.example.org/bisections/4", f"reverted on top of {BAD[:12]}: not measured",
+        "| Closes: https://lab.example.org/bisections/4",
+        f"reverted on top of {BAD[:12]}: bandwidth +13.5 %, 95 % interval [+13.4, +13.7]",
         "run by Ada Lovelace <ada@lab.example.org>",
     ):  # fmt: skip
         assert part in text
@@ -74,3 +76,19 @@ def test_the_tracker_is_addressed_only_if_the_rule_says_so() -> None:
 def test_there_is_no_letter_without_a_regression() -> None:
     with pytest.raises(ValueError, match="no regression"):
         written(report=measured(1.12))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"reverted": None}, "not measured."),
+        ({"reverted": None, "bad": COMMIT}, "that is its parent."),
+        (
+            {"reverted": revert(state=BisectionStepState.UNUSABLE, effect=None, reason="the files conflict")},
+            "not measured (the files conflict).",
+        ),
+    ],
+)
+def test_letter_says_why_a_revert_was_not_measured(changes: dict[str, Any], said: str) -> None:
+    body = culprit_mail(bisection(**changes), measured(), LAB, [], datetime(2026, 3, 2, tzinfo=UTC), key="k").body
+    assert f"reverted on top of {(changes.get('bad') or BAD)[:12]}: {said}" in " ".join(body.split())

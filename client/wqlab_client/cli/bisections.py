@@ -239,6 +239,7 @@ def _step_text(found: BisectionData, step_id: int) -> str:
         "ends": "good against bad",
         "probe": f"commit {step.candidate[:12]}",
         "confirm": f"suspect {step.candidate[:12]} against its parent",
+        "revert": f"bad against bad with {step.candidate[:12]} reverted",
     }[step.kind.value]
     said = {
         BisectionStepState.RUNNING: "is measured",

@@ -76,6 +76,32 @@ class CommitRef(Message):
     is_merge: bool
 
 
+class BisectionStep(Message):
+    """One measurement of a bisection: a submission of two commits."""
+
+    id: int
+    kind: BisectionStepKind
+    state: BisectionStepState
+    level: int
+    """0: the commits from good to bad; each side branch is one more."""
+    baseline: GitObject
+    candidate: GitObject
+    submission_id: int
+    reason: str
+    effect: float | None
+    """In the bisection's `effect_unit`; null for failures, and if it was not measured."""
+    ci95: tuple[float, float] | None
+    verdict: Verdict | None
+    passed: int
+    """Boots of the candidate that passed."""
+    failed: int
+    """Boots of the candidate in which the kernel failed."""
+    boots: int
+    """Boots of both kernels."""
+    submitted_at: datetime
+    ended_at: datetime | None
+
+
 class Bisection(ComputedResource):
     """A bisection."""
 
@@ -102,6 +128,8 @@ class Bisection(ComputedResource):
     culprit_effect: float | None
     """Change from the culprit's parent to the culprit, in the run that confirmed it."""
     culprit_ci95: tuple[float, float] | None
+    reverted: BisectionStep | None = None
+    """Change from `bad` to `bad` with the culprit reverted on top; null if that was not tried."""
     scale: Scale | None
     unit: str
     failure_rate: float | None
@@ -126,32 +154,6 @@ class Bisection(ComputedResource):
     def effect_unit(self) -> str:
         """Unit of the effects."""
         return "" if self.scale is None else effect_unit(self.scale, self.unit)
-
-
-class BisectionStep(Message):
-    """One measurement of a bisection: a submission of two commits."""
-
-    id: int
-    kind: BisectionStepKind
-    state: BisectionStepState
-    level: int
-    """0: the commits from good to bad; each side branch is one more."""
-    baseline: GitObject
-    candidate: GitObject
-    submission_id: int
-    reason: str
-    effect: float | None
-    """In the bisection's `effect_unit`; null for failures, and if it was not measured."""
-    ci95: tuple[float, float] | None
-    verdict: Verdict | None
-    passed: int
-    """Boots of the candidate that passed."""
-    failed: int
-    """Boots of the candidate in which the kernel failed."""
-    boots: int
-    """Boots of both kernels."""
-    submitted_at: datetime
-    ended_at: datetime | None
 
 
 class BisectionCommit(CommitRef):

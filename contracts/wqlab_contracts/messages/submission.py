@@ -76,6 +76,8 @@ class CommitPair(Message):
     ref: Annotated[str, Field(min_length=1, max_length=250)]
     """Branch or tag of the tree's repository that has the candidate. The baseline must be on it too, or on the tree's
     branch; the lab also finds commits that it has seen as heads of a watched tree."""
+    reverted: GitObject | None = None
+    """Commit before the candidate that is reverted on top of it; null: the candidate is measured as it is."""
 
 
 class Series(Message):

@@ -215,7 +215,8 @@ def head(report: Report) -> str:
         return f"wqlab ab, {state} {time.strftime('%Y-%m-%d %H:%M UTC')}"
     pair = submission.request.series.commits if submission.request.series is not None else None
     if pair is not None:
-        subject = f"{pair.candidate[:12]} of {pair.ref} against {pair.baseline[:12]}, {submission.tree}"
+        reverted = f" with {pair.reverted[:12]} reverted" if pair.reverted is not None else ""
+        subject = f"{pair.candidate[:12]} of {pair.ref}{reverted} against {pair.baseline[:12]}, {submission.tree}"
     elif patches:
         subject = f"{patches} {'patch' if patches == 1 else 'patches'} on {submission.tree}"
     return f"wqlab submission {submission.id}, {state} {time.strftime('%Y-%m-%d %H:%M UTC')}, {subject}"

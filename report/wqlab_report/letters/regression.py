@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from wqlab_comparison import words
 from wqlab_contracts.api.bisections import Bisection
 from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
-from wqlab_contracts.enums import BisectionState, Evidence, Question, Role, Scale, Verdict
+from wqlab_contracts.enums import BisectionState, BisectionStepState, Evidence, Question, Role, Scale, Verdict
 
 from ..content import cells, shared_text
 from . import lines
@@ -136,8 +136,20 @@ def _confidence(bisection: Bisection, target: TargetReport, cell: Comparison) ->
         ),
         *lines.paragraph(f"Noise: {' '.join([noise, *floors])}", 4),
         *lines.paragraph(f"Also: {'; '.join(rest)}." if rest else ""),
-        *lines.paragraph(f"With the commit reverted on top of {_short(bisection.bad)}: not measured."),
+        *lines.paragraph(f"With the commit reverted on top of {_short(bisection.bad)}: {_reverted(bisection, cell)}."),
     ]
+
+
+def _reverted(bisection: Bisection, cell: Comparison) -> str:
+    """Return what became of the metric with the commit reverted: `bandwidth +13.5 % [13.2, 13.9]`."""
+    step = bisection.reverted
+    if step is not None and step.state is BisectionStepState.MEASURED and step.effect is not None:
+        unit = bisection.effect_unit
+        interval = f", 95 % interval [{words.signed(step.ci95[0])}, {words.signed(step.ci95[1])}]" if step.ci95 else ""
+        return f"{cell.metric} {words.signed(step.effect)} {unit}{interval}"
+    if bisection.culprit is not None and bisection.culprit.commit == bisection.bad:
+        return "that is its parent"
+    return f"not measured{f' ({step.reason})' if step is not None and step.reason else ''}"
 
 
 def _tags(bisection: Bisection, report: Report, lab: Lab) -> list[str]:

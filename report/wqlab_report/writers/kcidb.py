@@ -69,7 +69,8 @@ def _checkout(report: Report, sender: Sender, arm: Arm, name: str) -> Checkout:
     origin = next((build.origin for build in submission.builds if build.origin), "")
     candidate = arm is Arm.CANDIDATE
     git = series.git if candidate and series is not None else None
-    pair = series.commits if candidate and series is not None else None
+    commits = series.commits if candidate and series is not None else None
+    pair = commits if commits is not None and commits.reverted is None else None
     misc = {
         "submission": submission.id,
         "report_url": shared_text.address(report),

@@ -10,10 +10,13 @@ from wqlab_contracts.enums import BisectionState as State
 from wqlab_contracts.enums import BisectionStepKind as Kind
 from wqlab_contracts.enums import BisectionStepState as StepState
 from wqlab_contracts.enums import OutboxEvent
-from wqlab_server.models import PendingEvent, Submission
+from wqlab_contracts.messages import RunResult
+from wqlab_server.bisections.views import bisections_of
+from wqlab_server.models import Bisection, PendingEvent, Run, Submission
 from wqlab_server.tick.tick import tick
 
 from ..support.bisecting import Planted, begin, bisection, grow, steps, to_end
+from ..support.lab import RunSession, infrastructure_result
 from ..support.watching import Upstream, WatchingLab
 
 pytestmark = pytest.mark.integration
@@ -269,3 +272,75 @@ def test_server_that_restarts_repeats_no_step(watching: WatchingLab, upstream: U
     made = steps(watching, number)
     assert len({each.submission_id for each in made}) == len(made)
     assert len([each for each in made if each.kind is Kind.ENDS]) == 1
+
+
+class TestRevert:
+    """A regression on hardware is measured once more: its commit reverted on top of the bad one."""
+
+    @pytest.fixture
+    def hardware(self, watching: WatchingLab) -> WatchingLab:
+        file = watching.settings.data_dir / "device-types/device.yaml"
+        file.write_text(file.read_text().replace("emulation: {memory_mib: 512}\n", ""))
+        watching.app.state.data._checked_at = float("-inf")  # it is read at most once a second
+        return watching
+
+    def bisect(
+        self, lab: WatchingLab, upstream: Upstream, *, elsewhere: bool, tries: int = 0
+    ) -> tuple[Bisection, list[str]]:
+        """Bisect eight commits of which the fifth takes a tenth of the throughput; it changes a file of its own with
+        `elsewhere`, else the line that every later commit changes too."""
+        commits = grow(upstream, 4)
+        if elsewhere:
+            (upstream.path / "kernel/slow.c").write_text("int slow;\n")
+            upstream.git("add", "--all")
+            upstream.git("commit", "--quiet", "-m", "workqueue: be slow")
+            commits += [upstream.git("rev-parse", "HEAD")]
+        commits += grow(upstream, 3 if elsewhere else 4)[1:]
+        Planted(lab, from_on(commits, commits[5], -0.1), random.Random(1))
+        number = begin(lab, commits[0], "for-next", metric="throughput", blocks=6)
+        for _ in range(tries):
+            lab.until_idle()
+            lab.tick()
+            lab.mark_all_good()
+            lab.sql("UPDATE orders SET due_at = now()")
+        return to_end(lab, number), commits
+
+    def test_effect_of_the_revert_is_measured(self, hardware: WatchingLab, upstream: Upstream) -> None:
+        found, commits = self.bisect(hardware, upstream, elsewhere=True)
+        assert (found.state, found.culprit) == (State.FOUND, commits[5])
+        last = steps(hardware, found.id)[-1]
+        assert (last.kind, last.state, last.baseline, last.candidate) == (
+            Kind.REVERT, StepState.MEASURED, commits[-1], commits[5],
+        )  # fmt: skip
+        assert last.effect is not None and 8 < last.effect < 14, "the throughput comes back"
+        with hardware.transaction() as session:
+            (view,) = bisections_of(session, [session.get_one(Bisection, found.id)])
+        assert view.reverted is not None and view.reverted.effect == last.effect
+        assert view.culprit_effect is not None and view.culprit_effect < 0
+
+    def test_revert_that_conflicts_is_told_and_the_commit_is_found(
+        self, hardware: WatchingLab, upstream: Upstream
+    ) -> None:
+        found, commits = self.bisect(hardware, upstream, elsewhere=False)
+        assert (found.state, found.culprit) == (State.FOUND, commits[5])
+        last = steps(hardware, found.id)[-1]
+        assert (last.kind, last.state) == (Kind.REVERT, StepState.UNUSABLE)
+        assert "cannot be reverted on top of" in last.reason and "the files conflict" in last.reason
+
+    def test_lost_lab_ends_with_the_commit_and_without_a_revert(
+        self, hardware: WatchingLab, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        planted_run = Planted.run
+
+        def run(planted: Planted, session: RunSession) -> RunResult | None:
+            with hardware.transaction() as db:
+                request = db.get_one(Submission, db.get_one(Run, session.job.run_id).submission_id).request
+            if request.series and request.series.commits and request.series.commits.reverted:
+                return infrastructure_result()
+            return planted_run(planted, session)
+
+        monkeypatch.setattr(Planted, "run", run)
+        found, commits = self.bisect(hardware, upstream, elsewhere=True, tries=4)
+        assert (found.state, found.culprit) == (State.FOUND, commits[5])
+        tried = [each.state for each in steps(hardware, found.id) if each.kind is Kind.REVERT]
+        assert tried == [StepState.REPEATED] * 3

@@ -63,7 +63,8 @@ class Planted:
             submission = db.get_one(Submission, db.get_one(Run, session.job.run_id).submission_id)
             assert submission.request.series and submission.request.series.commits
             pair = submission.request.series.commits
-        commits = {Arm.BASELINE: pair.baseline, Arm.CANDIDATE: pair.candidate}
+        candidate = pair.candidate if pair.reverted is None else f"{pair.candidate} without {pair.reverted}"
+        commits = {Arm.BASELINE: pair.baseline, Arm.CANDIDATE: candidate}
         session.worker.value = lambda arm, _s, metric, block: self.value(commits[arm])
         for plan in session.remaining:
             for arm in plan.arms:

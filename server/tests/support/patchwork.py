@@ -31,7 +31,8 @@ PEOPLE = """\
 from django.contrib.auth.models import User
 from patchwork.models import Project
 from rest_framework.authtoken.models import Token
-project = Project.objects.create(linkname="wq", name="wq", listid="wq.lists.example.org", listemail="wq@lists.example.org")
+host = "lists.example.org"
+project = Project.objects.create(linkname="wq", name="wq", listid="wq." + host, listemail="wq@" + host)
 for name in ("bot", "stranger"):
     user = User.objects.create_user(name, name + "@example.org", "password")
     if name == "bot":

@@ -101,8 +101,12 @@ class WatchingLab(LabUnderTest):
             result = CommitListResult(outcome=Outcome.FAILED, failure=error.failure)
         self.worker.finish(list_id, claim["fence"], result)
 
-    def apply_for_real(self, job: ApplyJob, _: ScriptedWorker) -> ApplyResult:
-        return apply(job, self.workspace)
+    def apply_for_real(self, job: ApplyJob, worker: ScriptedWorker) -> ApplyResult:
+        result = apply(job, self.workspace)
+        bundle = result.candidate.bundle if result.candidate is not None else None
+        if bundle is not None:
+            worker.upload(bundle.kind, bundle.name, self.workspace.path_of(bundle).read_bytes())
+        return result
 
     def look(self) -> None:
         """Look now, and store what is found."""

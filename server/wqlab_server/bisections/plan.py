@@ -16,6 +16,7 @@ from wqlab_comparison import bisection as search
 from wqlab_contracts.api.bisections import BisectionRequest
 from wqlab_contracts.enums import BisectionStepKind as Kind
 from wqlab_contracts.enums import BisectionStepState as State
+from wqlab_contracts.enums import Verdict
 from wqlab_contracts.messages.commit_lists import ListedCommit
 
 from ..models import BisectionStep, CommitList
@@ -71,7 +72,9 @@ class Line:
     def unusable(self) -> Mapping[int, str]:
         """Position -> why the commit cannot be measured."""
         return {
-            each.last: each.reason for each in self.steps if each.state is State.UNUSABLE and each.kind is not Kind.ENDS
+            each.last: each.reason
+            for each in self.steps
+            if each.state is State.UNUSABLE and each.kind not in {Kind.ENDS, Kind.REVERT}
         }
 
     @cached_property
@@ -83,7 +86,7 @@ class Line:
         return search.probabilities(len(self.commits), self.change, [each for each in seen if each is not None])
 
     def _observation(self, step: BisectionStep) -> search.Observation | None:
-        if step.kind is Kind.ENDS:
+        if step.kind in {Kind.ENDS, Kind.REVERT}:
             return None
         shift = isinstance(self.change, search.Shift)
         differences = tuple(step.differences)
@@ -199,9 +202,24 @@ def lines_of(lists: Iterable[CommitList], steps: Sequence[BisectionStep]) -> dic
     }
 
 
-def decide(request: BisectionRequest, lines: Mapping[str, Line]) -> Action:
-    """Return what to do next. `lines` has the list from good to bad, and no step is running."""
-    return _decide(lines[""], lines, request)
+def decide(request: BisectionRequest, lines: Mapping[str, Line], *, reverts: bool = False) -> Action:
+    """Return what to do next. `lines` has the list from good to bad, and no step is running.
+
+    With `reverts` a regression is measured once more: its commit reverted on top of the bad one.
+    """
+    action = _decide(lines[""], lines, request)
+    return _revert(action, lines[""], request) if reverts and isinstance(action, Found) else action
+
+
+def _revert(found: Found, line: Line, request: BisectionRequest) -> Found | Measure:
+    """Return the measurement of a revert, or what was found if there is none to make: of a merge, of the bad commit,
+    whose revert is its parent, or because it was made."""
+    commit = found.line.commits[found.last - 1]
+    tried = any(each.kind is Kind.REVERT and each.state in _ENDED for each in line.steps)
+    regression = found.first == found.last and found.shown.verdict is Verdict.REGRESSION
+    if tried or not regression or len(commit.parents) != 1 or commit.commit == line.bad:
+        return found
+    return Measure(line, Kind.REVERT, 1, len(line.commits), line.bad, commit.commit, request.blocks)
 
 
 def _decide(line: Line, lines: Mapping[str, Line], request: BisectionRequest) -> Action:

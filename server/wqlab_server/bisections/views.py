@@ -24,7 +24,13 @@ from .plan import Line, lines_of
 def bisections_of(session: Session, rows: Sequence[Bisection]) -> list[api.Bisection]:
     """Return bisections, in the order of `rows`."""
     shifts = _shifts(session, rows)
-    return [api.Bisection.model_validate(_fields(row, shifts.get(row.id))) for row in rows]
+    found = session.scalars(
+        select(BisectionStep)
+        .where(BisectionStep.bisection_id.in_([row.id for row in rows]), BisectionStep.kind == Kind.REVERT)
+        .order_by(BisectionStep.id)
+    )
+    reverts = {each.bisection_id: each for each in found}
+    return [api.Bisection.model_validate(_fields(row, shifts.get(row.id), reverts.get(row.id))) for row in rows]
 
 
 def bisection_data(session: Session, row: Bisection) -> api.BisectionData:
@@ -38,7 +44,11 @@ def bisection_data(session: Session, row: Bisection) -> api.BisectionData:
     levels = {each.id: each.level for each in listed}
     return api.BisectionData.model_validate(
         {
-            **_fields(row, _shifts(session, [row]).get(row.id)),
+            **_fields(
+                row,
+                _shifts(session, [row]).get(row.id),
+                next((each for each in reversed(steps) if each.kind is Kind.REVERT), None),
+            ),
             "levels": [_level(row, line) for line in lines_of(listed, steps).values()],
             "steps": [_step(each, levels[each.list_id]) for each in steps],
         }
@@ -55,7 +65,7 @@ def _shifts(session: Session, rows: Sequence[Bisection]) -> dict[int, int]:
     return {bisection_id: shift_id for bisection_id, shift_id in found if bisection_id is not None}
 
 
-def _fields(row: Bisection, shift_id: int | None) -> dict[str, object]:
+def _fields(row: Bisection, shift_id: int | None, reverted: BisectionStep | None) -> dict[str, object]:
     culprit = None
     if row.culprit is not None:
         culprit = api.CommitRef(
@@ -80,6 +90,7 @@ def _fields(row: Bisection, shift_id: int | None) -> dict[str, object]:
         "ci95": _interval(row.ci_low, row.ci_high),
         "culprit_effect": row.culprit_effect,
         "culprit_ci95": _interval(row.culprit_ci_low, row.culprit_ci_high),
+        "reverted": _step(reverted, 0) if reverted is not None else None,
         "scale": row.scale,
         "unit": row.unit,
         "failure_rate": row.failure_rate,

@@ -47,6 +47,7 @@ _STATES = {
     Kind.ENDS: BisectionState.ENDS,
     Kind.PROBE: BisectionState.SEARCHING,
     Kind.CONFIRM: BisectionState.CONFIRMING,
+    Kind.REVERT: BisectionState.CONFIRMING,
 }
 
 
@@ -67,13 +68,13 @@ class BisectionSource(Source):
         row = service.get(session, int(item), lock=True)
         if row.state in OPEN_STATES and _take_results(session, row):
             try:
-                _begin_next(session, row)
+                _begin_next(session, row, context.data)
             except Stop as stop:
                 _end(session, row, BisectionState.FAILED, str(stop))
 
     def propose(self, context: Context, order: Order) -> Proposal:
         session = context.session
-        row, action = _next_measurement(session, order)
+        row, action = _next_measurement(session, order, context.data)
         request = _request(row, action, context.data)
         if row.watch is not None:
             lock_tree(session, row.watch)
@@ -85,7 +86,7 @@ class BisectionSource(Source):
 
     def submitted(self, context: Context, order: Order, submission: Submission) -> None:
         session = context.session
-        row, action = _next_measurement(session, order)
+        row, action = _next_measurement(session, order, context.data)
         session.add(
             BisectionStep(
                 bisection_id=row.id, list_id=action.line.row.id, kind=action.kind, state=State.RUNNING,
@@ -96,7 +97,7 @@ class BisectionSource(Source):
         row.state, row.reason = _STATES[action.kind], ""
         if action.kind is Kind.CONFIRM:
             suspects.suspect(row, action.line, action.first, action.last)
-        else:
+        elif action.kind is not Kind.REVERT:
             suspects.clear(row)
 
     def waits(self, context: Context, order: Order, reason: Exception) -> None:
@@ -104,7 +105,13 @@ class BisectionSource(Source):
 
     def stopped(self, context: Context, order: Order, stop: Stop) -> None:
         row = _bisection(context.session, order)
-        if row.state in OPEN_STATES:
+        if row.state not in OPEN_STATES:
+            return
+        found, steps = _load(context.session, row)
+        action = plan.decide(row.request, plan.lines_of(found, steps))
+        if isinstance(action, plan.Found) and row.cancel_requested_at is None:  # only its revert was not measured
+            _end_found(context.session, row, action, steps)
+        else:
             _end(context.session, row, BisectionState.FAILED, str(stop))
 
     def conclude(self, context: Context, order: Order, submission: Submission) -> str:
@@ -119,13 +126,21 @@ def _bisection(session: Session, order: Order) -> Bisection:
     return service.get(session, int(order.key.partition(":")[0]), lock=True)
 
 
-def _next_measurement(session: Session, order: Order) -> tuple[Bisection, plan.Measure]:
+def _decide(
+    row: Bisection, found: Sequence[CommitList], steps: Sequence[BisectionStep], data: DataFolder
+) -> plan.Action:
+    name = row.request.device_type
+    on_hardware = data.has_device_type(name) and not data.device_type(name).emulated
+    return plan.decide(row.request, plan.lines_of(found, steps), reverts=on_hardware)
+
+
+def _next_measurement(session: Session, order: Order, data: DataFolder) -> tuple[Bisection, plan.Measure]:
     """Return the measurement that a bisection orders. Raises Stop if it has ended, Wait if it orders something else."""
     row = _bisection(session, order)
     if row.state not in OPEN_STATES or row.cancel_requested_at is not None:
         raise Stop("the bisection has ended")
     found, steps = _load(session, row)
-    action = plan.decide(row.request, plan.lines_of(found, steps))
+    action = _decide(row, found, steps, data)
     if not isinstance(action, plan.Measure) or _key(row, steps) != order.key:
         raise Wait("the bisection measures something else first")
     return row, action
@@ -149,6 +164,8 @@ def _request(row: Bisection, action: plan.Measure, data: DataFolder) -> Submissi
         device=row.device if row.device in {unit.name for unit in units} else None,
     )
     pair = CommitPair(baseline=action.baseline, candidate=action.candidate, ref=row.ref)
+    if action.kind is Kind.REVERT:
+        pair = CommitPair(baseline=action.baseline, candidate=action.baseline, reverted=action.candidate, ref=row.ref)
     return SubmissionRequest(
         series=Series(commits=pair),
         tree=wanted.tree,
@@ -235,7 +252,7 @@ def _summarise(session: Session, row: Bisection) -> None:
 # --- the next step ----------------------------------------------------------------------------------------------
 
 
-def _begin_next(session: Session, row: Bisection) -> None:
+def _begin_next(session: Session, row: Bisection, data: DataFolder) -> None:
     """Order the next measurement, list a side branch, or end the bisection. Raises Stop if it cannot go on."""
     found, steps = _load(session, row)
     if any(each.state is not JobState.FINISHED for each in found):
@@ -248,7 +265,7 @@ def _begin_next(session: Session, row: Bisection) -> None:
         _take_list(row, found[0])
         if _take_shift(session, row, found[0]):
             return  # the next tick reads it
-    action = plan.decide(row.request, plan.lines_of(found, steps))
+    action = _decide(row, found, steps, data)
     match action:
         case plan.Measure():
             orders.place(session, BisectionSource.name, _key(row, steps), watch=row.watch)
@@ -258,19 +275,12 @@ def _begin_next(session: Session, row: Bisection) -> None:
             lists.request(session, row, first, second, level=level, merge=action.merge.commit)
             row.reason = f"suspected is the merge {action.merge.commit[:12]}; its side branch is listed"
         case plan.Found():
-            _take_culprit(row, action)
+            _end_found(session, row, action, steps)
         case plan.NoDifference():
             _end(session, row, *_no_difference(row, action))
-            return
         case plan.GivenUp():
             suspects.suspect(row, action.line)
             _end(session, row, BisectionState.NOT_CONFIRMED, action.reason)
-            return
-    if isinstance(action, plan.Found):
-        state = BisectionState.FOUND if action.first == action.last else BisectionState.RANGE
-        _end(session, row, state, _range_text(action))
-        ends = next(each for each in steps if each.kind is Kind.ENDS and each.differs)
-        announce_culprit(session, row, ends, action.shown)
 
 
 def _check_listed(listed: CommitList) -> None:
@@ -313,10 +323,14 @@ def _take_shift(session: Session, row: Bisection, listed: CommitList) -> bool:
 # --- the culprit ------------------------------------------------------------------------------------------------
 
 
-def _take_culprit(row: Bisection, found: plan.Found) -> None:
+def _end_found(session: Session, row: Bisection, found: plan.Found, steps: Sequence[BisectionStep]) -> None:
     suspects.suspect(row, found.line, found.first, found.last)
     row.culprit_effect = found.shown.effect
     row.culprit_ci_low, row.culprit_ci_high = found.shown.ci_low, found.shown.ci_high
+    state = BisectionState.FOUND if found.first == found.last else BisectionState.RANGE
+    _end(session, row, state, _range_text(found))
+    ends = next(each for each in steps if each.kind is Kind.ENDS and each.differs)
+    announce_culprit(session, row, ends, found.shown)
 
 
 def _range_text(found: plan.Found) -> str:

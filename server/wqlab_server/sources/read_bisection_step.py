@@ -39,8 +39,15 @@ _TITLES = 20
 def read_step(session: Session, bisection: Bisection, step: BisectionStep, submission: Submission) -> str:
     """Write into the step what its finished submission has measured.
 
-    Returns why the bisection cannot go on; an empty string if it can.
+    Returns why the bisection cannot go on; an empty string if it can. It can without the measurement of a revert.
     """
+    problem = _read_step(session, bisection, step, submission)
+    if problem and step.kind is Kind.REVERT:
+        step.state, problem = State.UNUSABLE, ""
+    return problem
+
+
+def _read_step(session: Session, bisection: Bisection, step: BisectionStep, submission: Submission) -> str:
     step.ended_at = clock(session)
     run = session.scalars(select(Run).where(Run.submission_id == submission.id).order_by(Run.id)).first()
     if run is None or submission.outcome is Outcome.CANCELED:

@@ -148,7 +148,7 @@ def _check_commits(pair: CommitPair, tree: str, data: DataFolder) -> list[Mistak
         found.append(_mistake("/tree", f"{tree} is a source package; commits are compared in a git repository"))
     if not GIT_REF.match(pair.ref):
         found.append(_mistake("/series/commits/ref", f"{pair.ref[:80]!r} is not a branch or tag name"))
-    if pair.baseline == pair.candidate:
+    if pair.baseline == pair.candidate and pair.reverted is None:
         found.append(_mistake("/series/commits/candidate", "is the baseline; name two commits"))
     return found
 

@@ -21,9 +21,15 @@ if TYPE_CHECKING:
 
 
 def resolve(
-    tree: Tree, workspace: Workspace, baseline: str, candidate: str, ref: str = "for-next", seen: tuple[str, ...] = ()
+    tree: Tree,
+    workspace: Workspace,
+    baseline: str,
+    candidate: str,
+    ref: str = "for-next",
+    seen: tuple[str, ...] = (),
+    reverted: str | None = None,
 ) -> ApplyResult:
-    pair = CommitPair(baseline=baseline, candidate=candidate, ref=ref)
+    pair = CommitPair(baseline=baseline, candidate=candidate, ref=ref, reverted=reverted)
     job = ApplyJob(submission_id=1, tree=tree, series=Series(commits=pair), seen=list(seen))
     return apply(job, workspace)
 
@@ -107,3 +113,31 @@ def test_build_host_fetches_a_commit_that_the_branch_no_longer_has(
     assert result.outcome is Outcome.PASSED and result.candidate
     with checked_out(result.candidate, other) as checked:
         assert "max_active = 800" in (checked.files / "kernel/workqueue.c").read_text()
+
+
+def test_commit_is_reverted_on_top_of_a_later_one(
+    tree: Tree, workspace: Workspace, repository: Repository, heads: list[str], tmp_path: Path
+) -> None:
+    repository.git("switch", "--quiet", "for-next")
+    (repository.path / "lib.c").write_text("int other;\n")
+    top = repository.commit("lib: add a file")
+    result = passed(resolve(tree, workspace, top, top, reverted=heads[2]))
+    assert result.baseline and result.candidate and result.candidate.bundle
+    assert (result.baseline.commit, result.candidate.base_commit) == (top, top)
+    assert [patch.subject for patch in result.patches] == ['Revert "workqueue: raise max_active to 800"']
+    assert passed(resolve(tree, workspace, top, top, reverted=heads[2])).candidate == result.candidate, (
+        "the same commit"
+    )
+    with checked_out(result.candidate, workspace) as checked:
+        assert "max_active = 700" in (checked.files / "kernel/workqueue.c").read_text()
+        assert (checked.files / "lib.c").exists()
+
+
+def test_revert_that_conflicts_or_does_not_make_sense_is_refused(
+    tree: Tree, workspace: Workspace, repository: Repository, heads: list[str]
+) -> None:
+    text = refused(resolve(tree, workspace, heads[2], heads[2], reverted=heads[1]))
+    assert f"commit {heads[1][:12]} cannot be reverted on top of {heads[2][:12]}: the files conflict" in text
+    assert "is not before" in refused(resolve(tree, workspace, heads[0], heads[0], reverted=heads[2]))
+    root = repository.git("rev-list", "--max-parents=0", heads[2])
+    assert "is a merge or has no parent" in refused(resolve(tree, workspace, heads[2], heads[2], reverted=root))

@@ -6,13 +6,15 @@ from contextlib import suppress
 
 from wqlab_contracts.enums import Outcome
 from wqlab_contracts.linear_patterns import LinearPattern
-from wqlab_contracts.messages import ApplyJob, ApplyResult, CommitPair, CommitRange, PatchSummary
+from wqlab_contracts.messages import ApplyJob, ApplyResult, CommitPair, CommitRange, PatchSummary, Source
 from wqlab_contracts.specs import Tree
 
 from ..failures import UserError
 from ..workspace import Progress, Workspace
+from .checkout import make_bundle
+from .confined_git import create_confined
 from .git import Git, GitError
-from .mirror import Mirror, fetch_commit, fetch_ref, source_at
+from .mirror import Mirror, fetch_commit, fetch_ref, release_of, source_at
 from .patch_summaries import patch_summaries
 
 _REF = LinearPattern(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
@@ -41,6 +43,8 @@ def resolve_pair(pair: CommitPair, job: ApplyJob, mirror: Mirror, toolchain: str
                 f"commit {commit[:12]} is neither on {pair.ref} nor on {job.tree.branch} of tree {job.tree.name}",
                 advice="If the branch was rewritten since, compare a commit that it still has.",
             )
+    if pair.reverted is not None:
+        return _with_revert(pair, pair.reverted, job, mirror, toolchain)
     behind, ahead = git.run("rev-list", "--left-right", "--count", f"{pair.baseline}...{pair.candidate}").split()
     related = CommitRange(ahead=int(ahead), behind=int(behind))
     return ApplyResult(
@@ -54,6 +58,52 @@ def resolve_pair(pair: CommitPair, job: ApplyJob, mirror: Mirror, toolchain: str
         range=related,
         toolchain=toolchain,
     )
+
+
+def _with_revert(pair: CommitPair, reverted: str, job: ApplyJob, mirror: Mirror, toolchain: str) -> ApplyResult:
+    """Return the candidate with a commit reverted on top, as `git revert` does: merged with the parent's files as a
+    child of the commit. Raises UserError if the commit is not before the candidate, is a merge, or the files conflict.
+    """
+    git, workspace = mirror.git, mirror.git.workspace
+    if not has_commit(git, pair.candidate, reverted):
+        raise UserError(f"commit {reverted[:12]} is not before {pair.candidate[:12]}, so it cannot be reverted there")
+    if len(git.run("rev-list", "--parents", "-n", "1", reverted).split()) != 2:
+        raise UserError(f"commit {reverted[:12]} is a merge or has no parent; only an ordinary commit is reverted")
+    subject = git.run("log", "-1", "--format=%s", reverted).strip()
+    with workspace.temporary("revert") as folder:
+        own = create_confined(workspace, folder, "revert", [], git.directory)
+        undone = _commit(own, f"{reverted}^^{{tree}}", reverted, "undo")
+        merged = own.run("merge-tree", "--write-tree", pair.candidate, undone, timeout_s=600.0, check=False)
+        tree, *conflicts = merged.splitlines() or [""]
+        if not tree or conflicts:
+            raise UserError(
+                f"commit {reverted[:12]} cannot be reverted on top of {pair.candidate[:12]}: the files conflict",
+                excerpt="\n".join(conflicts)[-2000:],
+            )
+        commit = _commit(own, tree, pair.candidate, f'Revert "{subject}"')
+        source = Source(
+            tree=job.tree, base_commit=pair.candidate, tree_oid=own.tree(commit), commit=commit,
+            bundle=make_bundle(own, pair.candidate, commit, folder, git.directory),
+            release=release_of(git, pair.candidate),
+        )  # fmt: skip
+        patches = patch_summaries(own, pair.candidate, commit)
+    return ApplyResult(
+        outcome=Outcome.PASSED,
+        baseline=source_at(job.tree, git, pair.baseline),
+        candidate=source,
+        title=f"{pair.ref} of {job.tree.name}: {pair.candidate[:12]} with {reverted[:12]} reverted",
+        series_key=f"{pair.ref} of {job.tree.name}",
+        patches=patches,
+        checkpatch_skipped=NOT_CHECKED,
+        toolchain=toolchain,
+    )
+
+
+def _commit(git: Git, tree: str, parent: str, message: str) -> str:
+    """Write a commit that is the same on every machine."""
+    fields = {"NAME": "wqlab", "EMAIL": "wqlab@localhost", "DATE": "@0 +0000"}
+    identity = {f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in fields.items()}
+    return git.run("commit-tree", tree, "-p", parent, "-m", message, environment=identity).strip()
 
 
 def _summaries(git: Git, pair: CommitPair) -> list[PatchSummary]:

@@ -65,6 +65,7 @@ export const KIND_WORDS: Record<BisectionStep["kind"], string> = {
   ends: "good against bad",
   probe: "good against a commit",
   confirm: "parent against suspect",
+  revert: "bad against bad with the commit reverted",
 };
 
 /** What a step has said. */

@@ -3,7 +3,7 @@ import type { ArchiveView, MailEdit, OutgoingMail } from "@/api/types";
 
 /** Limits that the lab's own text keeps (docs/outbox.md); a reviewer may exceed them. */
 export const MAIL_LINES = 60;
-export const MAIL_COLUMNS = 78;
+export const MAIL_COLUMNS = 72;
 const TAB = 8;
 
 export interface TextSize {

@@ -59,7 +59,7 @@ test("events and filters of a webhook are words", () => {
 
 test("too many lines and too long lines are named", async () => {
   const { container } = await renderPart(<Counters text={`${"a\n".repeat(60)}${"b".repeat(80)}`} />);
-  expect(container.textContent).toBe("61 of 60 lineslongest line 80 of 78 columns; 1 line too long: 61");
+  expect(container.textContent).toBe("61 of 60 lineslongest line 80 of 72 columns; 1 line too long: 61");
   expect(container.querySelectorAll("[data-over]")).toHaveLength(2);
 });
 
