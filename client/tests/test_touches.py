@@ -28,7 +28,7 @@ def quote(index: int, device_s: float, basis: QuoteBasis) -> TargetQuote:
     return TargetQuote(
         index=index, plan="p", device_type="t", emulated=True, blocks=2, boots=4, settings=1, boot_s=60,
         device_s=device_s, basis=basis, measured_boots=0, basis_text="", detectable=None, queue_position=1,
-        ahead_runs=0, ahead_boots=0, device_counts=DeviceCounts(good=1, busy=0, unchecked=0, quarantined=0),
+        ahead_runs=0, ahead_boots=0, device_counts=DeviceCounts(good=1, busy=0, suspect=0, unknown=0, quarantined=0),
         starts_at=None, ends_at=None, notes=[],
     )  # fmt: skip
 
@@ -39,7 +39,7 @@ FOUND = Touches(
             target=Target(plan="xfs-fsync", device_type="xeon-2s"),
             devices=[DeviceKind.MULTI_NODE],
             also_on=[],
-            finds=["Whether a flush takes fewer locks.", "What an fsync\ncosts\x1b[31m with that."],
+            asks=["Does a flush take fewer locks?", "What does an fsync\ncost\x1b[31m with that?"],
             because=[TouchedFile(path=WQ, symbols=["flush_a", "flush_b", "flush_c", "flush_d"])],
             by_symbol=True,
             quote=quote(0, 600, QuoteBasis.MEASURED),
@@ -48,7 +48,7 @@ FOUND = Touches(
             target=Target(plan="fan-out", device_type="ryzen-3900x", settings=SETTINGS),
             devices=[DeviceKind.MULTI_L3],
             also_on=["xeon-2s"],
-            finds=["From how many issuers on CPUs are idle."],
+            asks=["From how many issuers on are CPUs idle?"],
             because=[TouchedFile(path=WQ), TouchedFile(path="fs/aio.c"), TouchedFile(path="fs/x.c")],
             by_symbol=False,
             quote=quote(1, 7200, QuoteBasis.PLANNED),
@@ -64,10 +64,10 @@ FOUND = Touches(
 SHOWN = """\
 TARGET               DEVICE TIME  BECAUSE OF
 xfs-fsync@xeon-2s    10 min       flush_a, flush_b, flush_c and 1 more in kernel/workqueue.c
-    Whether a flush takes fewer locks.
-    What an fsync costs^[[31m with that.
+    Does a flush take fewer locks?
+    What does an fsync cost^[[31m with that?
 fan-out@ryzen-3900x  about 2 h    kernel/workqueue.c; fs/aio.c and 1 more file
-    From how many issuers on CPUs are idle.
+    From how many issuers on are CPUs idle?
     settings: scope=cache,strict=0; scope=cpu,strict=0
 all of them:  about 2 h of device time, 5 min of kernel builds
 not proposed: hotplug: this lab has no plan hotplug

@@ -16,9 +16,9 @@ from wqlab_contracts.specs.touches import Touch
 from wqlab_contracts.touches import FILES_LIMIT, propose, touched_files
 
 ROOT = Path(__file__).parents[2]
-FINDS = "Whether anything is different."
-FSYNC: dict[str, Any] = {"plan": "xfs-fsync", "devices": ["multi_node"], "finds": FINDS}
-CRYPT: dict[str, Any] = {"plan": "dm-crypt-affinity", "devices": ["multi_l3"], "finds": FINDS}
+ASKS = "Is anything different here?"
+FSYNC: dict[str, Any] = {"plan": "xfs-fsync", "devices": ["multi_node"], "asks": ASKS}
+CRYPT: dict[str, Any] = {"plan": "dm-crypt-affinity", "devices": ["multi_l3"], "asks": ASKS}
 
 
 @pytest.fixture(scope="module")
@@ -210,12 +210,12 @@ def test_files_without_a_row_are_named(lab: DataFolder) -> None:
 def test_rows_of_one_plan_and_device_type_are_one_proposal(lab: DataFolder) -> None:
     rows = (
         row(name="file", symbols=[]),
-        row(name="symbol", symbols=["flush_*", "*_work"], plans=[{**FSYNC, "finds": "Whether flushes differ."}]),
+        row(name="symbol", symbols=["flush_*", "*_work"], plans=[{**FSYNC, "asks": "Do the flushes differ at all?"}]),
         row(name="other", symbols=["nothing"]),
     )
     changed = TouchedFile(path="kernel/workqueue.c", symbols=["flush_workqueue", "insert_work", "worker"])
     (found,) = propose([changed], Lab(lab, *rows)).proposals
-    assert found.finds == [FINDS, "Whether flushes differ."] and found.by_symbol
+    assert found.asks == [ASKS, "Do the flushes differ at all?"] and found.by_symbol
     assert found.because == [TouchedFile(path="kernel/workqueue.c", symbols=["flush_workqueue", "insert_work"])]
 
 
@@ -311,7 +311,7 @@ def test_renamed_file_counts_by_both_names(lab: DataFolder) -> None:
         ({"plans": []}, "at least 1"),
         ({"plans": [{**FSYNC, "devices": ["big"]}]}, "'multi_l3'"),
         ({"plans": [{**FSYNC, "devices": ["smt", "smt"]}]}, "listed twice"),
-        ({"plans": [{**FSYNC, "finds": "No full stop at the end"}]}, "pattern"),
+        ({"plans": [{**FSYNC, "asks": "No question mark at the end."}]}, "pattern"),
         ({"plans": [{**CRYPT, "settings": ["strict=0,scope=cache"]}]}, "is written 'scope=cache,strict=0'"),
     ],
 )

@@ -19,7 +19,7 @@ ROW = """\
         plans:
           - plan: {plan}
             {more}
-            finds: Whether anything is different.
+            asks: Is anything different here?
     """
 
 

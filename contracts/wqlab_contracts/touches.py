@@ -43,7 +43,7 @@ class _Candidate:
     why: str = ""
     """Why it is left out; empty if it is proposed."""
     settings: list[str] | None = None
-    finds: dict[str, None] = field(default_factory=dict)
+    asks: dict[str, None] = field(default_factory=dict)
     because: dict[str, dict[str, None]] = field(default_factory=dict)
     """Path -> symbols."""
     by_symbol: bool = False
@@ -52,14 +52,14 @@ class _Candidate:
 
     def add(self, proposed: ProposedPlan, path: str, symbols: Sequence[str], place: int) -> None:
         """Add a row of the table that led to it."""
-        if not self.finds or (symbols and not self.by_symbol):
+        if not self.asks or (symbols and not self.by_symbol):
             self.place = place
-        if not self.finds:
+        if not self.asks:
             self.settings = proposed.settings
         elif self.settings is not None:
             added = proposed.settings
             self.settings = None if added is None else list(dict.fromkeys([*self.settings, *added]))
-        self.finds[proposed.finds] = None
+        self.asks[proposed.asks] = None
         self.because.setdefault(path, {}).update(dict.fromkeys(symbols))
         self.by_symbol |= bool(symbols)
 
@@ -73,7 +73,7 @@ class _Candidate:
             target=Target(plan=self.plan, device_type=self.device_type, settings=self.settings),
             devices=self.devices,
             also_on=self.also_on,
-            finds=list(self.finds),
+            asks=list(self.asks),
             because=self.reasons(),
             by_symbol=self.by_symbol,
         )

@@ -98,7 +98,7 @@ def format_touches(found: Touches, width: int) -> list[Text | str]:
         lines += header
         for row, proposal in zip(rows, found.proposals, strict=True):
             lines += row
-            lines += [f"    {one_line(sentence)}" for sentence in proposal.finds]
+            lines += [f"    {one_line(sentence)}" for sentence in proposal.asks]
             if proposal.target.settings:
                 lines.append(f"    settings: {'; '.join(one_line(each) for each in proposal.target.settings)}")
         lines.append(_sum(found))

@@ -41,8 +41,8 @@ class TargetProposal(Message):
     """What the device type had to be."""
     also_on: list[str]
     """Other device types of the lab that are all of this."""
-    finds: list[str]
-    """What the plan could find, in sentences."""
+    asks: list[str]
+    """What the plan could answer, as questions."""
     because: list[TouchedFile]
     """What the series changes, as far as it led to this target; at most 20 files with 20 symbols each."""
     by_symbol: bool

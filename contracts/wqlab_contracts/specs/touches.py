@@ -16,7 +16,10 @@ _Path = Annotated[str, StringConstraints(pattern=r"^[^\s/][^\s*]*$", max_length=
 _Symbol = Annotated[
     str, StringConstraints(pattern=r"^(\*?[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][A-Za-z0-9_]*\*)$", max_length=100)
 ]
-_Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=20, max_length=300, pattern=r"\.$")]
+_Question = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=20, max_length=300, pattern=r"^[^?]+\?( [^?]+\.)?$")
+]
+"""A question, and what has to be known beside it."""
 
 
 class DeviceKind(StrEnum):
@@ -57,15 +60,15 @@ def device_kinds(device_type: DeviceType) -> set[DeviceKind]:
 
 
 class ProposedPlan(Strict):
-    """A plan that is proposed, where it is to run, and what it could find."""
+    """A plan that is proposed, where it is to run, and the question that it answers."""
 
     plan: Name
     devices: list[DeviceKind] = Field(default_factory=list, max_length=len(DeviceKind))
     """What the device type has to be, all of it. Without `instrumented`, instrumented types are left out."""
     settings: list[str] | None = Field(default=None, min_length=1, max_length=64)
     """Settings to measure; null: those of the plan."""
-    finds: _Sentence
-    """What a measurement with the plan could show about such a change, as one sentence."""
+    asks: _Question
+    """What a measurement with the plan could answer about such a change, as a question."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -29,9 +29,9 @@ touches:
     paths: [kernel/workqueue.c]
     symbols: [flush_*]
     plans:
-      - {plan: flush, settings: [scope=cache, scope=system], finds: Whether a flush takes fewer locks.}
-      - {plan: to-come, finds: Whether anything else differs.}
-      - {plan: flush, devices: [multi_node], finds: Whether a flush takes fewer locks on two nodes.}
+      - {plan: flush, settings: [scope=cache, scope=system], asks: Does a flush take fewer locks?}
+      - {plan: to-come, asks: Does anything else differ?}
+      - {plan: flush, devices: [multi_node], asks: Does a flush take fewer locks on two nodes?}
 """
 THREAD = {"thread": {"message_id": "less-v1-1@x"}}
 
@@ -60,7 +60,7 @@ def test_series_gets_proposals_with_reasons_and_cost(client: httpx.Client, sessi
     assert proposal.target.model_dump(include={"plan", "device_type", "settings"}) == {
         "plan": "flush", "device_type": "tiny", "settings": ["scope=cache", "scope=system"],
     }  # fmt: skip
-    assert proposal.finds == ["Whether a flush takes fewer locks."]
+    assert proposal.asks == ["Does a flush take fewer locks?"]
     assert proposal.because == [TouchedFile(path="kernel/workqueue.c", symbols=["flush_workqueue_prep_pwqs"])]
     assert proposal.quote is not None
     assert (proposal.quote.boots, proposal.quote.settings, proposal.quote.basis) == (4, 2, QuoteBasis.PLANNED)

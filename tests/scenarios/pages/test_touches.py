@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import select
 
 from server.tests.support.end_job import end_job
@@ -20,6 +20,7 @@ from wqlab_server.models import BranchList, BranchReading
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, transaction
 
+from ..browser import Person
 from ..conftest import ROOT
 from .conftest import MakePerson
 
@@ -46,14 +47,16 @@ def test_ticked_proposals_become_the_targets(scene: Scene, person: MakePerson, p
     expect(first).to_contain_text("xfs-fsync on xeon-2s")
     expect(first).to_contain_text("because of flush_workqueue_prep_pwqs in kernel/workqueue.c")
     expect(first).to_contain_text(re.compile(r"about \d+ (min|h)"))
-    section.get_by_label("xfs-fsync on xeon-2s").check()
+    expect(first).to_contain_text("Does a flush take more or fewer locks of worker pools")
+    expect(first).to_contain_text("emulated, 2 packages")
+    first.get_by_role("checkbox").check()
     quote = page.get_by_role("complementary", name="Quote and submit")
     command = page.locator("details", has_text="The same with")
     expect(command).to_contain_text("--target xfs-fsync@xeon-2s")
     section.get_by_role("button", name="Select all").click()
     expect(command).to_contain_text("--target cmwq-load@ryzen-3900x")
     expect(command).not_to_contain_text("--target xfs-fsync@ryzen-3900x")
-    section.get_by_label("cmwq-load on ryzen-3900x").uncheck()
+    proposals.get_by_role("listitem").filter(has_text="cmwq-load on ryzen-3900x").get_by_role("checkbox").uncheck()
     expect(command).not_to_contain_text("cmwq-load")
     submitter.settle()
     # What the page adds below a chosen file moves the rest; it is an answer to the choice.
@@ -61,6 +64,42 @@ def test_ticked_proposals_become_the_targets(scene: Scene, person: MakePerson, p
     faults = submitter.faults_in_views("touches", pictures)
     assert not faults, faults
     quote.get_by_role("button", name="Submit 2 targets").click()
+    page.wait_for_url(re.compile(r"/submissions/\d+"))
+
+
+def test_visitor_of_a_public_lab_sees_proposals_and_their_cost(scene: Scene, live: Live, chromium: Browser) -> None:
+    scene.devices()
+    live.allow_public_reading()
+    visitor = Person(chromium, live.url)
+    try:
+        visitor.open("/submit?source=mbox")
+        page = visitor.page
+        page.get_by_label("Mbox file").set_input_files(SERIES)
+        expect(page.get_by_role("list", name="Proposed targets")).to_contain_text("Does a flush take")
+        bar = page.get_by_role("complementary", name="Quote and submit")
+        expect(bar.get_by_role("button", name="Sign in to submit")).to_be_visible()
+        expect(bar).to_contain_text("min")
+        assert visitor.errors == []
+    finally:
+        visitor.close()
+
+
+def test_form_is_submitted_with_few_keys(scene: Scene, person: MakePerson) -> None:
+    scene.devices()
+    submitter = person("submit")
+    submitter.open("/")
+    page = submitter.page
+    page.get_by_role("link", name="choose an mbox").click()
+    page.wait_for_url("**/submit?source=mbox")
+    page.get_by_label("Mbox file").set_input_files(SERIES)
+    button = page.get_by_role("button", name="Submit 2 targets")
+    expect(button).to_be_visible()
+    tabs = 0
+    while not button.evaluate("each => each === document.activeElement"):
+        page.keyboard.press("Tab")
+        tabs += 1
+        assert tabs <= 15
+    page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/submissions/\d+"))
 
 

@@ -89,7 +89,13 @@ export function SubmitPage() {
             </Section>
             {draft.source !== "settings" && draft.vary === "" && (
               <Section id="touches" title="What to measure">
-                <ProposedTargets request={request} mboxKey={mboxKey} draft={draft} change={change} />
+                <ProposedTargets
+                  request={request}
+                  mboxKey={mboxKey}
+                  types={types}
+                  draft={draft}
+                  change={change}
+                />
               </Section>
             )}
             <details open={chosen} onToggle={event => setChosen(event.currentTarget.open)}>

@@ -26,7 +26,7 @@ const target: TargetQuote = {
   queue_position: 1,
   ahead_runs: 0,
   ahead_boots: 0,
-  device_counts: { good: 2, busy: 0, unchecked: 0, quarantined: 0 },
+  device_counts: { good: 2, busy: 0, suspect: 0, unknown: 0, quarantined: 0 },
   starts_at: "2126-01-01T00:00:02Z",
   ends_at: "2126-01-01T00:04:00Z",
   notes: [],

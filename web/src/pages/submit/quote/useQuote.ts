@@ -16,7 +16,7 @@ export interface LiveQuote {
   quote: Quote | undefined;
   /** True if the quote is for the current request. */
   current: boolean;
-  /** Quotes require signing in. */
+  /** True if the lab lets visitors read nothing. */
   signedOut: boolean;
   error: Error | null;
   errors: readonly RequestError[];
@@ -51,10 +51,10 @@ export function useQuote(request: SubmissionRequest, mboxKey: string): LiveQuote
   };
 }
 
-/** Return true if the session is loaded and has no user; then a request that needs sign-in is not debounced. */
+/** Return true if the session is loaded and may not read, so that it gets no quotes and proposals. */
 export function useIsSignedOut(): boolean {
   const session = useSession();
-  return session !== null && !session.user;
+  return session !== null && !session.user && !session.public_reading;
 }
 
 function truncateMbox(request: SubmissionRequest): SubmissionRequest {

@@ -66,7 +66,7 @@ const TOUCHES: Touches = {
       target: { plan: "fsync", device_type: "xeon", parameters: {} },
       devices: [],
       also_on: [],
-      finds: ["Whether a flush takes fewer locks."],
+      asks: ["Does a flush take fewer locks?"],
       because: [{ path: "kernel/workqueue.c", symbols: [] }],
       by_symbol: false,
       quote: null,
@@ -103,7 +103,7 @@ function lab(readings: BranchInspection[]): string[] {
 const parts = (
   <>
     <GitFields draft={DRAFT} change={() => {}} request={REQUEST} />
-    <ProposedTargets request={REQUEST} mboxKey="" draft={DRAFT} change={() => {}} />
+    <ProposedTargets request={REQUEST} mboxKey="" types={[]} draft={DRAFT} change={() => {}} />
   </>
 );
 
@@ -116,7 +116,7 @@ test("a branch is read, then its patches and the proposals for them are shown", 
   await renderPart(parts);
   expect(await screen.findByText("Reading the branch… fetching topic^[[31m")).toBeTruthy();
   expect(screen.getByText(/You need not wait for the proposals/)).toBeTruthy();
-  expect(await screen.findByRole("checkbox", { name: "fsync on xeon" })).toBeTruthy();
+  expect(await screen.findByRole("checkbox", { name: "Does a flush take fewer locks?" })).toBeTruthy();
   expect(screen.getByText("1 patch on top of aaaaaaaaaaaa; the last commit is bbbbbbbbbbbb.")).toBeTruthy();
   expect(screen.getByRole("region", { name: "Contents of the branch" })).toBeTruthy();
   expect(asked[0]).toBe("?url=https%3A%2F%2Fgit.example%2Flinux.git&ref=topic&tree=linux");

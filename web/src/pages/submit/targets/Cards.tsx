@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { type ReactNode, useId } from "react";
 import type { DeviceTypeView, PlanView, TestPlan } from "@/api/types";
 import { Checkbox } from "@/kit";
+import { CONDITIONS } from "@/lib/devices";
 import { count } from "@/lib/numbers";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import { type Draft, nameOf, pairs } from "../draft/draft";
@@ -85,18 +86,12 @@ export function DeviceTypeCards({ types, draft, change }: CardsProps & { types: 
 }
 
 function DeviceCounts({ type: { device_counts: counts, queued_runs } }: { type: DeviceTypeView }) {
-  const kinds = [
-    [counts.good, "free"],
-    [counts.busy, "in use"],
-    [counts.unchecked, "unchecked"],
-    [counts.quarantined, "quarantined"],
-  ] as const;
   return (
     <dl className={classes.units}>
-      {kinds.map(([many, kind]) => (
-        <div key={kind} data-none={many === 0 || undefined} data-kind={kind}>
-          <dt>{kind}</dt>
-          <dd>{many}</dd>
+      {CONDITIONS.map(([kind, word]) => (
+        <div key={kind} data-none={counts[kind] === 0 || undefined} data-kind={kind}>
+          <dt>{word}</dt>
+          <dd>{counts[kind]}</dd>
         </div>
       ))}
       <div data-none={queued_runs === 0 || undefined}>

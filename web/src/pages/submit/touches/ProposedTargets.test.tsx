@@ -11,7 +11,7 @@ const flush: TargetProposal = {
   target: { plan: "fsync", device_type: "xeon", parameters: {} },
   devices: ["multi_node"],
   also_on: [],
-  finds: ["Whether a flush takes\x1b[31m fewer locks.", "What it costs."],
+  asks: ["Does a flush take\x1b[31m fewer locks?", "What does it cost?"],
   because: [{ path: "kernel/workqueue.c", symbols: ["flush_a", "flush_b", "flush_c", "flush_d"] }],
   by_symbol: true,
   quote: null,
@@ -19,7 +19,7 @@ const flush: TargetProposal = {
 const crypt: TargetProposal = {
   ...flush,
   target: { plan: "crypt", device_type: "ryzen", settings: ["scope=cache", "scope=cpu"], parameters: {} },
-  finds: ["Where encryption runs."],
+  asks: ["Where does encryption run?"],
   because: [{ path: "drivers/md/dm-crypt.c", symbols: [] }],
   by_symbol: false,
 };
@@ -33,21 +33,25 @@ const touches: Touches = {
   build_s: null,
 };
 
-test("proposals say what they could find and why; texts of the series are escaped", async () => {
-  const { container } = await renderPart(<Proposals of={touches} draft={empty} change={() => {}} />);
-  expect(screen.getByRole("checkbox", { name: "fsync on xeon" })).toBeTruthy();
-  expect(container.textContent).toContain("Whether a flush takes^[[31m fewer locks. What it costs.");
+test("proposals ask a question and say why; texts of the series are escaped", async () => {
+  const { container } = await renderPart(
+    <Proposals of={touches} types={[]} draft={empty} change={() => {}} />,
+  );
+  expect(
+    screen.getByRole("checkbox", { name: "Does a flush take^[[31m fewer locks? What does it cost?" }),
+  ).toBeTruthy();
+  expect(container.textContent).toContain("fsync on xeon");
   expect(container.textContent).toContain(
     "because of flush_a, flush_b, flush_c and 1 more in kernel/workqueue.c",
   );
-  expect(container.textContent).toContain("because of drivers/md/dm-crypt.c · 2 settings");
-  expect(container.textContent).toContain("2 proposals");
+  expect(container.textContent).toContain("crypt on ryzen · 2 settings");
+  expect(container.textContent).toContain("2 questions");
   expect(container.textContent).toContain("20 min of device time in all");
   expect(container.textContent).toContain("time unknown");
 });
 
 test("what is not proposed is named", async () => {
-  await renderPart(<Proposals of={touches} draft={empty} change={() => {}} />);
+  await renderPart(<Proposals of={touches} types={[]} draft={empty} change={() => {}} />);
   expect(screen.getByText("hotplug is not proposed: this lab has no plan hotplug.")).toBeTruthy();
   expect(screen.getByText("No plan is known for mm/slub.c.")).toBeTruthy();
   expect(screen.getByText("Only the first 2000 of 3000 files were looked at.")).toBeTruthy();
@@ -55,7 +59,7 @@ test("what is not proposed is named", async () => {
 
 test("a ticked proposal becomes a target, with its settings; no other combination does", async () => {
   const change = vi.fn();
-  await renderPart(<Proposals of={touches} draft={empty} change={change} />);
+  await renderPart(<Proposals of={touches} types={[]} draft={empty} change={change} />);
   fireEvent.click(screen.getByRole("button", { name: "Select all" }));
   const draft: Draft = change.mock.calls[0]?.[0](empty);
   expect(selectedTargets(draft).map(nameOf)).toEqual(["fsync@xeon", "crypt@ryzen"]);
@@ -82,7 +86,7 @@ test("combinations that a person selected stay selected", () => {
 
 test("a series without a plan says so", async () => {
   const none = { ...touches, proposals: [], device_s: null };
-  await renderPart(<Proposals of={none} draft={empty} change={() => {}} />);
+  await renderPart(<Proposals of={none} types={[]} draft={empty} change={() => {}} />);
   expect(screen.getByText(/no plan for what this series changes/)).toBeTruthy();
   expect(screen.queryByRole("button")).toBeNull();
 });

@@ -1,12 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { inspectionQuery, threadQuery, touchesQuery } from "@/api/queries";
-import type { SubmissionRequest, TargetProposal, TouchedFile, Touches } from "@/api/types";
+import type { DeviceTypeView, SubmissionRequest, TargetProposal, TouchedFile, Touches } from "@/api/types";
 import { Button, Checkbox } from "@/kit";
-import { count } from "@/lib/numbers";
+import { countsText } from "@/lib/devices";
+import { count, withUnit } from "@/lib/numbers";
 import { roughDuration } from "@/lib/time";
 import { oneLine } from "@/lib/words";
 import { Skeleton } from "@/parts/Skeleton";
+import { describe } from "@/parts/topology/layout";
 import { type Draft, nameOf, type Pair, selectedTargets, withChosen, withTarget } from "../draft/draft";
 import type { ChangeDraft } from "../draft/useDraft";
 import { useIsSignedOut } from "../quote/useQuote";
@@ -20,12 +22,13 @@ interface ProposedTargetsProps {
   request: SubmissionRequest;
   /** Identifies the text of the mbox. */
   mboxKey: string;
+  types: readonly DeviceTypeView[];
   draft: Draft;
   change: ChangeDraft;
 }
 
-/** Targets that the lab proposes for what the series changes, with what each could find and its cost. */
-export function ProposedTargets({ request, mboxKey, draft, change }: ProposedTargetsProps) {
+/** What the lab proposes to ask for what the series changes, with device, smallest effect that is found, and cost. */
+export function ProposedTargets({ request, mboxKey, types, draft, change }: ProposedTargetsProps) {
   const signedOut = useIsSignedOut();
   const { ready, key, reading } = useSeries(request, mboxKey);
   const touches = useQuery({
@@ -42,7 +45,7 @@ export function ProposedTargets({ request, mboxKey, draft, change }: ProposedTar
           : "Give a series to see the plans and device types that the lab proposes for the files and functions that it changes."}
       </p>
     );
-  if (touches.data) return <Proposals of={touches.data} draft={draft} change={change} />;
+  if (touches.data) return <Proposals of={touches.data} types={types} draft={draft} change={change} />;
   if (touches.error)
     return (
       <p className={classes.error}>The lab could not propose targets: {oneLine(touches.error.message)}</p>
@@ -104,11 +107,12 @@ function useSeries(request: SubmissionRequest, mboxKey: string): KnownSeries {
 
 interface ProposalsProps {
   of: Touches;
+  types: readonly DeviceTypeView[];
   draft: Draft;
   change: ChangeDraft;
 }
 
-export function Proposals({ of, draft, change }: ProposalsProps) {
+export function Proposals({ of, types, draft, change }: ProposalsProps) {
   const chosen = new Set(selectedTargets(draft).map(nameOf));
   const all = of.proposals.map(pairOf);
   const set = (on: boolean, proposals: readonly TargetProposal[]) =>
@@ -121,36 +125,37 @@ export function Proposals({ of, draft, change }: ProposalsProps) {
         <p>The lab has no plan for what this series changes. Select plans and device types below.</p>
       ) : (
         <>
+          <ul className={classes.proposals} aria-label="Proposed targets">
+            {of.proposals.map(proposal => {
+              const pair = pairOf(proposal);
+              const type = types.find(each => each.name === pair.type);
+              const settings = proposal.target.settings?.length ?? 0;
+              return (
+                <li key={nameOf(pair)} className={classes.proposal}>
+                  <Checkbox
+                    label={proposal.asks.map(oneLine).join(" ")}
+                    description={`${pair.plan} on ${pair.type}${type ? ` · ${deviceText(type)}` : ""}${settings > 0 ? ` · ${count(settings, "setting")}` : ""}`}
+                    checked={chosen.has(nameOf(pair))}
+                    onChange={event => set(event.currentTarget.checked, [proposal])}
+                  />
+                  <p className={classes.finds}>{findsText(proposal)}</p>
+                  <p className={classes.cost}>{cost(proposal)}</p>
+                  <p className={classes.because}>
+                    <Because files={proposal.because} />
+                  </p>
+                </li>
+              );
+            })}
+          </ul>
           <div className={classes.head}>
             <p className="muted">
-              {count(of.proposals.length, "proposal")} for the files and functions that the series changes
+              {count(of.proposals.length, "question")} for what the series changes
               {of.device_s != null && `: ${roughDuration(of.device_s)} of device time in all`}
             </p>
             <Button variant="default" size="xs" onClick={() => set(!allChosen, of.proposals)}>
               {allChosen ? "Clear these" : "Select all"}
             </Button>
           </div>
-          <ul className={classes.proposals} aria-label="Proposed targets">
-            {of.proposals.map(proposal => {
-              const pair = pairOf(proposal);
-              return (
-                <li key={nameOf(pair)} className={classes.proposal}>
-                  <Checkbox
-                    label={`${pair.plan} on ${pair.type}`}
-                    description={proposal.finds.map(oneLine).join(" ")}
-                    checked={chosen.has(nameOf(pair))}
-                    onChange={event => set(event.currentTarget.checked, [proposal])}
-                  />
-                  <span className={classes.cost}>{cost(proposal)}</span>
-                  <p className={classes.because}>
-                    <Because files={proposal.because} />
-                    {(proposal.target.settings ?? []).length > 0 &&
-                      ` · ${count(proposal.target.settings?.length ?? 0, "setting")}`}
-                  </p>
-                </li>
-              );
-            })}
-          </ul>
         </>
       )}
       <LeftOut of={of} />
@@ -209,6 +214,22 @@ function Because({ files }: { files: readonly TouchedFile[] }) {
 function listed(names: readonly string[], most: number): string {
   const shown = names.slice(0, most).map(oneLine).join(", ");
   return names.length > most ? `${shown} and ${names.length - most} more` : shown;
+}
+
+/** Return `emulated, 2 packages with 16 CPUs each, 1 free`. */
+function deviceText({ emulated, modelled, layout, device_counts: counts }: DeviceTypeView): string {
+  const kind = modelled ? ["modelled"] : emulated ? ["emulated"] : [];
+  return [...kind, describe(layout), countsText(counts)].join(", ");
+}
+
+/** What a measurement would find: `finds 0.86 % of kernel instructions`. */
+function findsText({ quote }: TargetProposal): string {
+  const found = quote?.detectable;
+  if (!found) return "";
+  const metric = found.metric.replaceAll("_", " ");
+  if (found.effect != null)
+    return `finds ${withUnit(Number(found.effect.toPrecision(2)), found.effect_unit)} of ${metric}`;
+  return found.exact ? `finds any change of ${metric}` : `measures ${metric}`;
 }
 
 /** Device time; "about" marks a guess, if the plan was not measured on the device type. */
