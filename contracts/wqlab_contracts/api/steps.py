@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field, computed_field
 
@@ -203,6 +204,20 @@ class FigureChange(StrEnum):
     ONLY_SECOND = "only_second"
     NONE = "none"
     """Neither has a verdict, or the figure is no evidence."""
+
+
+class PatchPair(Message):
+    """A patch in two versions of a series, or in one of them, as git-range-diff(1) shows it."""
+
+    first: int | None
+    """Number of the patch in the first version, from 1."""
+    second: int | None
+    change: Literal["=", "!", "<", ">"]
+    """Equal, changed, removed or added."""
+    subject: str
+    """Of the first version, if it has the patch."""
+    difference: list[str]
+    """How the patch differs: lines of a diff of diffs."""
 
 
 class FigurePair(ComputedResource):

@@ -9,10 +9,11 @@ from sqlalchemy import select
 
 from wqlab_contracts.api.steps import (
     FigureChange,
+    PatchPair,
     SubmissionComparison,
     SubmissionVersion,
 )
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.enums import Arm, ArtifactKind
 from wqlab_server.models import Apply
 from wqlab_server.storage.db import SessionFactory, transaction
 
@@ -95,3 +96,29 @@ def test_note_names_an_unfinished_submission(client: httpx.Client, scene: Scene,
     found = pair(client, two[0], number)
     assert any(f"Submission {number} is not finished" in note for note in found.notes)
     assert [figure.change for figure in found.figures] == [FigureChange.ONLY_FIRST]
+
+
+def test_series_of_two_versions_are_compared_patch_by_patch(
+    client: httpx.Client, scene: Scene, two: tuple[int, int], sessions: SessionFactory
+) -> None:
+    diff = "\n\n---\n a | 1 +\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,3 @@ f()\n x\n+{}\n y\n"
+    mail = "From 0123 Mon Sep 17 00:00:00 2001\nSubject: [PATCH {}] {}"
+    gone, new = ("\n+".join(f"{word} {n}" for n in range(20)) for word in ("gone", "new"))
+    texts = (
+        f"{mail.format('1/2', 'wq: one')}{diff.format('one')}\n{mail.format('2/2', 'wq: gone')}{diff.format(gone)}",
+        f"{mail.format('v2 1/2', 'wq: one')}{diff.format('uno')}\n{mail.format('v2 2/2', 'wq: new')}{diff.format(new)}",
+    )
+    for number, text in zip(two, texts, strict=True):
+        mbox = scene.artifact(ArtifactKind.SERIES, "series.mbox", text)
+        with transaction(sessions) as session:
+            apply = session.scalars(select(Apply).where(Apply.submission_id == number)).one()
+            assert apply.result is not None
+            apply.result = apply.result.model_copy(update={"series_mbox": mbox})
+    answer = client.get(f"{URL}/{two[0]}/range-diff/{two[1]}")
+    assert answer.status_code == 200, answer.text
+    found = TypeAdapter(list[PatchPair]).validate_json(answer.content)
+    assert [(each.first, each.second, each.change, each.subject) for each in found] == [
+        (1, 1, "!", "wq: one"), (None, 2, ">", "wq: new"), (2, None, "<", "wq: gone"),
+    ]  # fmt: skip
+    assert found[0].difference[-4:] == ["  x", "-+one", "++uno", "  y"]
+    assert client.get(f"{URL}/{two[0]}/range-diff/9999").status_code == 404

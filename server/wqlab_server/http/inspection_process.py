@@ -1,4 +1,4 @@
-"""Inspect an mbox in a process of its own, with limits of time and memory.
+"""Inspect or compare mboxes in a process of their own, with limits of time and memory.
 
 Parsing a mailbox of the maximum size takes seconds, during which regular expressions hold the interpreter's lock; in a
 thread, it would stop every other request.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from anyio import BrokenWorkerProcess, CapacityLimiter, from_thread, to_process
 from anyio.lowlevel import RunVar
@@ -22,6 +22,7 @@ from wqlab_contracts.mails.inspection import inspect
 from .limits import slow_responses
 from .problems import invalid
 
+T = TypeVar("T")
 Inspect = Callable[[str], SeriesInspection]
 """Inspects an mbox, as `wqlab_contracts.mails.inspection.inspect` does."""
 
@@ -41,12 +42,17 @@ class InspectionFailed(Exception):
 
 async def inspect_in_process(text: str) -> SeriesInspection:
     """Inspect an mbox as `inspect` does; waits while _PROCESSES others are inspected. Raises InspectionFailed."""
+    return await run_in_process(inspect, text)
+
+
+async def run_in_process(function: Callable[..., T], *texts: str) -> T:
+    """Return what a function of mboxes returns; waits while _PROCESSES others run. Raises InspectionFailed."""
     limiter = _limiter.get(None)
     if limiter is None:
         _limiter.set(limiter := CapacityLimiter(_PROCESSES))
     async with limiter:
         try:
-            return await to_process.run_sync(_inspect, text, CPU_S, cancellable=True)
+            return await to_process.run_sync(_limited, function, texts, CPU_S, cancellable=True)
         except (BrokenWorkerProcess, MemoryError):
             raise InspectionFailed(
                 f"the mbox needs more than {CPU_S} s of CPU time or {MEMORY_BYTES >> 30} GB of memory to inspect: "
@@ -77,9 +83,9 @@ class RequestInspection:
 BoundedInspect = Annotated[Inspect, Depends(RequestInspection)]
 
 
-def _inspect(text: str, cpu_s: int) -> SeriesInspection:
-    """Inspect an mbox. The kernel ends the process when it has used `cpu_s` seconds more than before."""
+def _limited(function: Callable[..., T], texts: Sequence[str], cpu_s: int) -> T:
+    """Call a function. The kernel ends the process when it has used `cpu_s` seconds more than before."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     used, (_, most) = int(time.process_time()), resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (used + cpu_s, most))
-    return inspect(text)
+    return function(*texts)

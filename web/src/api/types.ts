@@ -153,6 +153,7 @@ export type Tradeoff = Schemas["Tradeoff"];
 export type Tree = Schemas["Tree"];
 export type TreeWatch = Schemas["TreeWatch"];
 export type TreeView = Schemas["TreeView"];
+export type PatchPair = Schemas["PatchPair"];
 export type DeviceCounts = Schemas["DeviceCounts"];
 export type LabView = Schemas["LabView"];
 export type StorageArea = Schemas["StorageArea"];

@@ -11,6 +11,7 @@ import { Page, Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { cellsByTopology, type TopologyCells, topologyColumns } from "@/parts/topologyCells";
+import { RangeDiff } from "./RangeDiff";
 
 const route = getRouteApi("/series/$id");
 const COLUMNS = 8;
@@ -58,15 +59,20 @@ export function SeriesPage() {
       </Section>
       {rows.length > 1 && (
         <Section id="changes" title="What changed between versions">
-          <ul>
+          <ul className="stack">
             {rows.slice(0, -1).map((row, at) => {
               const [right, left] = [row.submissions[0], rows[at + 1]?.submissions[0]];
               return (
                 right &&
                 left && (
                   <li key={right.id}>
+                    <RangeDiff
+                      first={left.id}
+                      second={right.id}
+                      title={`Patches of ${nameOf(rows[at + 1] as VersionRow)} and ${nameOf(row)}`}
+                    />
                     <Link to="/compare" search={{ left: `${left.id}`, right: `${right.id}` }}>
-                      Compare {nameOf(rows[at + 1] as VersionRow)} with {nameOf(row)}
+                      Compare the figures of {nameOf(rows[at + 1] as VersionRow)} and {nameOf(row)}
                     </Link>
                   </li>
                 )
@@ -103,12 +109,13 @@ const VERSION: Column<VersionRow> = {
 const SUBMISSIONS: Column<VersionRow> = {
   id: "submissions",
   header: "Submissions",
+  wrap: true,
   value: row => row.submissions.map(each => each.id).join(", "),
   cell: row =>
     row.submissions.map((each, at) => (
       <Fragment key={each.id}>
         {at > 0 && " "}
-        <Link to={each.finished_at ? "/submissions/$id/report" : "/submissions/$id"} params={{ id: each.id }}>
+        <Link to={each.finished_at ? "/r/$id" : "/submissions/$id"} params={{ id: each.id }}>
           {each.id}
         </Link>{" "}
         <StateBadge state={each.state} outcome={each.outcome} />
