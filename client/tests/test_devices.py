@@ -78,7 +78,7 @@ def test_device_types_are_listed_with_their_problems(wqlab: Wqlab, lab: FakeLab)
                 topology=topology,
                 layout=cpu_layout.declared_layout(topology),
                 devices=["a", "b"],
-                device_counts=DeviceCounts(good=1, busy=1, unchecked=0, quarantined=0),
+                device_counts=DeviceCounts(good=1, busy=1, suspect=0, unknown=0, quarantined=0),
                 free=1,
                 queued_runs=3,
                 problems=["device-types/new.yaml:3: unknown key 'cpus'"],

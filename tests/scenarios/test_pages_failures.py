@@ -20,7 +20,7 @@ def test_failed_build_shows_the_compiler_error(lab: Lab, broken: int, person: Ma
     failure = page.get_by_role("group", name=re.compile("^Failure:")).first
     expect(failure).to_contain_text("the series or the request")
     expect(failure).to_contain_text(re.compile(r"kernel/workqueue\.c:\d+"))
-    expect(failure).to_contain_text("Next step:")
+    expect(failure).to_contain_text("What to do:")
     page.get_by_role("region", name="Steps").get_by_role("link", name=re.compile("candidate", re.IGNORECASE)).click()
     expect(page.get_by_role("heading", name=re.compile(r"^\d+ errors?$"))).to_be_visible()
     expect(page.get_by_role("group", name=re.compile("^Log of build"))).to_be_visible()

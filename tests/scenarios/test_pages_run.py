@@ -144,7 +144,7 @@ def test_pages_of_a_submission_are_accessible_and_fit(submitted: Submitted, pict
         "submit": "/submit",
         "submissions": "/submissions",
         "submission": f"/submissions/{submitted.id}",
-        "report": f"/submissions/{submitted.id}/report",
+        "report": f"/r/{submitted.id}",
         "lab": "/lab",
     }.items():
         submitted.owner.open(path)
@@ -204,7 +204,7 @@ def test_failing_device_is_shown_and_its_run_moves(lab: Lab, person: MakePerson)
         attempt = page.locator("#failures").get_by_role("group").first
         expect(attempt).to_contain_text("the lab, not the kernel", timeout=RUN_TIMEOUT_MS)
         expect(attempt).to_contain_text(device)
-        expect(attempt).to_contain_text("Next step:")
+        expect(attempt).to_contain_text("What to do:")
         row = maintainer.page.get_by_role("row", name=re.compile(rf"^{device}\b"))
         maintainer.open("/lab")
         expect(row).to_contain_text("suspect", timeout=RUN_TIMEOUT_MS)

@@ -55,13 +55,20 @@ class DeviceCounts(Message):
     """Number of devices of a type in each condition; each device is counted once."""
 
     good: int
-    """Free and healthy."""
+    """Free and good."""
     busy: int
     """Leased."""
-    unchecked: int
-    """Free with unknown or suspect health; a health check precedes a run."""
+    suspect: int
+    """Free and suspect; a health check precedes a run."""
+    unknown: int
+    """Free and of unknown health; a health check precedes a run."""
     quarantined: int
     """Quarantined; a run still on such a device continues to its end."""
+
+    @property
+    def free(self) -> int:
+        """Devices that a run can get, if need be after a health check."""
+        return self.good + self.suspect + self.unknown
 
 
 class DeviceTypeView(Message):

@@ -21,13 +21,13 @@ class Waits(StrEnum):
     """All suitable devices are leased."""
     AHEAD = "ahead"
     """Runs with a higher score come first."""
-    UNCHECKED = "unchecked"
+    HEALTH_CHECK = "health_check"
     """Its devices are waiting for or undergoing a health check."""
     CAPACITY = "capacity"
     """The lab runs its maximum number of devices."""
     AWAY = "away"
     """The labs of its devices report them unavailable."""
-    OUT_OF_SERVICE = "out_of_service"
+    QUARANTINED = "quarantined"
     """Every device is quarantined."""
 
 

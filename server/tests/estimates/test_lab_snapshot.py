@@ -38,7 +38,7 @@ RUN = UnfinishedRun(
 
 @pytest.mark.parametrize(
     ("health", "leased", "expected"),
-    [(GOOD, False, "good"), (GOOD, True, "busy"), (UNKNOWN, False, "unchecked"), (QUARANTINED, True, "quarantined")],
+    [(GOOD, False, "good"), (GOOD, True, "busy"), (UNKNOWN, False, "unknown"), (QUARANTINED, True, "quarantined")],
 )
 def test_device_is_counted_in_one_class(health: DeviceHealth, leased: bool, expected: str) -> None:
     assert availability_class(health, leased=leased) == expected
@@ -66,10 +66,10 @@ def test_schedule_waits_for_the_run_on_a_leased_device() -> None:
     assert snapshot.schedule().place("tiny", 10.0) == 240.0
 
 
-def test_schedule_uses_unchecked_devices_only_without_a_good_one() -> None:
-    unchecked = DeviceSnapshot("t2", "tiny", "local", UNKNOWN, None)
-    assert LabSnapshot(NOW, [unchecked], [], {}).schedule().place("tiny", 10.0) == 0.0
-    both = LabSnapshot(NOW, [replace(DEVICE, run_id=1), unchecked], [replace(RUN, device="t1")], {})
+def test_schedule_uses_devices_of_unknown_health_only_without_a_good_one() -> None:
+    unknown = DeviceSnapshot("t2", "tiny", "local", UNKNOWN, None)
+    assert LabSnapshot(NOW, [unknown], [], {}).schedule().place("tiny", 10.0) == 0.0
+    both = LabSnapshot(NOW, [replace(DEVICE, run_id=1), unknown], [replace(RUN, device="t1")], {})
     assert both.schedule().place("tiny", 10.0) == 240.0
     unavailable = replace(DEVICE, unavailable_reason="LAVA does not answer")
     assert LabSnapshot(NOW, [unavailable], [], {}).schedule().place("tiny", 10.0) is None

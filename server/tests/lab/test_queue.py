@@ -94,9 +94,9 @@ def test_start_is_unknown_without_measured_boots() -> None:
 @pytest.mark.parametrize(
     ("devices", "waits", "words"),
     [
-        ([make_device("t1", UNKNOWN)], Waits.UNCHECKED, "passed a health check"),
-        ([make_device("t1", QUARANTINED)], Waits.OUT_OF_SERVICE, "quarantined"),
-        ([], Waits.OUT_OF_SERVICE, "quarantined"),
+        ([make_device("t1", UNKNOWN)], Waits.HEALTH_CHECK, "passed a health check"),
+        ([make_device("t1", QUARANTINED)], Waits.QUARANTINED, "quarantined"),
+        ([], Waits.QUARANTINED, "quarantined"),
         (
             [replace(make_device("t1"), unavailable_reason="LAVA does not answer")],
             Waits.AWAY,

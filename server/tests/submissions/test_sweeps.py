@@ -223,7 +223,7 @@ def test_quote_has_a_line_for_each_point(counting: LabUnderTest) -> None:
         assert quote.errors == []
         assert [(each.index, each.device_type, each.blocks) for each in quote.targets] == [(0, n, 10) for n in NAMES]
         assert all("3 tests share the level of 5 %" in each.notes[0] for each in quote.targets)
-        assert [each.device_counts.unchecked for each in quote.targets] == [1, 1, 1], "the next tick adds the devices"
+        assert [each.device_counts.unknown for each in quote.targets] == [1, 1, 1], "the next tick adds the devices"
         assert not any("no run can start" in note for each in quote.targets for note in each.notes)
         wrong = make_quote(session, counting.data, counting.settings, request(sweep=SWEEP | {"values": [1, 3]}), "dev")
     assert wrong.targets == []

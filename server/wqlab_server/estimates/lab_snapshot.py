@@ -43,7 +43,7 @@ def availability_class(health: DeviceHealth, *, leased: bool) -> str:
         return "quarantined"
     if leased:
         return "busy"
-    return "good" if health is DeviceHealth.GOOD else "unchecked"
+    return health.value
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def list_device_types(session: Db, data: Data, _: Reader) -> list[DeviceTypeView
 
 
 def _type_view(spec: DeviceType, counts: DeviceCounts | None, queued: int, problems: list[str]) -> DeviceTypeView:
-    device_counts = counts or DeviceCounts(good=0, busy=0, unchecked=0, quarantined=0)
+    device_counts = counts or DeviceCounts(**dict.fromkeys(DeviceCounts.model_fields, 0))
     return DeviceTypeView(
         name=spec.name,
         summary=spec.summary,
@@ -93,7 +93,7 @@ def _type_view(spec: DeviceType, counts: DeviceCounts | None, queued: int, probl
         layout=cpu_layout.declared_layout(spec.topology),
         devices=[unit.name for unit in spec.units],
         device_counts=device_counts,
-        free=device_counts.good + device_counts.unchecked,
+        free=device_counts.free,
         queued_runs=queued,
         problems=problems,
     )

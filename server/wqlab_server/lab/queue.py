@@ -38,7 +38,7 @@ def view(state: LabSnapshot, orders: Sequence[WaitingOrder] = ()) -> QueueView:
         starts_s = schedule.place(run.device_type, run.remaining_s, requested_device=run.wanted_device)
         ahead = _runs_ahead(state, run, queued[:number])
         waits = free.wait_reason(run, queued[:number])
-        if waits in {Waits.NEXT, Waits.OUT_OF_SERVICE, Waits.AWAY}:
+        if waits in {Waits.NEXT, Waits.QUARANTINED, Waits.AWAY}:
             ahead = []
         entries.append(
             _entry(
@@ -74,7 +74,7 @@ class _FreeDevices:
         usable = [device for device in self._devices if run.can_use(device)]
         in_service = [device for device in usable if device.health is not DeviceHealth.QUARANTINED]
         if not in_service:
-            return Waits.OUT_OF_SERVICE
+            return Waits.QUARANTINED
         in_service = [device for device in in_service if not device.unavailable_reason]
         if not in_service:
             return Waits.AWAY
@@ -87,7 +87,7 @@ class _FreeDevices:
         if free:
             return Waits.CAPACITY
         if not ready:
-            return Waits.UNCHECKED
+            return Waits.HEALTH_CHECK
         return Waits.AHEAD if any(_competes(other, usable) for other in before) else Waits.BUSY
 
     def _take(self, device: DeviceSnapshot) -> None:
@@ -148,7 +148,7 @@ def _entry(
         -POINTS_PER_DEVICE_HELD * state.devices_held[run.owner],
         state.devices_held[run.owner],
     )
-    known = starts_s is not None and waits not in {Waits.OUT_OF_SERVICE, Waits.UNCHECKED, Waits.AWAY}
+    known = starts_s is not None and waits not in {Waits.QUARANTINED, Waits.HEALTH_CHECK, Waits.AWAY}
     return QueueEntry(
         position=position,
         position_in_type=position_in_type,
@@ -184,10 +184,10 @@ def _explain(state: LabSnapshot, run: UnfinishedRun, waits: Waits, ahead: list[R
         Waits.NEXT: f"a device ({device}) is free: this run gets a device next",
         Waits.BUSY: f"waits for: {_describe_groups(ahead)} on {device}",
         Waits.AHEAD: f"waits for: {_describe_groups(ahead)} ahead on {device}",
-        Waits.UNCHECKED: f"no device of {device} has passed a health check; one is ordered",
+        Waits.HEALTH_CHECK: f"no device of {device} has passed a health check; one is ordered",
         Waits.CAPACITY: f"a device is free, but its lab is at capacity ({_describe_capacities(state, run)})",
         Waits.AWAY: f"every device of {device} is unavailable: {_describe_unavailable(state, run)}",
-        Waits.OUT_OF_SERVICE: f"every device of {device} is quarantined; a maintainer has to release one",
+        Waits.QUARANTINED: f"every device of {device} is quarantined; a maintainer has to release one",
     }[waits]
     held = f"{points.devices_held} device{'' if points.devices_held == 1 else 's'}"
     share = f"; {run.owner} already holds {held}, which costs {-points.share:g} points" if points.devices_held else ""

@@ -272,7 +272,7 @@ def _trace_notes(target: RequestedTarget, boot_s: float) -> list[str]:
 
 def _notes(devices: DeviceCounts, ready_s: float | None, ahead: Sequence[UnfinishedRun]) -> list[str]:
     notes = []
-    if devices.good + devices.busy + devices.unchecked == 0:
+    if devices.free + devices.busy == 0:
         reason = (
             "every device of this type is quarantined" if devices.quarantined else "there is no device of this type"
         )

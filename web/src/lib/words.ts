@@ -130,28 +130,24 @@ export const EVIDENCE: Record<Evidence, { word: string; meaning: string }> = {
   },
 };
 
-/** Label, cause, tone and default advice for each kind of failure. */
-export const FAILURE_KINDS: Record<ErrorKind, { word: string; cause: string; tone: Tone; advice: string }> = {
+/** Cause, tone and default advice for each kind of failure, which is its label too. */
+export const FAILURE_KINDS: Record<ErrorKind, { cause: string; tone: Tone; advice: string }> = {
   user: {
-    word: "series",
     cause: "the series or the request",
     tone: "bad",
     advice: "Fix the errors below and submit again.",
   },
   kernel: {
-    word: "kernel",
     cause: "the kernel under test",
     tone: "bad",
     advice: "Read the console of this boot around the lines quoted here.",
   },
   infrastructure: {
-    word: "lab",
     cause: "the lab, not the kernel",
     tone: "unsure",
     advice: "None while the lab retries automatically. If all attempts fail, retry and tell a maintainer.",
   },
   canceled: {
-    word: "canceled",
     cause: "canceled by a user",
     tone: "none",
     advice: "Retry if the result is still needed.",

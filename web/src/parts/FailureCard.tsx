@@ -18,12 +18,12 @@ interface FailureCardProps {
 
 /** A failure: kind, summary, excerpt and advice. Its texts come from submitted code and devices and are cleaned. */
 export function FailureCard({ failure, what, where = [], actions, mainFailure = null }: FailureCardProps) {
-  const { word, cause, tone, advice } = FAILURE_KINDS[failure.kind];
+  const { cause, tone, advice } = FAILURE_KINDS[failure.kind];
   if (isSameFailure(failure, mainFailure)) {
     return (
       <div className={classes.repeated} data-tone={tone}>
         <p>
-          <strong>{word}</strong>
+          <strong>{failure.kind}</strong>
           <span className="muted">{what && <> · {what}</>} · </span>
           <FailureLink where="above" />
         </p>
@@ -41,7 +41,7 @@ export function FailureCard({ failure, what, where = [], actions, mainFailure = 
       aria-label={`Failure: ${oneLine(failure.summary)}`}
     >
       <p className={classes.kind}>
-        <strong>{word}</strong>
+        <strong>{failure.kind}</strong>
         <span className="muted">
           {" "}
           · {cause}
@@ -56,7 +56,7 @@ export function FailureCard({ failure, what, where = [], actions, mainFailure = 
         </Scroll>
       )}
       <p>
-        <strong>Next step: </strong>
+        <strong>What to do: </strong>
         {oneLine(failure.advice) || advice}
       </p>
       {actions && <div className="row no-print">{actions}</div>}

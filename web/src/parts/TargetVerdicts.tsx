@@ -4,7 +4,7 @@ import { StateBadge } from "./StateBadge";
 import classes from "./TargetVerdicts.module.css";
 import { VerdictBadge } from "./VerdictBadge";
 
-/** The verdict of each target: `xeon-2s + improvement`. The plan is shown if there is more than one. */
+/** The verdict of each target: `xeon-2s + improvement`. The plan is shown if there is more than one, and the kind unless it is hardware. */
 export function TargetVerdicts({ targets }: { targets: readonly TargetSummary[] }) {
   const plans = new Set(targets.map(target => target.plan));
   return (
@@ -13,6 +13,7 @@ export function TargetVerdicts({ targets }: { targets: readonly TargetSummary[] 
         <li key={target.run_id} className={classes.target} title={target.headline || undefined}>
           <span className={classes.name}>
             {plans.size > 1 ? `${target.plan}@${target.device_type}` : target.device_type}
+            {target.modelled ? ", modelled" : target.emulated && ", emulated"}
           </span>{" "}
           {isCanceled(target) ? (
             <span className="muted">canceled</span>

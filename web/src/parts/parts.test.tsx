@@ -85,7 +85,7 @@ test("a repeated failure is a link to the main failure", async () => {
     </>,
   );
   expect(screen.getAllByRole("group", { name: /^Failure/ })).toHaveLength(2);
-  expect(container.textContent).toContain("series · build 3 · the failure above");
+  expect(container.textContent).toContain("user · build 3 · the failure above");
   expect(container.textContent).toContain("not measured: the failure above");
   const links = screen.getAllByRole("link", { name: "the failure above" });
   expect(links).toHaveLength(2);

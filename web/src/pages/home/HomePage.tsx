@@ -1,4 +1,4 @@
-/** The field for a series; results by topology; what is running, waits, is out of service and has shifted. */
+/** The field for a series; results by topology; what is running, waits, is quarantined and has shifted. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import type { FormEvent } from "react";
@@ -6,9 +6,9 @@ import { historyShiftsQuery } from "@/api/historyQueries";
 import { devicesQuery, deviceTypesQuery, queueQuery, submissionsQuery } from "@/api/queries";
 import type { HistoryShift, SubmissionSummary } from "@/api/types";
 import { Button } from "@/kit";
+import { ALL_EMULATED, countsText, queueText, sumOf } from "@/lib/devices";
 import { count, signed } from "@/lib/numbers";
 import { recogniseSeries } from "@/lib/series";
-import { roughDuration } from "@/lib/time";
 import { oneLine } from "@/lib/words";
 import { Boundary } from "@/parts/Boundary";
 import { Page, Section } from "@/parts/Page";
@@ -112,45 +112,25 @@ function Running() {
   );
 }
 
-/** Counts, queue and what is out of service, in one box. */
+/** Counts, queue and why devices cannot be used, in one box. */
 function Lab() {
   const { data: types } = useQuery({ ...deviceTypesQuery, refetchInterval: REFRESH_MS });
   const { data: devices } = useQuery({ ...devicesQuery, refetchInterval: REFRESH_MS });
   const { data: queue } = useQuery({ ...queueQuery, refetchInterval: REFRESH_MS });
   if (!types || !devices || !queue) return <Skeleton lines={5} />;
-  const sum = (kind: "good" | "busy" | "unchecked" | "quarantined") =>
-    types.reduce((all, type) => all + type.device_counts[kind], 0);
   const out = devices.filter(each => each.health === "quarantined" || each.away !== "");
+  const away = devices.filter(each => each.away !== "").length;
   const reasons = Map.groupBy(out, each => oneLine(each.away || each.health_reason) || "no reason given");
-  const last = queue.entries
-    .flatMap(each => each.starts_at ?? [])
-    .toSorted()
-    .at(-1);
-  const waits = queue.total + queue.waiting_for_kernels;
   const kinds = types.filter(type => type.devices.length > 0);
   return (
     <Section id="lab" title="Lab" actions={<Link to="/lab">Devices and queue</Link>}>
       <div className={classes.box}>
         <p>
-          <strong>{sum("good")} free</strong> · {sum("busy")} in use
-          {sum("unchecked") > 0 && ` · ${sum("unchecked")} unchecked`}
-          {out.length > 0 && (
-            <>
-              {" · "}
-              <strong className={classes.out}>{out.length} out of service</strong>
-            </>
-          )}
+          <strong>{countsText(sumOf(types.map(type => type.device_counts)))}</strong>
+          {away > 0 && `, ${away} unavailable`}
         </p>
-        <p>
-          {waits === 0
-            ? "Nothing waits: a run submitted now starts at once."
-            : `${count(waits, "run")} waiting${queue.waiting_for_kernels > 0 ? `, ${queue.waiting_for_kernels} of them for kernels` : ""}`}
-          {last && `; the last starts in ${roughDuration((Date.parse(last) - Date.parse(queue.at)) / 1000)}`}
-          {waits > 0 && "."}
-        </p>
-        {kinds.length > 0 && kinds.every(type => type.emulated) && (
-          <p className="muted">All devices are emulated: they show what a kernel does, not how fast it is.</p>
-        )}
+        <p>{queueText(queue)}</p>
+        {kinds.length > 0 && kinds.every(type => type.emulated) && <p className="muted">{ALL_EMULATED}</p>}
         <ul className={classes.reasons}>
           {[...reasons].slice(0, REASONS).map(([reason, of]) => (
             <li key={reason}>

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { submissionsQuery } from "@/api/queries";
 import type { SubmissionSummary } from "@/api/types";
-import { FAILURE_KINDS, oneLine } from "@/lib/words";
+import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Section } from "@/parts/Page";
@@ -112,10 +112,7 @@ function Series({ of: { newest, submissions, cells } }: { of: SeriesRow }) {
   const failure = newest.outcome === "failed" ? newest.failure : null;
   return (
     <>
-      <Link
-        to={newest.outcome === "passed" ? "/submissions/$id/report" : "/submissions/$id"}
-        params={{ id: newest.id }}
-      >
+      <Link to={newest.outcome === "passed" ? "/r/$id" : "/submissions/$id"} params={{ id: newest.id }}>
         {oneLine(newest.title) || `Submission ${newest.id}`}
       </Link>{" "}
       <span className={classes.fine}>
@@ -128,7 +125,7 @@ function Series({ of: { newest, submissions, cells } }: { of: SeriesRow }) {
       </span>
       <span className={classes.says} data-bad={worst?.verdict === "regression" || undefined}>
         {failure
-          ? `not measured (${FAILURE_KINDS[failure.kind].word}): ${oneLine(failure.summary)}`
+          ? `not measured (${failure.kind}): ${oneLine(failure.summary)}`
           : worst && oneLine(worst.headline)}
       </span>
     </>

@@ -1,6 +1,7 @@
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { devicesQuery, deviceTypesQuery, labsQuery } from "@/api/queries";
 import type { DeviceTypeView, DeviceView } from "@/api/types";
+import { ALL_EMULATED, countsText, sumOf } from "@/lib/devices";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { Boundary } from "@/parts/Boundary";
@@ -132,29 +133,14 @@ function GeneratedTypes({ types, devices }: GeneratedTypesProps) {
 }
 
 function labSummary(types: readonly DeviceTypeView[]): string {
-  const sum = (of: (type: DeviceTypeView) => number) => types.reduce((all, type) => all + of(type), 0);
-  const parts = [
-    count(
-      sum(type => type.devices.length),
-      "device",
-    ),
-    count(types.length, "type"),
-    `${sum(type => type.device_counts.good)} free`,
-    `${sum(type => type.device_counts.busy)} in use`,
-  ];
-  const unchecked = sum(type => type.device_counts.unchecked);
-  const quarantined = sum(type => type.device_counts.quarantined);
-  if (unchecked > 0) parts.push(`${unchecked} unchecked`);
-  if (quarantined > 0) parts.push(`${quarantined} quarantined`);
-  return `${parts[0]} of ${parts[1]}: ${parts.slice(2).join(", ")}.`;
+  const devices = types.reduce((all, type) => all + type.devices.length, 0);
+  const counts = countsText(sumOf(types.map(type => type.device_counts)));
+  const emulated = types.every(type => type.emulated) ? ` ${ALL_EMULATED}` : "";
+  return `${count(devices, "device")} of ${count(types.length, "type")}: ${counts}.${emulated}`;
 }
 
-/** `1 of 2 devices free, 1 in use, 3 runs queued`. */
+/** `2 devices: 1 free, 1 in use; 3 runs queued`. */
 function deviceCountsText({ devices, device_counts: counts, queued_runs }: DeviceTypeView): string {
-  const parts = [`${counts.good} of ${count(devices.length, "device")} free`];
-  if (counts.busy > 0) parts.push(`${counts.busy} in use`);
-  if (counts.unchecked > 0) parts.push(`${counts.unchecked} unchecked`);
-  if (counts.quarantined > 0) parts.push(`${counts.quarantined} quarantined`);
-  if (queued_runs > 0) parts.push(`${count(queued_runs, "run")} queued`);
-  return parts.join(", ");
+  const queued = queued_runs > 0 ? `; ${count(queued_runs, "run")} queued` : "";
+  return `${count(devices.length, "device")}: ${countsText(counts)}${queued}`;
 }

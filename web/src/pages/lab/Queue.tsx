@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { queueQuery } from "@/api/queries";
 import type { QueueEntry, QueueView, WaitingOrder } from "@/api/types";
+import { queueText } from "@/lib/devices";
 import { count, number, signed } from "@/lib/numbers";
 import { roughDuration } from "@/lib/time";
 import { humanize, oneLine } from "@/lib/words";
@@ -17,15 +18,13 @@ const REFRESH_MS = 15_000;
 export function Queue() {
   const { data } = useQuery({ ...queueQuery, refetchInterval: REFRESH_MS });
   return (
-    <Section id="queue" title="Queue" lead={data ? lead(data) : "\u00a0"}>
+    <Section id="queue" title="Queue" lead={data ? queueText(data) : "\u00a0"}>
       {!data ? (
         <Skeleton lines={4} height="1.8rem" />
-      ) : data.entries.length === 0 ? (
-        data.waiting_for_kernels === 0 && <p className="muted">A run submitted now starts at once.</p>
-      ) : (
+      ) : data.entries.length === 0 ? null : (
         <DataTable
-          caption="Queued runs"
-          captionHidden
+          caption={queued(data)}
+          captionHidden={data.entries.length === data.total}
           columns={COLUMNS}
           rows={data.entries}
           rowKey={of => of.run_id}
@@ -74,23 +73,8 @@ const ORDER_COLUMNS: Column<WaitingOrder>[] = [
   },
 ];
 
-function lead(queue: QueueView): string {
-  const last = queue.entries
-    .map(each => each.starts_at)
-    .filter(at => at !== null)
-    .toSorted()
-    .at(-1);
-  const wait = last
-    ? `, the last starts in ${roughDuration((Date.parse(last) - Date.parse(queue.at)) / 1000)}`
-    : "";
-  const queued =
-    queue.total === 0 ? "No run waits for a device" : `${count(queue.total, "run")} queued${wait}`;
-  const cut = queue.entries.length < queue.total ? `; showing the first ${queue.entries.length}` : "";
-  const building =
-    queue.waiting_for_kernels > 0
-      ? ` ${count(queue.waiting_for_kernels, "run")} waiting for kernel builds.`
-      : "";
-  return `${queued}${cut}.${building}`;
+function queued({ entries, total }: QueueView): string {
+  return entries.length < total ? `Queued runs, the first ${entries.length} of ${total}` : "Queued runs";
 }
 
 /** Format a score as the sum of its terms: `50 + 3.2 − 25`. */

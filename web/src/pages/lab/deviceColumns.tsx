@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import type { BootConsole, DeviceRun, HealthChange } from "@/api/types";
 import { bytes } from "@/lib/numbers";
 import { duration } from "@/lib/time";
-import { FAILURE_KINDS, humanize, oneLine } from "@/lib/words";
+import { humanize, oneLine } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
 import { FailureCard } from "@/parts/FailureCard";
 import { RelativeTime } from "@/parts/RelativeTime";
@@ -176,7 +176,7 @@ function Outcome({ of }: { of: DeviceRun }) {
 }
 
 function failureText(of: DeviceRun): string {
-  return `${of.failure_kind ? `${FAILURE_KINDS[of.failure_kind].word}: ` : ""}${oneLine(of.failure)}`;
+  return `${of.failure_kind ? `${of.failure_kind}: ` : ""}${oneLine(of.failure)}`;
 }
 
 function outcomeText(of: DeviceRun): string {

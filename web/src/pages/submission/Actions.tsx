@@ -22,7 +22,7 @@ export function Actions({ steps }: { steps: SubmissionSteps }) {
   return (
     <>
       {finished && (
-        <Link to="/submissions/$id/report" params={{ id: submission.id }} className={classes.primary}>
+        <Link to="/r/$id" params={{ id: submission.id }} className={classes.primary}>
           View report
         </Link>
       )}

@@ -263,7 +263,7 @@ function BootFacts({ boot, known }: { boot: BootStep; known: string | undefined 
             <dt>Failure</dt>
             <dd>
               {oneLine(failure.summary)}
-              {failure.advice && <> Next step: {oneLine(failure.advice)}</>}
+              {failure.advice && <> What to do: {oneLine(failure.advice)}</>}
             </dd>
           </>
         )}

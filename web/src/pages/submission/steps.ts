@@ -61,7 +61,7 @@ export function buildText(build: BuildStep): string {
 
 /** Describe what a run waits for, or its device. `why`: the reason given by the queue. */
 export function waitText(run: RunStep, why: string): string {
-  if (run.state === "waiting") return "Waiting for kernel builds";
+  if (run.state === "waiting") return "Waiting for kernels";
   if (run.state === "queued") {
     const place = run.queue_position ? `position ${run.queue_position} in the queue` : "device offered";
     return why ? `${place}: ${why}` : place;

@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import type { SubmissionSummary } from "@/api/types";
-import { FAILURE_KINDS, oneLine } from "@/lib/words";
+import { oneLine } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
@@ -50,9 +50,7 @@ export const columns: Column<SubmissionSummary>[] = [
     cell: of => (
       <>
         <StateBadge state={of.state} outcome={of.outcome} />
-        {of.outcome === "failed" && of.failure && (
-          <span className="muted">: {FAILURE_KINDS[of.failure.kind].word}</span>
-        )}
+        {of.outcome === "failed" && of.failure && <span className="muted">: {of.failure.kind}</span>}
       </>
     ),
   },
