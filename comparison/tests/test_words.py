@@ -111,3 +111,18 @@ def test_every_cause_of_a_missing_figure_has_a_label() -> None:
 def test_decimal_places_of_a_mean_depend_on_its_deviation(deviations: tuple[float | None, ...], places: int) -> None:
     arms = [ArmSummary(mean=2913.5, stddev=deviation, n=2) for deviation in deviations]
     assert words.decimals(arms) == places
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "expected"),
+    [
+        ([17_112_760.0, 3.0], "us", (1e6, "s")),
+        ([1500.0], "ns", (1e3, "us")),
+        ([0.25], "s", (1e-3, "ms")),
+        ([0.0], "us", (1.0, "us")),
+        ([5e9], "locks", (1.0, "locks")),
+        ([], "ms", (1.0, "ms")),
+    ],
+)
+def test_times_are_shown_in_a_readable_unit(values: list[float], unit: str, expected: tuple[float, str]) -> None:
+    assert words.readable_time(values, unit) == expected

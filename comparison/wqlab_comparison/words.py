@@ -81,6 +81,17 @@ def number(value: float, decimals: int | None = None) -> str:
     return f"{value:z.{places([value]) if decimals is None else decimals}f}"
 
 
+def readable_time(values: Iterable[float], unit: str) -> tuple[float, str]:
+    """Return a divisor and the unit of time in which the largest of `values` is at least 1; other units stay.
+
+    Example: for 17112760 us 1e6 and `s`.
+    """
+    sizes = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+    largest = max(map(abs, values), default=0.0) * sizes.get(unit, 0.0)
+    fitting = [name for name, size in sizes.items() if size <= largest]
+    return (sizes[fitting[-1]] / sizes[unit], fitting[-1]) if fitting else (1.0, unit)
+
+
 def spread(summary: ArmSummary, decimals: int) -> str:
     """Format a mean with its standard deviation, if there is one: `1159.40 ±1.34`."""
     mean = number(summary.mean, decimals)

@@ -23,6 +23,9 @@ def checkout(tmp_path: Path) -> Path:
     (pages / "page.html").write_text("<h1>")
     (tmp_path / "checkout" / "server").mkdir()
     (tmp_path / "checkout" / "server" / "openapi.json").write_text("{}")
+    styles = tmp_path / "checkout" / "report/wqlab_report/templates/first_screen.css"
+    styles.parent.mkdir(parents=True)
+    styles.write_text("")
     return tmp_path / "checkout"
 
 

@@ -28,6 +28,10 @@ _TYPE_CHECK_STATE = ".tsbuildinfo"
 """State of tsc's last check, with which it checks only changed files."""
 _IGNORED = {"node_modules", "dist", "gen", _TYPE_CHECK_STATE}
 """Files that tools create in web/ during development; `gen` has the types of the REST API, which only tsc reads."""
+_REPORT_STYLES = "report/wqlab_report/templates/first_screen.css"
+"""Styles of the first screen of a report, which the server writes."""
+_NUMBERS = "contracts/tests/golden/numbers.json"
+"""Table by which the tests check number formatting, as the Python tests do."""
 _PACKAGES = ("package.json", "package-lock.json", ".npmrc")
 _UNUSED_S = 30 * 86400
 _CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
@@ -40,7 +44,7 @@ class WebError(Exception):
 
 def pages(cache: Path, checkout: Path = CHECKOUT) -> Path:
     """Return the folder of the pages built from this content of web/, whether or not it exists yet."""
-    return cache / "web" / f"pages-{_content_key(checkout / 'web')}"
+    return cache / "web" / f"pages-{_content_key(checkout)}"
 
 
 def build(cache: Path, checkout: Path = CHECKOUT) -> Path:
@@ -65,12 +69,10 @@ def working_copy(cache: Path, checkout: Path = CHECKOUT) -> Iterator[Path]:
         (web / "node_modules").symlink_to(installed / "node_modules")
         server.mkdir()
         shutil.copy(checkout / "server" / "openapi.json", server)
-        # The tests check number formatting against the same table as the Python tests.
-        numbers = checkout / "contracts/tests/golden/numbers.json"
-        if numbers.exists():  # an image is built without tests
-            target = Path(folder) / numbers.relative_to(checkout)
-            target.parent.mkdir(parents=True)
-            shutil.copy(numbers, target)
+        for name in (_REPORT_STYLES, _NUMBERS):
+            if (checkout / name).exists():  # an image is built without tests
+                (Path(folder) / name).parent.mkdir(parents=True)
+                shutil.copy(checkout / name, Path(folder) / name)
         kept, mine = cache / "web" / _TYPE_CHECK_STATE, web / _TYPE_CHECK_STATE
         with suppress(FileNotFoundError):
             shutil.copy(kept, mine)
@@ -135,9 +137,9 @@ def _remove_unused_packages(cache: Path) -> None:
             shutil.rmtree(folder)
 
 
-def _content_key(web: Path) -> str:
+def _content_key(checkout: Path) -> str:
     """Return a hash of the content of every file that a build reads."""
-    digest = hashlib.sha256()
+    web, digest = checkout / "web", hashlib.sha256((checkout / _REPORT_STYLES).read_bytes())
     for path in sorted(web.rglob("*")):
         relative = path.relative_to(web)
         if not _IGNORED.intersection(relative.parts) and path.is_file():

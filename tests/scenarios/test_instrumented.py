@@ -97,7 +97,7 @@ def test_instructions_of_a_single_work_are_counted(lab: Lab) -> None:
 
 def test_page_shows_where_the_counts_come_from(person: MakePerson, counted: int, report: dict[str, Any]) -> None:
     reader = person()
-    reader.open(f"/submissions/{counted}/report")
+    reader.open(f"/r/{counted}")
     page = reader.page
     expect(page.get_by_role("heading", name="Where it comes from")).to_be_visible()
     expect(page.get_by_role("table", name="functions that changed most")).to_contain_text("(user space)")

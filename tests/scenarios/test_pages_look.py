@@ -57,9 +57,9 @@ PAGES = {
     "submissions-empty": "/submissions?q=no-such-submission",
     "submission": "/submissions/{first}",
     "submission-failed": "/submissions/{conflict}",
-    "report-study": "/submissions/{study}/report",
-    "report-series": "/submissions/{second}/report",
-    "report-counted": "/submissions/{counted}/report",
+    "report-study": "/r/{study}",
+    "report-series": "/r/{second}",
+    "report-counted": "/r/{counted}",
     "compare": "/compare?left={first}&right={second}",
     "compare-empty": "/compare",
     "lab": "/lab",
@@ -93,7 +93,7 @@ def test_visitor_pages_are_accessible_and_fit(
 def test_every_figure_is_drawn_before_printing(person: MakePerson, ended: Ended) -> None:
     """Charts that were never scrolled into view are included."""
     reader = person()
-    reader.open(f"/submissions/{ended.study}/report")
+    reader.open(f"/r/{ended.study}")
     expect(reader.page.locator("figure svg[class^=plot]").first).to_be_visible()
     before, drawn, all_of_them = reader.page.evaluate(
         """() => {
@@ -110,7 +110,7 @@ def test_every_figure_is_drawn_before_printing(person: MakePerson, ended: Ended)
 def test_report_printed_without_charts_shows_their_values(person: MakePerson, ended: Ended) -> None:
     reader = person()
     reader.lose("PlotDrawing")
-    reader.open(f"/submissions/{ended.study}/report")
+    reader.open(f"/r/{ended.study}")
     figure = reader.page.locator("figure", has_text="Show data").first
     expect(figure.get_by_role("table")).to_be_hidden()
     reader.page.emulate_media(media="print")

@@ -5,19 +5,25 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { onReconnect } from "./api/connection";
 import { makeQueryClient } from "./api/queries";
+import { takeEmbeddedReport } from "./api/reportPage";
 import { Theme } from "./app/theme";
 import { makeRouter } from "./router";
 
 const client = makeQueryClient();
 onReconnect(() => void client.invalidateQueries());
 const router = makeRouter(client);
+function start() {
+  createRoot(document.getElementById("root") as HTMLElement).render(
+    <StrictMode>
+      <QueryClientProvider client={client}>
+        <Theme>
+          <RouterProvider router={router} />
+        </Theme>
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}
 
-createRoot(document.getElementById("root") as HTMLElement).render(
-  <StrictMode>
-    <QueryClientProvider client={client}>
-      <Theme>
-        <RouterProvider router={router} />
-      </Theme>
-    </QueryClientProvider>
-  </StrictMode>,
-);
+// The first screen of a report stays until the application can show the same.
+if (takeEmbeddedReport(client, document)) void router.load().then(start);
+else start();

@@ -14,7 +14,7 @@ import { homeRoute } from "./pages/home/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
 import { deliveriesRoute, deliveryRoute, webhooksRoute } from "./pages/outbox/route";
 import { planRoute } from "./pages/plans/route";
-import { reportRoute } from "./pages/report/route";
+import { formerReportRoute, reportRoute } from "./pages/report/route";
 import { seriesRoute } from "./pages/series/route";
 import { signInRoute } from "./pages/signin/route";
 import { submissionRoute } from "./pages/submission/route";
@@ -29,6 +29,7 @@ const routeTree = rootRoute.addChildren([
   submissionRoute,
   seriesRoute,
   reportRoute,
+  formerReportRoute,
   compareRoute,
   labRoute,
   deviceRoute,

@@ -14,6 +14,11 @@ export function apiProxy(target: string): Record<string, ProxyOptions> {
     [API_PATHS]: {
       target,
       changeOrigin: false,
+      // The page of a report is the application's, which then requests the report.
+      bypass: request =>
+        /^\/r\/\d+(?:[?]|$)/.test(request.url ?? "") && request.headers.accept?.includes("text/html")
+          ? "/index.html"
+          : undefined,
       configure(proxy) {
         // Vite answers 500 if the API process is down; the pages expect the 502 of a gateway, and then reconnect.
         proxy.on("error", (_error, _request, response) => {

@@ -254,13 +254,6 @@ def page(report: Report) -> str:
     return f"{address(report)}.html" if is_local(report) else address(report)
 
 
-def live_page(report: Report) -> str:
-    """Return the address of the lab's interactive page for this report; empty for a local one."""
-    if is_local(report):
-        return ""
-    return f"{report.lab_url.rstrip('/')}/submissions/{report.submission.id}/report"
-
-
 def recompute_commands(report: Report) -> list[str]:
     """Return the commands that recompute the verdicts from all samples.
 

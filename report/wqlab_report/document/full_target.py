@@ -56,7 +56,7 @@ SIDES = ["baseline or reference", "candidate or setting"]
 
 
 def anchor(target: TargetReport) -> str:
-    return f"run{target.run_id}"
+    return f"run-{target.run_id}"
 
 
 def section(report: Report, target: TargetReport) -> Section:

@@ -173,6 +173,24 @@ def _value_of(values: Sequence[BootValue], block: int, setting: str, arm: Arm) -
     return words.number(found[0]) if found else "n/a"
 
 
+def draw_pairs(pairs: Sequence[tuple[str, float, float]]) -> str:
+    """Return a drawing of pairs of values, each on a line of its own under its label: a disc joined to a diamond."""
+    values = [value for _, *both in pairs for value in both]
+    axis = _Axis(min(values), max(values))
+    decimals = words.places(values)
+    said = (f"{name}: {words.number(a, decimals)} to {words.number(b, decimals)}" for name, a, b in pairs)
+    height = 30 * len(pairs) + 24
+    svg = canvas(height, "; ".join(said))
+    for row, (name, before, after) in enumerate(pairs):
+        y = 30.0 * row + 22
+        label(svg, LEFT, y - 10, name)
+        segment(svg, (axis.at(before), y), (axis.at(after), y), "pair")
+        _dot(svg, axis.at(before), y, 0)
+        _dot(svg, axis.at(after), y, 1)
+    _ticks(svg, axis, height - 22)
+    return markup(svg)
+
+
 # --- shares ---------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Write the report as a self-contained HTML page: no script, no external resources, all input escaped."""
+"""Write the report as a self-contained HTML file: no script, no external resources, all input escaped."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from wqlab_comparison import words
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Verdict
 
-from .. import plain_text
-from ..content import shared_text
 from ..document.blocks import (
     Badge,
     Block,
@@ -40,6 +38,7 @@ from ..document.blocks import (
 )
 from ..document.full import full
 from ..figures.figures import Figure
+from .first_screen import clean, first_screen, title
 
 PLACES = frozenset({"takes the cache line", "wrote it last"})
 """Columns of long texts, which are wrapped."""
@@ -47,12 +46,12 @@ PLACES = frozenset({"takes the cache line", "wrote it last"})
 
 def render_html(report: Report) -> str:
     head, *others = full(report)
+    verdicts = [block for block in _of(head) if isinstance(block, Verdicts)]
     return _template().render(
-        title=_clean(head.title),
-        head=_blocks(_of(head)),
-        sections=[(_clean(section.title), section.anchor, _blocks(_of(section))) for section in others],
-        address=_clean(shared_text.address(report)),
-        live_page=_clean(shared_text.live_page(report)),
+        title=clean(title(report)),
+        first=first_screen(report),
+        head=_blocks(verdicts),
+        sections=[(clean(section.title), section.anchor, _blocks(_of(section))) for section in others],
     )
 
 
@@ -79,7 +78,7 @@ def _block(block: Block) -> Markup:
         return Markup("<h3>{}</h3>").format(_inline(block.text))
     if isinstance(block, Facts):
         items = Markup("\n").join(
-            Markup("<dt>{}</dt><dd>{}</dd>").format(_clean(name), _inline(value)) for name, value in block.items
+            Markup("<dt>{}</dt><dd>{}</dd>").format(clean(name), _inline(value)) for name, value in block.items
         )
         return Markup("<dl{}>{}</dl>").format(Markup(' class="wide"') if block.wide else "", items)
     if isinstance(block, Bullets):
@@ -87,9 +86,9 @@ def _block(block: Block) -> Markup:
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Excerpt):
-        return Markup("<pre>{}</pre>").format(_clean(block.text))
+        return Markup("<pre>{}</pre>").format(clean(block.text))
     if isinstance(block, Commands):
-        text = _clean("\n".join(block.lines))
+        text = clean("\n".join(block.lines))
         return Markup('<pre class="shell" role="group" aria-label="Command" tabindex="0">{}</pre>').format(text)
     if isinstance(block, Verdicts):
         return _verdicts(block.items)
@@ -123,7 +122,7 @@ def _item(item: Text) -> Markup:
 def _table(block: Table) -> Markup:
     sides = [_side(name, left=number in block.left) for number, name in enumerate(block.header)]
     header = Markup("").join(
-        Markup("<th{}>{}</th>").format(side, _clean(name)) for side, name in zip(sides, block.header, strict=True)
+        Markup("<th{}>{}</th>").format(side, clean(name)) for side, name in zip(sides, block.header, strict=True)
     )
     rows = Markup("\n").join(
         Markup("<tr>{}</tr>").format(
@@ -149,9 +148,9 @@ def _side(name: str, *, left: bool) -> Markup:
 
 def _cell(cell: str | Badge) -> Markup:
     if isinstance(cell, str):
-        return _breakable(_clean(cell))
+        return _breakable(clean(cell))
     chip = _chip(cell.verdict) if cell.verdict else Markup("no verdict")
-    return Markup("{}, {}").format(chip, _clean(cell.note)) if cell.note else chip
+    return Markup("{}, {}").format(chip, clean(cell.note)) if cell.note else chip
 
 
 def _chip(verdict: Verdict, kind: str = "") -> Markup:
@@ -162,13 +161,13 @@ def _chip(verdict: Verdict, kind: str = "") -> Markup:
 def _verdicts(items: Sequence[Stated]) -> Markup:
     """Return the verdict on the submission as a paragraph, and those on its targets as a list."""
     submission = [
-        Markup("<p>{} {}</p>").format(_chip(each.verdict, each.kind), _clean(" ".join(each.found)))
+        Markup("<p>{} {}</p>").format(_chip(each.verdict, each.kind), clean(" ".join(each.found)))
         for each in items
         if not each.subject
     ]
     targets = [
         Markup('<li class="{}">{} {}<br>{}</li>').format(
-            each.verdict.value, _chip(each.verdict), _subject(each), _clean(" ".join(each.found))
+            each.verdict.value, _chip(each.verdict), _subject(each), clean(" ".join(each.found))
         )
         for each in items
         if each.subject
@@ -178,7 +177,7 @@ def _verdicts(items: Sequence[Stated]) -> Markup:
 
 
 def _subject(stated: Stated) -> Markup:
-    name = escape(_clean(stated.subject))
+    name = escape(clean(stated.subject))
     return Markup('<a href="#{}">{}</a>').format(stated.anchor, name) if stated.anchor else name
 
 
@@ -189,11 +188,11 @@ def _figure(figure: Figure) -> Markup:
     return Markup(
         '<h3>{}</h3>\n<div class="figure{}"><figure{}>{}<figcaption>{}</figcaption></figure>\n{}</div>'
     ).format(
-        _clean(figure.title),
+        clean(figure.title),
         " wide" if figure.wide else "",
         wide,
         Markup(figure.svg),  # noqa: S704 - escaped where it is drawn
-        _clean(figure.note),
+        clean(figure.note),
         _table(Table(figure.header, figure.rows, left)),
     )
 
@@ -208,13 +207,8 @@ def _inline(text: Text) -> Markup:
 
 def _piece(piece: str | Link) -> Markup:
     if isinstance(piece, Link):
-        return Markup('<a href="{}" rel="noreferrer">{}</a>').format(piece.url, _clean(piece.label or piece.url))
-    return Markup("<code>{}</code>").format(_clean(piece)) if isinstance(piece, Code) else escape(_clean(piece))
-
-
-def _clean(text: str) -> str:
-    """Remove all control characters except line ends."""
-    return "\n".join(plain_text.printable(line) for line in text.splitlines())
+        return Markup('<a href="{}" rel="noreferrer">{}</a>').format(piece.url, clean(piece.label or piece.url))
+    return Markup("<code>{}</code>").format(clean(piece)) if isinstance(piece, Code) else escape(clean(piece))
 
 
 def _breakable(text: str) -> Markup:

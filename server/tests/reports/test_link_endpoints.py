@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from report_support import hostile
 from sqlalchemy import func, select
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Arm, Outcome, Scope
 from wqlab_server.models import Comparison, KeptReport, Run
 from wqlab_server.reports import assemble, stored_report
+from wqlab_server.reports.page import render_page
 from wqlab_server.storage.db import SessionFactory, transaction
 
 from ..support.live_server import Live, expect
@@ -53,8 +56,7 @@ def test_unauthenticated_browser_gets_a_page_and_program_a_problem(live: Live, n
             assert page.headers["cache-control"] == "no-store"
             assert "script" not in page.text
         client.headers["Accept"] = "*/*"
-        assert expect(client.get(f"/r/{number}"), 401).headers["content-type"].startswith("text/html")
-        for suffix in (".txt", ".json", ".md", ".xml"):
+        for suffix in ("", ".html", ".txt", ".json", ".md", ".xml"):
             refused = expect(client.get(f"/r/{number}{suffix}"), 401)
             assert refused.headers["content-type"] == "application/problem+json"
     with live.client(Scope.WORKER) as worker:
@@ -68,8 +70,10 @@ def test_reader_with_cookie_or_token_gets_every_format(live: Live, number: int) 
                 answer = expect(client.get(f"/r/{number}{suffix}"))
                 assert answer.headers["content-type"] == media
                 assert "panic in flush" in answer.text
+                if suffix == "":
+                    continue
                 assert "sandbox" in answer.headers["content-security-policy"]
-                api = {"": "html", ".txt": "text", ".md": "markdown", ".xml": "junit", ".kcidb.json": "kcidb"}.get(
+                api = {".txt": "text", ".md": "markdown", ".xml": "junit", ".kcidb.json": "kcidb"}.get(
                     suffix, suffix[1:]
                 )
                 same = client.get(f"/api/v1/submissions/{number}/report", params={"format": api})
@@ -112,13 +116,35 @@ def test_visitors_can_only_read_with_public_reading(live: Live, number: int, sce
         expect(visitor.get(f"/api/v1/submissions/{number}", headers={"Authorization": "Bearer wql_wrong"}), 401)
 
 
-def test_page_has_no_script_and_links_to_the_interactive_page(client: httpx.Client, number: int) -> None:
-    page = expect(client.get(f"/r/{number}")).text
-    assert "<script" not in page
-    assert f'href="http://lab.test/submissions/{number}/report"' in page
-    assert f'href="http://lab.test/r/{number}.txt"' in page
-    mail = expect(client.get(f"/r/{number}.txt")).text.splitlines()
-    assert f"http://lab.test/r/{number}" in mail[:15]
+def test_page_is_the_application_with_the_first_screen_and_the_report(
+    client: httpx.Client, number: int, live: Live, tmp_path: Path
+) -> None:
+    bare = expect(client.get(f"/r/{number}")).text
+    assert 'class="report-first"' in bare, "without built pages too"
+    build = {"index.html": {"file": "a.js", "imports": ["s"]}, "s": {"file": "s.js"}}
+    build["src/pages/report/ReportPage.tsx"] = {"file": "r.js", "imports": ["s", "own"]}
+    build["own"] = {"file": "o.js"}
+    (tmp_path / ".vite").mkdir()
+    (tmp_path / ".vite/manifest.json").write_text(json.dumps(build))
+    index = "<html><head><title>wqlab</title></head><body><main><!--page--></main></body></html>"
+    (tmp_path / "index.html").write_text(index)
+    live.app.state.settings = live.app.state.settings.model_copy(update={"web_dir": tmp_path})
+    answer = expect(client.get(f"/r/{number}"))
+    page = answer.text
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    assert page.startswith(f"<html><head><title>Report {number}: [PATCH] wq: faster · wqlab</title>")
+    assert page.count("<link") == 2 and 'href="/r.js"' in page and 'href="/o.js"' in page
+    assert f'href="/r/{number}.txt"' in page.partition("<noscript>")[0]
+    mail = expect(client.get(f"/r/{number}.txt")).text
+    assert f"http://lab.test/r/{number}" in mail
+    data = json.loads(page.partition('id="report">')[2].partition("</script>")[0])
+    assert data == {"report": client.get(f"/r/{number}.json").json(), "text": mail}
+
+
+def test_hostile_report_adds_no_element_to_its_page() -> None:
+    page = render_page(hostile(), None)
+    assert page.count("<script") == page.count("</script>") == 1
+    assert "<img" not in page
 
 
 def test_finished_report_is_revalidated_by_etag(client: httpx.Client, number: int, scene: Scene) -> None:

@@ -24,7 +24,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-_HEADERS = {
+PAGE_HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
@@ -111,7 +111,7 @@ def serve_documentation(settings: Settings, request: Request) -> Response:
     missing = _file_within(settings.docs_dir, "404.html")
     if missing is None or PurePosixPath(path).suffix in _FILE_SUFFIXES:
         return _no_file(path)
-    return FileResponse(missing, 404, headers={**_HEADERS, "Cache-Control": "no-store"}, media_type="text/html")
+    return FileResponse(missing, 404, headers={**PAGE_HEADERS, "Cache-Control": "no-store"}, media_type="text/html")
 
 
 def _index_of(folder: Path | None) -> Path | None:
@@ -122,11 +122,11 @@ def _index_of(folder: Path | None) -> Path | None:
 def _not_built(text: str, folder: Path | None, settings: Settings) -> Response:
     where = f" (now {folder})" if folder is not None else " (not set)"
     text = text.format(where=where, api=f"{settings.public_url}/api/v1")
-    return PlainTextResponse(text, 503, {**_HEADERS, "Cache-Control": "no-store"})
+    return PlainTextResponse(text, 503, {**PAGE_HEADERS, "Cache-Control": "no-store"})
 
 
 def _no_file(path: str) -> Response:
-    return PlainTextResponse(f"no file {path[:200]}\n", 404, {**_HEADERS, "Cache-Control": "no-store"})
+    return PlainTextResponse(f"no file {path[:200]}\n", 404, {**PAGE_HEADERS, "Cache-Control": "no-store"})
 
 
 def _file_within(root: Path, path: str) -> Path | None:
@@ -141,7 +141,7 @@ def _file_within(root: Path, path: str) -> Path | None:
 
 
 def _file(request: Request, file: Path, cache: str) -> Response:
-    headers = {**_HEADERS, "Cache-Control": cache, "Vary": "Accept-Encoding"}
+    headers = {**PAGE_HEADERS, "Cache-Control": cache, "Vary": "Accept-Encoding"}
     sent = file
     for encoding in _accepted(request.headers.get("accept-encoding", "")):
         packed = file.with_name(file.name + _ENCODINGS[encoding])

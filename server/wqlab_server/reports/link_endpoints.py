@@ -1,4 +1,4 @@
-"""Endpoint for report links such as /r/7, for use in mails. They stay valid and need no JavaScript.
+"""Endpoint for the page of a report, such as /r/7, and for its formats. Links to it stay valid; it needs no JavaScript.
 
 The responses are pages for people rather than API responses, also if access is refused.
 """
@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Request, Response, status
 from sqlalchemy import func, or_, update
 
 from wqlab_contracts.enums import Scope, SubmissionState
-from wqlab_report.formats import SUFFIXES, ReportFormat
+from wqlab_report.formats import SUFFIXES
 
 from ..http.auth import VISITOR, Principal, identify
 from ..http.deps import AppSettings, Db, Store
@@ -25,7 +25,7 @@ from ..http.problems import ApiProblem, not_found, response
 from ..models import Submission
 from ..storage import source_mails
 from .notice import render_notice
-from .responses import report_response
+from .responses import page_response, report_response
 from .stored_report import load_or_assemble
 
 router = APIRouter(tags=["reports"], include_in_schema=False)
@@ -53,22 +53,24 @@ def get_linked_report(
     settings: AppSettings,
     principal: Annotated[Principal | None, Depends(_reader)],
 ) -> Response:
-    """The report as an HTML page; with .txt, .md, .json, .xml, .mmtests, .kcidb.json or .eml in that format."""
+    """The page of the report; with .html, .txt, .md, .json, .xml, .mmtests, .kcidb.json or .eml a file of it."""
     match = _NAME.fullmatch(name)
-    format_ = _BY_SUFFIX[match[2]] if match and match[2] else ReportFormat.HTML
+    format_ = _BY_SUFFIX[match[2]] if match and match[2] else None
     if principal is None:
         # Checked first, so that the response does not reveal which submissions exist.
         target = f"/sign-in?next={quote(request.url.path, safe='/')}"
         refusal = ApiProblem(401, "reading this lab's reports requires signing in")
-        return _refusal_response(request, format_, refusal, "Sign in to read this report", (target, "Sign in"))
+        return _refusal_response(request, refusal, "Sign in to read this report", (target, "Sign in"))
     submission = session.get(Submission, int(match[1])) if match and int(match[1]) <= MAX_ID else None
     if submission is None:
         refusal = not_found("report", name)
         link = ("/submissions", "All submissions")
-        return _refusal_response(request, format_, refusal, "There is no such report", link)
+        return _refusal_response(request, refusal, "There is no such report", link)
     _record_reading(session, submission)
     with slow_responses(request).reports.use(request):
         report = load_or_assemble(session, submission, store, settings.public_url)
+        if format_ is None:
+            return page_response(request, report)
         return report_response(request, report, format_, source_mails.find(session, submission.id))
 
 
@@ -86,11 +88,9 @@ def _record_reading(session: Db, submission: Submission) -> None:
     )
 
 
-def _refusal_response(
-    request: Request, format_: ReportFormat, refusal: ApiProblem, title: str, link: tuple[str, str]
-) -> Response:
+def _refusal_response(request: Request, refusal: ApiProblem, title: str, link: tuple[str, str]) -> Response:
     """Return a page for a browser, in any requested format, or a problem document for a program."""
-    if format_ is not ReportFormat.HTML and "text/html" not in request.headers.get("Accept", ""):
+    if "text/html" not in request.headers.get("Accept", ""):
         return response(refusal)
     headers = {"Content-Security-Policy": DOCUMENT_POLICY, "Cache-Control": "no-store"}
     if refusal.status == status.HTTP_401_UNAUTHORIZED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 from fastapi import Request, Response, status
 
@@ -17,7 +18,9 @@ from wqlab_report.writers import kcidb
 from ..http.etags import etag_matches
 from ..http.headers import DOCUMENT_POLICY
 from ..http.problems import ApiProblem
+from ..http.static_pages import PAGE_HEADERS
 from ..settings import Settings
+from .page import render_page
 
 
 def report_response(
@@ -40,15 +43,26 @@ def report_response(
     headers = {
         "Content-Disposition": f'inline; filename="wqlab-{report.submission.id}.{SUFFIXES[format_]}"',
         "Content-Security-Policy": DOCUMENT_POLICY,
-        "Cache-Control": "no-store",
     }
+    return _response(request, report, body, headers, CONTENT_TYPES[format_])
+
+
+def page_response(request: Request, report: Report) -> Response:
+    """Return the page of a report: the application's, with the first screen and the data of the report in it."""
+    settings: Settings = request.app.state.settings
+    body = render_page(report, settings.web_dir).encode()
+    return _response(request, report, body, PAGE_HEADERS, "text/html; charset=utf-8")
+
+
+def _response(request: Request, report: Report, body: bytes, headers: Mapping[str, str], media_type: str) -> Response:
+    headers = {**headers, "Cache-Control": "no-store"}
     if report.submission.state is SubmissionState.FINISHED:
         etag = f'"{hashlib.sha256(body).hexdigest()}"'
         # A browser may cache the report but must revalidate it each time, because read permission can be revoked.
         headers |= {"Cache-Control": "private, no-cache", "ETag": etag}
         if etag_matches(request.headers.get("If-None-Match", ""), etag):
             return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
-    return Response(body, media_type=CONTENT_TYPES[format_], headers=headers)
+    return Response(body, media_type=media_type, headers=headers)
 
 
 def preview(report: Report, source: SourceMail | None, settings: Settings) -> OutgoingMail:

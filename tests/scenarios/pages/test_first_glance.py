@@ -17,7 +17,6 @@ PAGES = (
     "/submit",
     "/submissions",
     "/submissions/{id}",
-    "/submissions/{id}/report",
     "/lab",
     "/lab/tiny-1",
     "/plans/flush",

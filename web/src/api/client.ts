@@ -19,22 +19,35 @@ const sessionMiddleware: Middleware = {
     if (!SAFE.has(request.method) && csrf) request.headers.set(CSRF_HEADER, csrf);
     return request;
   },
-  async onResponse({ response }) {
-    if (response.ok) {
-      markReachable();
-      return;
-    }
-    const error = errorOf(response, await parseJson(response.clone()));
-    if (error instanceof Unreachable) markUnreachable();
-    else markReachable();
-    throw error;
-  },
-  onError({ error }) {
-    if (error instanceof DOMException && error.name === "AbortError") return;
-    markUnreachable();
-    return new Unreachable(error);
-  },
+  onResponse: ({ response }) => throwUnlessOk(response),
+  onError: ({ error }) => connectionError(error),
 };
+
+async function throwUnlessOk(response: Response): Promise<undefined> {
+  if (response.ok) {
+    markReachable();
+    return;
+  }
+  const error = errorOf(response, await parseJson(response.clone()));
+  if (error instanceof Unreachable) markUnreachable();
+  else markReachable();
+  throw error;
+}
+
+function connectionError(error: unknown): Unreachable | undefined {
+  if (error instanceof DOMException && error.name === "AbortError") return;
+  markUnreachable();
+  return new Unreachable(error);
+}
+
+/** Return the response to a request outside the REST API. Throws the same errors as `api`. */
+export async function checked(request: Promise<Response>): Promise<Response> {
+  const response = await request.catch(error => {
+    throw connectionError(error) ?? error;
+  });
+  await throwUnlessOk(response);
+  return response;
+}
 
 /** The typed client: `const { data } = await api.GET("/api/v1/plans")`. Throws ApiError or Unreachable. */
 export const api = createClient<paths>({

@@ -10,7 +10,6 @@ import type {
   AnyComparison,
   BranchInspection,
   GitBranches,
-  Report,
   SubmissionComparison,
   SubmissionRequest,
   ThreadPreview,
@@ -59,35 +58,6 @@ export const submissionQuery = (id: number) =>
       ),
   });
 
-/** The report. Available only after the submission has finished; it never changes. */
-export const reportQuery = (id: number) =>
-  queryOptions({
-    queryKey: ["submission", id, "report"],
-    queryFn: ({ signal }) =>
-      // The default format is JSON; the schema's other type is that of the other formats.
-      dataOf(
-        api.GET("/api/v1/submissions/{submission_id}/report", {
-          params: { path: { submission_id: id } },
-          signal,
-        }),
-      ) as Promise<Report>,
-  });
-
-/** The report as text for a mailing list, for the copy button. */
-export const reportTextQuery = (id: number) =>
-  queryOptions({
-    ...SHOWN_IN_PLACE,
-    queryKey: ["submission", id, "report", "text"],
-    queryFn: ({ signal }) =>
-      dataOf(
-        api.GET("/api/v1/submissions/{submission_id}/report", {
-          params: { path: { submission_id: id }, query: { format: "text" } },
-          parseAs: "text",
-          signal,
-        }),
-      ) as Promise<string>,
-  });
-
 /** Each boot's value of one metric, and the repetitions that it is the median of. */
 export const cellValuesQuery = (run: number, scenario: string, metric: string) =>
   queryOptions({
@@ -114,6 +84,21 @@ export const comparisonQuery = (first: number, second: number) =>
         }),
         // openapi-fetch's types turn tuples into arrays.
       ) as Promise<SubmissionComparison>,
+  });
+
+/** The series of two submissions, patch by patch. */
+export const rangeDiffQuery = (first: number, second: number) =>
+  queryOptions({
+    ...SHOWN_IN_PLACE,
+    queryKey: ["submission", first, "range-diff", second],
+    queryFn: ({ signal }) =>
+      dataOf(
+        api.GET("/api/v1/submissions/{submission_id}/range-diff/{other_id}", {
+          params: { path: { submission_id: first, other_id: second } },
+          signal,
+        }),
+      ),
+    ...RARELY_CHANGES,
   });
 
 /** Any two measured sides, by their selectors. */

@@ -109,7 +109,7 @@ function Side({ name, of }: { name: string; of: ComparedSide }) {
         )}
       </p>
       <p className={classes.title}>
-        <Link to="/submissions/$id/report" params={{ id: of.submission_id }}>
+        <Link to="/r/$id" params={{ id: of.submission_id }}>
           {oneLine(of.title)}
         </Link>
       </p>

@@ -56,7 +56,7 @@ function Side({ name, of }: { name: string; of: SubmissionVersion }) {
         {name}: {nameOf(of)}, <RelativeTime at={of.finished_at ?? of.created_at} />
       </p>
       <p className={classes.title}>
-        <Link to="/submissions/$id/report" params={{ id: of.id }}>
+        <Link to="/r/$id" params={{ id: of.id }}>
           {oneLine(of.title)}
         </Link>
       </p>

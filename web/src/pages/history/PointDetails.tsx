@@ -80,7 +80,7 @@ export function PointDetails({ line, index, shift }: PointDetailsProps) {
           run {point.run_id} of submission {point.submission_id}
         </Link>
         ,{" "}
-        <Link to="/submissions/$id/report" params={{ id: point.submission_id }}>
+        <Link to="/r/$id" params={{ id: point.submission_id }}>
           report
         </Link>
       </dd>

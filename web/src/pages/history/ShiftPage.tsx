@@ -124,7 +124,7 @@ function Facts({ of }: { of: HistoryShift }) {
             {measured && (
               <>
                 {" ("}
-                <Link to="/submissions/$id/report" params={{ id: of.submission_id }}>
+                <Link to="/r/$id" params={{ id: of.submission_id }}>
                   report
                 </Link>
                 {")"}

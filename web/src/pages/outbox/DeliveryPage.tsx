@@ -87,7 +87,7 @@ function Facts({ of }: { of: DeliveryDetail }) {
               submission {of.submission_id}
             </Link>{" "}
             (
-            <Link to="/submissions/$id/report" params={{ id: of.submission_id }}>
+            <Link to="/r/$id" params={{ id: of.submission_id }}>
               report
             </Link>
             )
@@ -263,7 +263,6 @@ const ATTEMPT_COLUMNS: Column<DeliveryAttemptView>[] = [
     numeric: true,
     hint: "Status of the HTTP or SMTP answer",
     value: of => of.status,
-    cell: of => of.status ?? <span className="muted">–</span>,
   },
   {
     id: "problem",

@@ -1,6 +1,6 @@
 import { memo } from "react";
 import type { AttemptView, Report } from "@/api/types";
-import { FAILURE_KINDS, humanize } from "@/lib/words";
+import { humanize } from "@/lib/words";
 import { FailureCard } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
@@ -19,7 +19,7 @@ export const Attempts = memo(function Attempts({ report }: { report: Report }) {
       lead={
         attempts.length === 0
           ? "No failed attempts."
-          : `${attempts.length} in total: ${kinds.map(([kind, of]) => `${FAILURE_KINDS[kind].word} ${of.length}`).join(", ")}.`
+          : `${attempts.length} in total: ${kinds.map(([kind, of]) => `${kind} ${of.length}`).join(", ")}.`
       }
     >
       {attempts.map(attempt => (

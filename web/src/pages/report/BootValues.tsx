@@ -10,7 +10,7 @@ import { Skeleton } from "@/parts/Skeleton";
 import classes from "./CellSection.module.css";
 import type { Cell } from "./model";
 
-const route = getRouteApi("/submissions/$id/report");
+const route = getRouteApi("/r/$id");
 
 /** Disclosure that loads the repetitions when opened; the report itself has only each boot's median. */
 export function BootValues({ selected: { target, of } }: { selected: Cell }) {

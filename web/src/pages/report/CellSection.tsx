@@ -58,7 +58,7 @@ export function CellSection({ report, cells, selected }: CellSectionProps) {
       {published.map(row => (
         <PublishedFigure key={row.key} row={row} />
       ))}
-      <Boots cells={[selected]} of={selected} most={Number.POSITIVE_INFINITY} />
+      <Boots of={selected} />
       <BootValues selected={selected} />
     </Section>
   );
@@ -129,7 +129,7 @@ const LABELS: Record<CellPart, string> = {
 
 /** Select fields for the parts of the comparison. Changing one keeps the others if possible. */
 function ComparisonPicker({ cells, selected }: { cells: readonly Cell[]; selected: Cell }) {
-  const navigate = useNavigate({ from: "/submissions/$id/report" });
+  const navigate = useNavigate({ from: "/r/$id" });
   const choices = useMemo(() => partChoices(cells, selected), [cells, selected]);
   return (
     <div className={`${classes.pick} no-print`}>

@@ -22,7 +22,7 @@ interface MatricesProps {
 }
 
 export function Matrices({ report, cells, selected, search }: MatricesProps) {
-  const navigate = useNavigate({ from: "/submissions/$id/report" });
+  const navigate = useNavigate({ from: "/r/$id" });
   const metrics = useMemo(() => judgedMetrics(cells), [cells]);
   const shown = metrics.includes(search.show) ? search.show : "";
   const matrices = useMemo(() => matricesOf(report, cells, shown), [report, cells, shown]);
@@ -201,7 +201,7 @@ function Verdict({ cell: { key, of, target }, chosen }: { cell: Cell; chosen: bo
   const figure = of.evidence === "none" ? "" : effect(of);
   return (
     <Link
-      from="/submissions/$id/report"
+      from="/r/$id"
       to="."
       search={before => ({ ...before, cell: key })}
       hash="cell"

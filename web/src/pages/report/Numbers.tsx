@@ -35,7 +35,7 @@ const NO_FILTER: Filter = {
 };
 
 export function Numbers({ cells, search }: { cells: readonly Cell[]; search: ReportSearch }) {
-  const navigate = useNavigate({ from: "/submissions/$id/report" });
+  const navigate = useNavigate({ from: "/r/$id" });
   const set = (change: Partial<ReportSearch>, replace = false) =>
     void navigate({ to: ".", search: before => ({ ...before, ...change }), replace, resetScroll: false });
   const { q, topology, scenario, metric, question, role, evidence, verdict } = search;

@@ -118,7 +118,7 @@ function columnsOf(study: Study): Column<StudyRow>[] {
           <span className="muted">{row.isReference ? "reference" : "–"}</span>
         ) : (
           <Link
-            from="/submissions/$id/report"
+            from="/r/$id"
             to="."
             search={before => ({ ...before, cell: row.primary?.key ?? "" })}
             hash="cell"

@@ -38,7 +38,7 @@ export function metricColumn(more: { hash?: string; resetScroll?: boolean }): Co
     cell: ({ key, of, target }) => (
       <>
         <Link
-          from="/submissions/$id/report"
+          from="/r/$id"
           to="."
           search={before => ({ ...before, cell: key })}
           title={target.plan.metrics.find(each => each.name === of.metric)?.summary}
@@ -97,6 +97,5 @@ export const verdictColumn: Column<Cell> = {
   header: "Verdict",
   value: ({ of }) => of.verdict,
   text: ({ of }) => (of.verdict === null ? "" : humanize(VERDICTS[of.verdict].word)),
-  cell: ({ of }) =>
-    of.verdict === null ? <span className="muted">–</span> : <VerdictBadge verdict={of.verdict} />,
+  cell: ({ of }) => of.verdict && <VerdictBadge verdict={of.verdict} />,
 };

@@ -1,6 +1,6 @@
 /** Parts of a report that do not repeat the submission's failure, and parts that do not apply to it. */
 import type { AttemptView, Comparison, Failure, FindingView, Report, TargetReport } from "@/api/types";
-import { isSameFailure, oneLine } from "@/lib/words";
+import { isSameFailure } from "@/lib/words";
 
 /** Return the target whose verdict is the submission's failure. */
 export function failedTarget({ targets, submission: { failure } }: Report): TargetReport | undefined {
@@ -12,15 +12,6 @@ export function failedTarget({ targets, submission: { failure } }: Report): Targ
         failure.summary === target.headline ||
         target.findings.some(finding => isMainFinding(finding, failure))),
   );
-}
-
-/** Return the submission's failure with the headline of its target, which counts boots, as summary. */
-export function mainFailure(report: Report): Failure | null {
-  const { failure } = report.submission;
-  const target = failedTarget(report);
-  if (!failure || !target) return failure;
-  const told = failure.kind === "kernel" ? target.headline : failure.summary;
-  return { ...failure, summary: `${target.plan.name} on ${target.device_type}: ${oneLine(told)}` };
 }
 
 /** Return the failed attempts without those of the submission's failure. */

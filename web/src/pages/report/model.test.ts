@@ -4,7 +4,6 @@ import { makeReport } from "@/testing/report";
 import { nearest, partChoices } from "./cellParts";
 import { filterCells } from "./filter";
 import {
-  acrossTopologies,
   bisectionOf,
   type Cell,
   cellsOf,
@@ -102,14 +101,6 @@ test("a device without comparisons keeps its row", () => {
   const without = { ...report, targets: [xeon, { ...tiny, comparisons: [] }] };
   const [kernels] = matricesOf(without, cellsOf(without), "");
   expect(kernels?.rows[1]).toMatchObject({ metric: null, evidence: null });
-});
-
-test("a comparison has counterparts on all topologies", () => {
-  const chosen = cell("1/HIGH/locality/scope=cache@baseline");
-  expect(acrossTopologies(cells, chosen).map(each => each.key)).toEqual([
-    "1/HIGH/locality/scope=cache@baseline",
-    "2/HIGH/locality/scope=cache@baseline",
-  ]);
 });
 
 test("boots belong to two kernels, or to two settings on one kernel", () => {

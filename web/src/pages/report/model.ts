@@ -169,22 +169,6 @@ export function judgedMetrics(cells: readonly Cell[]): string[] {
 
 // --- one cell -----------------------------------------------------------------------------------------------------
 
-/** Return the same comparison on every topology, in the report's order. */
-export function acrossTopologies(cells: readonly Cell[], { target, of }: Cell): Cell[] {
-  return cells.filter(
-    each =>
-      each.target.plan.name === target.plan.name &&
-      each.of.scenario === of.scenario &&
-      each.of.setting === of.setting &&
-      each.of.metric === of.metric &&
-      sameQuestion(each.of, of),
-  );
-}
-
-function sameQuestion(a: Comparison, b: Comparison): boolean {
-  return a.question === b.question && a.kernel === b.kernel;
-}
-
 /** Value of one boot. */
 export interface BootDot {
   block: number;
