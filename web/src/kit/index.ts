@@ -5,6 +5,8 @@
  * Never pass responsive style props (`p={{ base: 1, sm: 2 }}`): Mantine injects a style element for them, which the
  * content security policy refuses. Layout belongs in a CSS module.
  */
+import "@/styles/mantine.css";
+
 export {
   Autocomplete,
   Button,

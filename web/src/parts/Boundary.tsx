@@ -3,7 +3,6 @@ import { CatchBoundary, type ErrorComponentProps } from "@tanstack/react-router"
 import { type ReactNode, useEffect } from "react";
 import { onReconnect } from "@/api/connection";
 import { Unreachable } from "@/api/problem";
-import { Button } from "@/kit";
 
 /** Show the message and a retry in place of children whose data could not be loaded. */
 export function Boundary({ children }: { children: ReactNode }) {
@@ -24,9 +23,9 @@ function NotLoaded({ error, reset }: ErrorComponentProps) {
   return (
     <div className="row" role="alert">
       <span>Could not be loaded: {error instanceof Error ? error.message : String(error)}</span>
-      <Button variant="default" size="xs" onClick={retry}>
+      <button type="button" className="button" onClick={retry}>
         Try again
-      </Button>
+      </button>
     </div>
   );
 }

@@ -199,12 +199,18 @@ interface BodyRowProps<Row> {
   mark: string | undefined;
 }
 
+/** Return what a cell shows; a dash if it has nothing to show. */
+function contentOf<Row>(column: Column<Row>, row: Row): ReactNode {
+  const content = column.cell ? column.cell(row) : textOf(column, row);
+  return content == null || content === "" ? <span className="muted">–</span> : content;
+}
+
 /** Memoized, so that visible rows are not rendered again while scrolling; needs a stable `columns` array. */
 const BodyRow = memo(function BodyRow<Row>({ row, columns, rowIndex, mark }: BodyRowProps<Row>) {
   return (
     <tr aria-rowindex={rowIndex} data-mark={mark}>
       {columns.map(column => {
-        const content = column.cell ? column.cell(row) : textOf(column, row);
+        const content = contentOf(column, row);
         return column.rowHeader ? (
           <th key={column.id} scope="row" className={column.numeric ? classes.numeric : undefined}>
             {content}

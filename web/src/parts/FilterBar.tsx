@@ -4,8 +4,18 @@ import { grouped } from "@/lib/numbers";
 import classes from "./FilterBar.module.css";
 import { useDebouncedText } from "./useDebouncedText";
 
-export function FilterBar({ children }: { children: ReactNode }) {
-  return <search className={`${classes.bar} no-print`}>{children}</search>;
+const NARROW = "(max-width: 44rem)";
+
+/** With `used`, the number of filters that are set, a narrow window shows the filters on request. */
+export function FilterBar({ children, used }: { children: ReactNode; used?: number }) {
+  const bar = <search className={`${classes.bar} no-print`}>{children}</search>;
+  if (used === undefined || !matchMedia(NARROW).matches) return bar;
+  return (
+    <details>
+      <summary>Filters{used > 0 && ` (${used})`}</summary>
+      {bar}
+    </details>
+  );
 }
 
 interface SelectFilterProps<T extends string> {
@@ -14,6 +24,8 @@ interface SelectFilterProps<T extends string> {
   from: readonly T[];
   /** Label of an option; default: the option itself. */
   name?(option: NoInfer<T>): string;
+  /** False if one of the options is always selected. */
+  any?: boolean;
   onValue(value: T | ""): void;
 }
 
@@ -23,6 +35,7 @@ export function SelectFilter<T extends string>({
   value,
   from,
   name = of => of,
+  any = true,
   onValue,
 }: SelectFilterProps<T>) {
   if (from.length < 2 && value === "") return null;
@@ -32,7 +45,7 @@ export function SelectFilter<T extends string>({
     <label className={classes.field}>
       <span>{label}</span>
       <select value={value} onChange={event => onValue(event.target.value as T | "")}>
-        <option value="">any</option>
+        {any && <option value="">any</option>}
         {options.map(option => (
           <option key={option} value={option}>
             {name(option)}

@@ -1,6 +1,8 @@
+import { Link } from "@tanstack/react-router";
 import type { ComponentProps, ReactNode } from "react";
 import { type Page, usePaged } from "@/api/paged";
 import { DataTable } from "./DataTable";
+import { EmptyState } from "./EmptyState";
 import { Pager } from "./Pager";
 import { Skeleton } from "./Skeleton";
 
@@ -16,6 +18,8 @@ interface PagedTableProps<Row extends object>
   lines?: number;
   /** Shown instead of a table without rows. */
   none?: ReactNode;
+  /** What is said instead if filters are set. */
+  unmatched?: string;
 }
 
 /** One page of a list in the server's order, with its pagination. */
@@ -25,6 +29,7 @@ export function PagedTable<Row extends object>({
   size,
   lines = 8,
   none,
+  unmatched = "",
   ...table
 }: PagedTableProps<Row>) {
   const paged = usePaged(cursor, page, size);
@@ -32,7 +37,8 @@ export function PagedTable<Row extends object>({
   return (
     <>
       {!page && <Skeleton lines={lines} height="1.8rem" />}
-      {isEmpty && none}
+      {isEmpty &&
+        (unmatched ? <EmptyState title={unmatched} action={<Link to=".">Clear all filters</Link>} /> : none)}
       {page && !isEmpty && <DataTable {...table} captionHidden rows={page.items} fixedOrder narrow="stack" />}
       <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
     </>

@@ -1,5 +1,4 @@
 import type { Paged } from "@/api/paged";
-import { Button } from "@/kit";
 import { grouped } from "@/lib/numbers";
 
 /** Pagination controls. Renders nothing if there is only one page. */
@@ -11,12 +10,12 @@ export function Pager({ paged, shown, total }: { paged: Paged; shown: number; to
       : `${grouped(paged.first)} to ${grouped(paged.first + shown - 1)} of ${grouped(total)}`;
   return (
     <nav className="row" aria-label="Pagination">
-      <Button variant="default" size="xs" disabled={!paged.newer} onClick={() => paged.newer?.()}>
+      <button type="button" className="button" disabled={!paged.newer} onClick={() => paged.newer?.()}>
         Newer
-      </Button>
-      <Button variant="default" size="xs" disabled={!paged.older} onClick={() => paged.older?.()}>
+      </button>
+      <button type="button" className="button" disabled={!paged.older} onClick={() => paged.older?.()}>
         Older
-      </Button>
+      </button>
       <span className="muted">{range}</span>
     </nav>
   );

@@ -7,9 +7,7 @@ export const submissionColumn: Column<{ submission_id: number | null }> = {
   header: "Submission",
   value: of => of.submission_id,
   cell: of =>
-    of.submission_id === null ? (
-      <span className="muted">–</span>
-    ) : (
+    of.submission_id === null ? null : (
       <Link to="/submissions/$id" params={{ id: of.submission_id }}>
         {of.submission_id}
       </Link>

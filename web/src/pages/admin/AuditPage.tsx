@@ -98,9 +98,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     hint: "API token of the request; a browser session has none",
     value: of => of.token_name,
     cell: of =>
-      of.token_name === null ? (
-        <span className="muted">–</span>
-      ) : (
+      of.token_name === null ? null : (
         <span className={classes.name} title={of.token_name}>
           {of.token_name}
         </span>
@@ -110,7 +108,6 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     id: "address",
     header: "Address",
     value: of => of.address,
-    cell: of => of.address ?? <span className="muted">–</span>,
   },
   { id: "action", header: "Action", value: of => of.action },
   {

@@ -151,7 +151,6 @@ function LabList({ labs }: { labs: readonly LabView[] }) {
         id: "by",
         header: "Invited by",
         value: of => of.invited_by,
-        cell: of => of.invited_by ?? <span className="muted">–</span>,
       },
       {
         id: "seen",
@@ -167,7 +166,6 @@ function LabList({ labs }: { labs: readonly LabView[] }) {
         hint: "Number of devices that its worker runs at once",
         numeric: true,
         value: of => of.capacity,
-        cell: of => of.capacity ?? <span className="muted">–</span>,
       },
       { id: "problem", header: "Problem", wrap: true, value: of => oneLine(of.problem) },
       {

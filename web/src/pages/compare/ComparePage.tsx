@@ -1,6 +1,7 @@
 /** Two sides beside each other: submissions against their own baselines, or kernels, heads, settings and devices. */
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import type { FormEvent } from "react";
+import fields from "@/parts/FilterBar.module.css";
 import { Page } from "@/parts/Page";
 import classes from "./ComparePage.module.css";
 import { SidesResult } from "./SidesResult";
@@ -38,14 +39,14 @@ function Sides({ left, right }: { left: string; right: string }) {
     go({ left: one, right: other });
   };
   return (
-    <form className={`${classes.form} no-print`} onSubmit={compare}>
+    <form className={`${fields.bar} no-print`} onSubmit={compare}>
       <Field name="left" label="Left" value={left} />
       <Field name="right" label="Right" value={right} />
-      <button type="submit" className={classes.button}>
+      <button type="submit" className="button">
         Compare
       </button>
       {left && right && (
-        <button type="button" className={classes.button} onClick={() => go({ left: right, right: left })}>
+        <button type="button" className="button" onClick={() => go({ left: right, right: left })}>
           Swap
         </button>
       )}
@@ -61,7 +62,7 @@ function Sides({ left, right }: { left: string; right: string }) {
 
 function Field({ name, label, value }: { name: string; label: string; value: string }) {
   return (
-    <label className={classes.field}>
+    <label className={fields.field}>
       <span>{label}</span>
       <input
         name={name}
@@ -70,6 +71,7 @@ function Field({ name, label, value }: { name: string; label: string; value: str
         autoComplete="off"
         maxLength={500}
         placeholder="12 or 12:candidate"
+        size={30}
       />
     </label>
   );

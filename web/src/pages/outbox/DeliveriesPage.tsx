@@ -113,17 +113,11 @@ function Deliveries({ scope }: { scope: string }) {
         columns={search.kind === "mail" ? MAIL_COLUMNS : COLUMNS}
         rowKey={of => of.id}
         mark={of => of.state}
+        unmatched={narrowed ? "No delivery matches" : ""}
         none={
-          narrowed ? (
-            <EmptyState
-              title="No delivery matches"
-              action={<Link to="/deliveries">Clear all filters</Link>}
-            />
-          ) : (
-            <EmptyState title="Nothing was sent yet" action={<Link to="/webhooks">Add a webhook</Link>}>
-              Webhooks and mails about results are listed here with every attempt.
-            </EmptyState>
-          )
+          <EmptyState title="Nothing was sent yet" action={<Link to="/webhooks">Add a webhook</Link>}>
+            Webhooks and mails about results are listed here with every attempt.
+          </EmptyState>
         }
       />
     </Page>

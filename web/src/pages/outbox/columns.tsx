@@ -53,7 +53,6 @@ export const decidedBy: Column<DeliveryView> = {
   header: "Decided by",
   hint: "Who approved or dropped it, or had it sent again",
   value: of => of.decided_by,
-  cell: of => of.decided_by ?? <span className="muted">–</span>,
 };
 
 export const attempts: Column<DeliveryView> = {

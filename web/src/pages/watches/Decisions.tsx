@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import type { PreviewedSeries, WatchDecision } from "@/api/types";
 import { decisionsQuery } from "@/api/watchQueries";
 import { count } from "@/lib/numbers";
@@ -67,21 +67,11 @@ export function Decisions({ name }: { name: string }) {
         caption="Decisions"
         columns={COLUMNS}
         rowKey={of => of.id}
+        unmatched={search.decision || search.reason ? "No decision matches" : ""}
         none={
-          search.decision || search.reason ? (
-            <EmptyState
-              title="No decision matches"
-              action={
-                <Link to="/watches/$name" params={{ name }}>
-                  All decisions
-                </Link>
-              }
-            />
-          ) : (
-            <EmptyState title="No decisions yet">
-              Once the watch is enabled, every complete series of the list is decided on, with its reason.
-            </EmptyState>
-          )
+          <EmptyState title="No decisions yet">
+            Once the watch is enabled, every complete series of the list is decided on, with its reason.
+          </EmptyState>
         }
       />
     </Section>
@@ -153,7 +143,6 @@ const COLUMNS: Column<WatchDecision>[] = [
     numeric: true,
     value: of => of.minutes,
     text: of => (of.minutes === null ? "" : String(Math.round(of.minutes))),
-    cell: of => (of.minutes === null ? <span className="muted">–</span> : Math.round(of.minutes)),
   },
   submissionColumn,
   {

@@ -61,21 +61,11 @@ export function Heads({ spec, refreshMs }: { spec: TreeWatch; refreshMs: number 
         caption="Heads"
         columns={COLUMNS}
         rowKey={of => of.id}
+        unmatched={search.head || search.ref ? "No head matches" : ""}
         none={
-          search.head || search.ref ? (
-            <EmptyState
-              title="No head matches"
-              action={
-                <Link to="/watches/$name" params={{ name }}>
-                  All heads
-                </Link>
-              }
-            />
-          ) : (
-            <EmptyState title="No heads yet">
-              The first look finds the head of each branch, from which the lab starts to compare.
-            </EmptyState>
-          )
+          <EmptyState title="No heads yet">
+            The first look finds the head of each branch, from which the lab starts to compare.
+          </EmptyState>
         }
       />
     </Section>
@@ -111,25 +101,18 @@ const COLUMNS: Column<WatchedHead>[] = [
     hint: "The last head that was measured before, and the number of commits since",
     value: of => (of.compared_with ? `${of.compared_with.commit} ${relatedText(of)}` : null),
     cell: of =>
-      of.compared_with ? (
+      of.compared_with && (
         <>
           <code title={of.compared_with.commit}>{short(of.compared_with.commit)}</code>
           <span className={classes.second}>{relatedText(of)}</span>
         </>
-      ) : (
-        <span className="muted">–</span>
       ),
   },
   {
     id: "verdicts",
     header: "Verdicts",
     value: of => (of.verdicts ?? []).map(humanize).join(", "),
-    cell: of =>
-      of.verdicts?.length ? (
-        <VerdictCounts verdicts={counted(of.verdicts)} />
-      ) : (
-        <span className="muted">–</span>
-      ),
+    cell: of => (of.verdicts?.length ? <VerdictCounts verdicts={counted(of.verdicts)} /> : null),
   },
   submissionColumn,
   {
@@ -137,7 +120,7 @@ const COLUMNS: Column<WatchedHead>[] = [
     header: "Devices",
     hint: "Which device measured it",
     value: of => [...new Set(Object.values(of.devices))].join(", "),
-    cell: of => <Devices of={of} />,
+    cell: of => (Object.keys(of.devices).length > 0 ? <Devices of={of} /> : null),
   },
   {
     id: "notes",
@@ -163,7 +146,6 @@ const COLUMNS: Column<WatchedHead>[] = [
 
 function Devices({ of }: { of: WatchedHead }) {
   const names = [...new Set(Object.values(of.devices))];
-  if (names.length === 0) return <span className="muted">–</span>;
   return names.map((name, at) => (
     <Fragment key={name}>
       {at > 0 && ", "}

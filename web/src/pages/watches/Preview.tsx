@@ -204,7 +204,6 @@ const COLUMNS: Column<PreviewedSeries>[] = [
     numeric: true,
     value: of => of.minutes,
     text: of => (of.minutes === null ? "" : String(Math.round(of.minutes))),
-    cell: of => (of.minutes === null ? <span className="muted">–</span> : Math.round(of.minutes)),
   },
   {
     id: "arrived",

@@ -23,8 +23,8 @@ interface TopologyDrawingProps {
 }
 
 /**
- * CPU topology of a device: packages, NUMA nodes, L3 domains, clusters, cores and SMT threads. Scales down to the
- * available width together with its text.
+ * CPU topology of a device: packages, NUMA nodes, L3 domains, clusters, cores and SMT threads. A drawing that is
+ * wider than its place scrolls, so that its text stays readable.
  */
 export function TopologyDrawing({
   layout,
@@ -41,7 +41,7 @@ export function TopologyDrawing({
       <svg
         className={classes.drawing}
         viewBox={`0 0 ${drawing.width} ${drawing.height}`}
-        style={{ width: drawing.width * SCALE }}
+        style={{ width: drawing.width }}
         role="img"
         aria-labelledby={`${id}-title ${id}-words`}
       >
@@ -103,8 +103,6 @@ export function TopologyDrawing({
   );
 }
 
-/** CSS pixels per unit of the drawing; text is 11 px at full size. */
-const SCALE = 1.2;
 const PAD = 5;
 const GAP = 4;
 const HEAD = 14;
@@ -169,7 +167,7 @@ function draw(layout: CpuLayout, packages: number): Drawing {
       group.groups.length > 0
         ? rows(group.groups.map(groupBlock), group.groups.length > 2 ? 2 : 3)
         : rows(group.cores.map(coreBlock), coresPerRow(group.cores.length));
-    const width = Math.max(inside.width + 2 * PAD, group.label.length * 5.6 + 2 * PAD);
+    const width = Math.max(inside.width + 2 * PAD, group.label.length * 6.2 + 2 * PAD);
     const height = inside.height + HEAD + PAD;
     return {
       width,
