@@ -1,6 +1,6 @@
 /** Fields of the form of a watch that every kind has, and parts of all fields. */
 import { useQuery } from "@tanstack/react-query";
-import { useId, useState } from "react";
+import { type ComponentProps, useId, useState } from "react";
 import { deviceTypesQuery, plansQuery } from "@/api/queries";
 import type { QuietHours } from "@/api/types";
 import { Button, NativeSelect, Textarea, TextInput } from "@/kit";
@@ -163,17 +163,31 @@ interface NumberFieldProps {
   optional?: boolean;
 }
 
-export function NumberField({ value, onChange, optional = false, ...others }: NumberFieldProps) {
+export function NumberField({ optional = false, ...others }: NumberFieldProps) {
   return (
-    <TextInput
+    <TextField
       type="number"
       {...others}
-      value={value}
-      onChange={event => onChange(event.currentTarget.value)}
       step={1}
       required={!optional}
-      withAsterisk={false}
       classNames={{ input: classes.short }}
+    />
+  );
+}
+
+interface TextFieldProps extends Omit<ComponentProps<typeof TextInput>, "onChange"> {
+  onChange(value: string): void;
+}
+
+export function TextField({ onChange, ...others }: TextFieldProps) {
+  return (
+    <TextInput
+      {...others}
+      onChange={event => onChange(event.currentTarget.value)}
+      withAsterisk={false}
+      autoComplete="off"
+      autoCapitalize="none"
+      spellCheck={false}
     />
   );
 }
@@ -218,43 +232,29 @@ export function TreeSelect({ draft, change, at, known, description }: TreeSelect
 }
 
 /** Name, owner and summary. `named`: whether the watch is changed, not added: a name stays. */
-export function IdentityFields({ draft, change, at, named }: FieldsProps & { named: boolean }) {
+export function IdentityFields({ named, ...fields }: FieldsProps & { named: boolean }) {
   return (
     <>
       <div className={classes.pair}>
-        <TextInput
+        <TextField
           label="Name"
           description="Letters, digits, underscore, dot and dash"
           placeholder="workqueue"
-          value={draft.name}
-          onChange={event => change({ name: event.currentTarget.value })}
-          error={at("name")}
+          {...bind(fields, "name")}
           disabled={named}
           required
-          withAsterisk={false}
-          autoComplete="off"
-          autoCapitalize="none"
-          spellCheck={false}
         />
-        <TextInput
+        <TextField
           label="Owner"
           description="Account whose quota is used, and who owns the submissions"
-          value={draft.owner}
-          onChange={event => change({ owner: event.currentTarget.value })}
-          error={at("owner")}
+          {...bind(fields, "owner")}
           required
-          withAsterisk={false}
-          autoComplete="off"
-          autoCapitalize="none"
-          spellCheck={false}
         />
       </div>
-      <TextInput
+      <TextField
         label="Summary"
         description="One line for the list of watches"
-        value={draft.summary}
-        onChange={event => change({ summary: event.currentTarget.value })}
-        error={at("summary")}
+        {...bind(fields, "summary")}
         maxLength={300}
       />
     </>

@@ -1,8 +1,8 @@
 /** Fields of the form of a watch that only one kind has. */
 import type { ArchiveView } from "@/api/types";
-import { Checkbox, NativeSelect, Radio, TextInput } from "@/kit";
+import { Checkbox, NativeSelect, Radio } from "@/kit";
 import type { WatchDraft } from "./draft";
-import { bind, type FieldsProps, LinesField, NumberField } from "./fields";
+import { bind, type FieldsProps, LinesField, NumberField, TextField } from "./fields";
 import { BATCH_MEANING, BATCHES } from "./labels";
 import classes from "./watches.module.css";
 
@@ -96,17 +96,13 @@ function archiveOptions(archives: readonly ArchiveView[], chosen: string) {
 
 // --- trees ---------------------------------------------------------------------------------------------------------
 
-export function RepositoryField({ draft, change, at }: FieldsProps) {
+export function RepositoryField(fields: FieldsProps) {
   return (
-    <TextInput
+    <TextField
       label="Repository"
       description="URL to look at, if not that of the tree"
       placeholder="https://git.kernel.org/pub/scm/linux/kernel/git/tj/wq.git"
-      value={draft.url}
-      onChange={event => change({ url: event.currentTarget.value })}
-      error={at("url")}
-      autoComplete="off"
-      spellCheck={false}
+      {...bind(fields, "url")}
     />
   );
 }
