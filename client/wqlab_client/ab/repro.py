@@ -34,8 +34,7 @@ def script(folder: StateFolder, plan: Plan, headline: str) -> str:
         "@ARMS@": " ".join(job.kernels),
         "@PLAN@": job.plan.name,
         "@HEADLINE@": _comment(headline, "#     "),
-        "@KERNELS@": _comment("
-".join(line for arm in job.kernels for line in _about(plan, arm)), "# "),
+        "@KERNELS@": _comment("\n".join(line for arm in job.kernels for line in _about(plan, arm)), "# "),
         "@CHECKS@": "\n".join(
             f"check {job.kernels[arm].image.sha256} {shlex.quote(job.kernels[arm].image.name)}" for arm in job.kernels
         ),
