@@ -49,7 +49,7 @@ def target(verdict: Verdict | None, **changes: Any) -> TargetSummary:
 
 def submission(*targets: TargetSummary, **changes: Any) -> SubmissionSummary:
     fields = {name: getattr(VIEWS[-1], name) for name in SubmissionSummary.model_fields}
-    return SubmissionSummary(**{**fields, "failure": None, "targets": list(targets), **changes})
+    return SubmissionSummary(**{**fields, "failure": None, "version": 2, "targets": list(targets), **changes})
 
 
 FAILURE = Failure(kind=ErrorKind.KERNEL, summary="oops in 2 of 2 boots")
@@ -84,7 +84,7 @@ def test_status_and_summary(found: SubmissionSummary, status: str, summary: str)
 def test_series_is_named_by_the_thread_and_the_subject() -> None:
     found = identify_series(MAIL)
     assert list(found.message_ids) == ["p1@example.org", "cover@example.org", "v1@example.org"]
-    assert found.series_key == "workqueue: take fewer locks"
+    assert (found.series_key, found.version) == ("workqueue: take fewer locks", 2)
     assert identify_series(MAIL + b"change-id: 20260101-fewer-abc\n").series_key == "20260101-fewer-abc"
 
 
@@ -102,9 +102,11 @@ def test_any_bytes_can_be_read(mail: bytes) -> None:
 def test_newest_finished_result_counts() -> None:
     running = submission(id=9, state=SubmissionState.RUNNING, outcome=None)
     canceled = submission(id=8, outcome=Outcome.CANCELED)
-    assert newest_result([running, canceled, submission(id=5), submission(id=7)]) == submission(id=7)
-    assert newest_result([running, canceled]) == running
-    assert newest_result([canceled]) is None
+    old = submission(id=10, version=1)
+    assert newest_result([running, canceled, submission(id=5), submission(id=7), old], 2) == submission(id=7)
+    assert newest_result([running, canceled], 2) == running
+    assert newest_result([submission(id=3, version=None)], 2) == submission(id=3, version=None)
+    assert newest_result([canceled, old], 2) is None, "a version is often sent in reply to the one before"
 
 
 def pipe(monkeypatch: pytest.MonkeyPatch, mail: bytes = MAIL) -> None:

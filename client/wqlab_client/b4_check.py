@@ -14,6 +14,7 @@ from wqlab_contracts.enums import Outcome, SubmissionState
 from wqlab_contracts.mail import message_ids
 from wqlab_contracts.mails.mail_parts import header, parse_headers
 from wqlab_contracts.mails.mbox import change_id
+from wqlab_contracts.mails.subjects import parse_subject
 from wqlab_contracts.messages import normalised_subject
 from wqlab_contracts.target_checks import ORDER, Status, kind_of, status_of, status_of_failure, text_of
 
@@ -31,6 +32,8 @@ class SeriesIdentity:
     """The mail's own Message-ID, then those that it answers, nearest first; the cover letter's is among them."""
     series_key: str
     """change-id, else the normalised subject; empty if the mail has neither."""
+    version: int
+    """2 for `[PATCH v2 ...]`."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +48,23 @@ class CheckResult:
 
 
 def identify_series(mail: bytes) -> SeriesIdentity:
-    """Return what identifies the series of a mail. Any bytes can be read; both fields are empty for what is no mail."""
+    """Return what identifies the series of a mail. Any bytes can be read; what is no mail has no ids and no key."""
     text = mail[:MAIL_BYTES].decode("utf-8", "surrogateescape").replace("\r\n", "\n")
     message = parse_headers(text.partition("\n\n")[0])
     own = message_ids(header(message, "Message-ID"))
     references = message_ids(header(message, "References", last=True))
     before = [*message_ids(header(message, "In-Reply-To")), *reversed(references)]
-    key = change_id([text]) or normalised_subject(header(message, "Subject"))
-    return SeriesIdentity(list(dict.fromkeys([*own, *before])), key)
+    subject = header(message, "Subject")
+    key = change_id([text]) or normalised_subject(subject)
+    return SeriesIdentity(list(dict.fromkeys([*own, *before])), key, parse_subject(subject).version or 1)
 
 
-def newest_result(found: Sequence[SubmissionSummary]) -> SubmissionSummary | None:
-    """Return the newest submission with results, else the newest that is not canceled; None if there is none."""
-    kept = [each for each in found if each.outcome is not Outcome.CANCELED]
+def newest_result(found: Sequence[SubmissionSummary], version: int) -> SubmissionSummary | None:
+    """Return the newest submission with results, else the newest that is not canceled; None if there is none.
+
+    Only those of this version count, and those without one, such as of a branch: a version may answer an earlier one.
+    """
+    kept = [each for each in found if each.outcome is not Outcome.CANCELED and each.version in {version, None}]
     finished = [each for each in kept if each.state is SubmissionState.FINISHED]
     return max(finished or kept, key=lambda each: each.id, default=None)
 

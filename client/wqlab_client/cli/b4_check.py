@@ -48,10 +48,11 @@ def _find(session: Session, mail: b4_check.SeriesIdentity) -> b4_check.CheckResu
     token = session.config.token
     calls = SubmissionCalls(session.url, token.value if token else None, retry=ONCE, timeout_s=TIMEOUT_S)
     for message_id in mail.message_ids[:MAILS]:
-        if (one := b4_check.newest_result(calls.submissions_page(message_id=message_id).items)) is not None:
+        found = calls.submissions_page(message_id=message_id).items
+        if (one := b4_check.newest_result(found, mail.version)) is not None:
             return b4_check.check_of(one, session.url)
     if mail.series_key:
         found = calls.submissions_page(series_key=mail.series_key).items
-        if (one := b4_check.newest_result(found)) is not None:
+        if (one := b4_check.newest_result(found, mail.version)) is not None:
             return b4_check.check_of(one, session.url)
     return None
