@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -95,3 +96,15 @@ def test_only_an_ssh_server_greets(says: bytes | None, greets: bool) -> None:
         else:
             threading.Thread(target=answer, daemon=True).start()
         assert connection.greets(2.0) == greets
+
+
+def test_a_users_configuration_lends_nothing_to_a_device(tmp_path: Path) -> None:
+    """A kernel under test that gets the user's agent logs in wherever the user may."""
+    settings = ("ForwardAgent yes", "ForwardX11 yes", "GSSAPIDelegateCredentials yes", "RemoteForward 8080 host:22")
+    (tmp_path / "config").write_text("\n".join(["Host *", *settings, "ProxyJump gate"]))
+    connection = ssh.FixedSsh(ssh.SshServer("device", 22, "root", "key", user_config=True))
+    command = ["ssh", "-G", "-F", str(tmp_path / "config"), *connection._options(), "device"]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    for wanted in ("forwardagent no", "forwardx11 no", "gssapidelegatecredentials no", "clearallforwardings yes"):
+        assert wanted in shown
+    assert "proxyjump gate" in shown

@@ -170,6 +170,7 @@ class SshConnection:
         options = {
             "BatchMode": "yes",
             "LogLevel": "ERROR",
+            "ClearAllForwardings": "yes",
             "ControlPath": f"{self._folder}/control",
             "ControlPersist": "no",
             "User": server.username,
@@ -180,7 +181,8 @@ class SshConnection:
             options["IdentitiesOnly"] = "yes"
         if server.new_host_key:
             options |= {"StrictHostKeyChecking": "no", "UserKnownHostsFile": "/dev/null"}
-        words = ["-x", *(() if server.user_config else ("-F", "none"))]
+        # Nothing of this host is lent to the device: no agent, no Kerberos ticket, no display, no forwarded port.
+        words = ["-a", "-k", "-x", *(() if server.user_config else ("-F", "none"))]
         return [*words, *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
 
     def connect(self, wakeup: Wakeup, stopped: Callable[[], bool], timeout_s: float) -> str | None:
