@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 from pexpect import TIMEOUT  # type: ignore[import-untyped]
 
+WAITING_LIMIT = 256 << 10
+"""Bytes that wait for the reader before `feed` waits too: a kernel that prints without end is slowed down."""
 DRAIN_S = 5.0
-"""Longest time in seconds that `drain` waits."""
+"""Longest time in seconds that `drain` and `feed` wait."""
 
 
 class FedConsole:
@@ -22,8 +24,9 @@ class FedConsole:
         """True while the reader waits for bytes, so that it has processed all that came before."""
 
     def feed(self, data: bytes) -> None:
-        """Add bytes of the device. Call it from any thread."""
+        """Add bytes of the device, once the reader has caught up. Call it from any thread."""
         with self._condition:
+            self._condition.wait_for(lambda: len(self._waiting) < WAITING_LIMIT, DRAIN_S)
             self._waiting += data
             self._is_idle = False
             self._condition.notify_all()
@@ -52,4 +55,5 @@ class FedConsole:
             if not self._waiting:
                 raise TIMEOUT("no output")
             found, self._waiting = self._waiting[:size], self._waiting[size:]
+            self._condition.notify_all()
             return found
