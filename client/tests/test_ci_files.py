@@ -151,6 +151,40 @@ def test_action_submits_annotates_and_summarizes(lab: FakeLab, branch: Path, mea
     assert (branch / "wqlab-junit.xml").read_text() == "<junit>\n"
 
 
+def test_files_of_the_commits_are_neither_run_nor_followed(
+    lab: FakeLab, branch: Path, measured: dict[str, Any]
+) -> None:
+    """A job for pull requests has the lab's token, and so must run nothing of what it measures."""
+    outside = branch.parent / "outside"
+    outside.write_text("before")
+    for name in ("json", "subprocess"):
+        (branch / f"{name}.py").write_text("open('owned', 'w')\n")
+    for name in ("wqlab-series.mbox", "wqlab-report.md", "wqlab-annotations"):
+        (branch / name).symlink_to(outside)
+    assert action(lab, branch, targets="xfs-fsync@xeon-2s", tree="t").run().returncode == 0
+    assert not (branch / "owned").exists()
+    assert outside.read_text() == "before"
+
+
+def test_annotations_of_the_commits_are_not_printed(lab: FakeLab, branch: Path, measured: dict[str, Any]) -> None:
+    (branch / "wqlab-annotations").write_text("::stop-commands::x\n")
+    done = action(lab, branch, base="nowhere").run()
+    assert done.returncode == 2
+    assert "::stop-commands" not in done.stdout
+
+
+def test_installation_runs_nothing_of_the_commits(branch: Path) -> None:
+    (branch / "venv.py").write_text("open('owned', 'w')\n")
+    programs = branch.parent / "programs"
+    programs.mkdir()
+    (programs / "python3").write_text('#!/bin/sh\nexec /usr/bin/python3 "$@" --without-pip\n')
+    (programs / "python3").chmod(0o755)
+    target = branch.parent / "made"
+    run(f"sh {CI / 'install.sh'} {target}", branch, {"PATH": f"{programs}:/usr/bin:/bin"})
+    assert not (branch / "owned").exists()
+    assert (target / "bin/python3").exists()
+
+
 @pytest.mark.parametrize("code", [1, 3, 4])
 def test_action_ends_with_the_result_and_still_annotates(
     lab: FakeLab, branch: Path, measured: dict[str, Any], code: int

@@ -7,7 +7,7 @@ if found=$(command -v wqlab); then
     dirname "$found"
     exit 0
 fi
-python3 -m venv "$1"
+python3 -I -m venv "$1" # -I: not a venv.py of the current folder, which is what a CI job measures
 "$1/bin/pip" install --quiet --disable-pip-version-check \
     "$source/contracts" "$source/comparison" "$source/report" "$source/client" >&2
 echo "$1/bin"

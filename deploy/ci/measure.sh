@@ -16,6 +16,8 @@ set -eu
 : "${WQLAB_CI_BASE:?is not set: the commit below the first one}"
 : "${WQLAB_CI_KEY:?is not set: a text that only this job has}"
 
+# The commits may have files or links of these names.
+rm -rf wqlab-series.mbox wqlab-submission.json wqlab-report.md wqlab-report.html wqlab-junit.xml wqlab-annotations
 base=$(git merge-base "$WQLAB_CI_BASE" HEAD) || {
     echo "measure: $WQLAB_CI_BASE and HEAD have no common commit here: fetch the whole history" >&2
     exit 2
@@ -42,7 +44,7 @@ code=0
 wqlab submit "$@" > wqlab-submission.json || code=$?
 [ -s wqlab-submission.json ] || exit "$code"
 
-id=$(python3 -c 'import json; print(json.load(open("wqlab-submission.json"))["id"])')
+id=$(python3 -I -c 'import json; print(json.load(open("wqlab-submission.json"))["id"])')
 wqlab report "$id" --format junit -o wqlab-junit.xml
 wqlab report "$id" --format html -o wqlab-report.html
 wqlab report "$id" --format markdown -o wqlab-report.md
