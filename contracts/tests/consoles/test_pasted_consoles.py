@@ -151,6 +151,17 @@ def test_scissors_of_arm_begin_a_report() -> None:
     assert (report.first_line, report.kind, report.last_line) == (1, "oops", 3)
 
 
+def test_trace_of_arm_without_a_heading() -> None:
+    lines = [" unwind_backtrace from show_stack+0x10/0x14", " show_stack from do_it+0x8/0x20 [mod]"]
+    (report,) = read("WARNING: CPU: 0 PID: 0 at lib/refcount.c:25 kobject_get+0xbc/0xc4", *lines)
+    assert report.stack == ["show_stack", "do_it"]
+
+
+def test_title_of_syzbot_is_no_stall() -> None:
+    (report,) = read("INFO: rcu detected stall in corrupted", "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:^M")
+    assert report.title == "INFO: rcu_preempt detected stalls on CPUs/tasks:"
+
+
 def test_functions_of_powerpc_begin_with_a_dot() -> None:
     (report,) = read("WARNING: CPU: 16 PID: 1263 at crypto/testmgr.c:5652 .alg_test+0x874/0xcd0", *TRACE)
     assert report.defect == "warning: WARNING in alg_test crypto/testmgr.c@5652"

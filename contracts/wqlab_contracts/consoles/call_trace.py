@@ -33,9 +33,10 @@ _EXACT = re.compile(
 """Begins a line with the address of the instruction itself; others are return addresses, one instruction further."""
 _TRACE_BEGINS = re.compile(r"(?:Call [Tt]race|Backtrace):\s*$")
 _ALONE = re.compile(
-    r"(?:^|\] ?)\s{0,40}(?:\[<[0-9a-f]{4,16}>\] )?[A-Za-z_][\w.$]{0,199}\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[\w+\])?\s*$"
+    r"(?:^|\] ?)\s{0,40}(?:\[<[0-9a-f]{4,16}>\] |[\w.$]{1,199} from )?"
+    r"[A-Za-z_][\w.$]{0,199}\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[\w+\])?\s*$"
 )
-"""Line of a trace without a heading, as KMSAN, KCSAN, KFENCE and riscv print it."""
+"""Line of a trace without a heading, as KMSAN, KCSAN, KFENCE, riscv and arm print it."""
 _TRACE_ENDS = re.compile(r"</IRQ>|</TASK>|</NMI>|---\[ end |\bCode: |\bRIP: 0033:|Last Breaking-Event")
 _UNRELIABLE = re.compile(r"(?:^|\] *|\s)\? [A-Za-z_]|\(unreliable\)\s*$")
 

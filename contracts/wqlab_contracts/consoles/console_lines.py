@@ -100,7 +100,7 @@ def without_prefix(text: str) -> str:
 def clean(line: bytes) -> str:
     """Remove terminal sequences and control bytes, and write a space for a no-break space of a mail. Text before a
     carriage return is kept, since it may be part of a report."""
-    text = line.decode("utf-8", "replace").rstrip("\r\n")
+    text = line.decode("utf-8", "replace").rstrip("\r\n").removesuffix("^M")
     if text.startswith("- {") and (logged := _LAVA.fullmatch(text)) is not None:
         text = logged[2]
     if text.isascii() and text.isprintable():

@@ -125,7 +125,7 @@ _RULES = (
     ),
     _rule(
         FindingKind.RCU_STALL,
-        r"INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls?\b).*$",
+        r"INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls? on\b).*$",
     ),
 )
 _ANY_RULE = LinearPattern(f"^{_SUBSYSTEM}(?:" + "|".join(f"(?:{rule.text})" for rule in _RULES) + ")")
