@@ -25,14 +25,15 @@ _DISPATCHING = re.compile(
 )
 """Functions that call what has been queued, requested or interrupted."""
 _SERVING = re.compile(
-    r"__(?:x64|ia32|arm64|se|s390x?|riscv|loongarch)_(?:compat_)?sys_\w+|__do_(?:compat_)?sys_\w+|_{0,3}sys_\w+|ksys_\w+"
+    r"__(?:x64|ia32|arm64|se|s390x?|riscv|loongarch)_(?:compat_)?sys_\w+|__do_(?:compat_)?sys_\w+|_{0,3}sys_\w+|ksys_\w+|(?:compat_)?S[yY]S_\w+"
     r"|do_sys_\w+|_{0,2}vfs_\w+|do_vfs_\w+|new_sync_\w+|do_iter_\w+|do_loop_readv_\w+|_{0,2}sock_(?:send|recv|write)\w*"
     r"|do_exit|do_group_exit|get_signal|do_signal|do_notify_resume|arch_do_signal\w*|exit_to_user\w+|syscall_exit_\w+"
-    r"|exit_mm|_{0,2}mmput|task_work_run|_{2,4}fput|do_filp_open|path_openat|do_open|do_dentry_open|kernel_clone|copy_process|do_mmap|mmap_region"
+    r"|_{0,2}prepare_exit_to_usermode|exit_mm|_{0,2}mmput|task_work_run|_{2,4}fput|do_filp_open|path_openat|do_open|do_dentry_open|kernel_clone|copy_process|do_mmap|mmap_region"
     r"|_{0,2}exc_page_fault|do_user_addr_fault|do_page_fault|do_mem_abort|do_translation_fault|_{0,2}handle_mm_fault"
     r"|do_one_initcall|do_initcalls?|kernel_init\w*|do_init_module|load_module|notifier_call_chain|\w+_notifier_call_chain"
+    r"|process_backlog|_{0,2}netif_receive_skb\w*"
 )
-"""Functions of the system call itself, of page faults and of exits, which serve many others."""
+"""Functions of system calls, page faults, exits and received packets, which serve many others."""
 _POOL = r"cpus=(\S+)(?: node=(\S+))? flags=(\S+)(?: nice=(\S+)| (bh\S*))"
 _LOCKED_UP = re.compile(rf"workqueue lockup - pool {_POOL}")
 _POOL_QUEUE = re.compile(rf"\bpwq (\d+): {_POOL}")

@@ -25,6 +25,7 @@ FATAL_HARDWARE = "Kernel panic - not syncing: Fatal hardware error!"
     ("lines", "of_hardware"),
     [
         ((MCE, "Kernel panic - not syncing: Fatal machine check"), True),
+        ((MCE.replace("mce: ", "core: "), "Kernel panic - not syncing: Fatal machine check"), True),  # 5.x
         ((GHES, FATAL_HARDWARE), True),
         (
             ("NMI: PCI system error (SERR) for reason b1 on CPU 0.", "Kernel panic - not syncing: NMI: Not continuing"),

@@ -19,7 +19,7 @@ LINES_KEPT = 40
 WINDOW_S = 30.0
 """Longest time between the evidence and the panic."""
 
-_MARKED = LinearPattern(r"^(?:mce: |\{\d+\})?\[Hardware Error\]: ")
+_MARKED = LinearPattern(r"^(?:mce: |core: |\{\d+\})?\[Hardware Error\]: ")
 _BERT = LinearPattern(r"^(?:ACPI: )?BERT: Error records from previous boot")
 
 
@@ -35,7 +35,7 @@ class _Cause:
 _CAUSES = (
     _Cause(
         LinearPattern(
-            r"^(?:mce: )?\[Hardware Error\]: (?:CPU \d+: Machine Check(?: Exception)?: [0-9a-f]+ "
+            r"^(?:mce: |core: )?\[Hardware Error\]: (?:CPU \d+: Machine Check(?: Exception)?: [0-9a-f]+ "
             r"Bank \d+: [abef][0-9a-f]+|Machine check: \S|System Fatal error|Uncorrected)"
             r"|^mce: CPUs not responding to MCE broadcast"
         ),
