@@ -31,6 +31,8 @@ def read(*lines: str) -> list[ReadReport]:
         ("rcu: INFO: rcu_preempt detected expedited stalls on ", "CPUs/tasks: { 3-... } 21 jiffies", "rcu_stall"),
         ("BUG: sleeping function called from invalid context at ", "kernel/locking/mutex.c:580", "bug"),
         ("BUG: KASAN: slab-use-after-free in ", "cifs_reconnect+0x1ab/0x2f0", "kasan"),
+        ("BUG: kernel NULL ", "pointer dereference, address: 0000000000000000", "oops"),
+        ("invalid ", "opcode: 0000 [#1] PREEMPT SMP NOPTI", "oops"),
     ],
 )
 @pytest.mark.parametrize(
@@ -49,10 +51,16 @@ def test_wrapped_title_is_read_as_a_whole(first: str, rest: str, kind: str, stam
         [f"{STAMP}WARNING: Unprivileged eBPF is enabled with eIBRS on, data leaks ", f"{STAMP}EXT4-fs: at 0x1"],
         [f"{STAMP}INFO: NMI handler (perf_event_nmi_handler) took too long to run: ", "1.2 msecs"],
         ["WARNING: it is not", "at f+0x1/0x2"],
+        ["WARNING: I3 - gitlint will be switching from using Python regex 'match' to", "'search': 12 [#1]"],
     ],
 )
 def test_other_lines_are_not_joined_to_a_report(lines: list[str]) -> None:
     assert read(*lines) == []
+
+
+def test_wrapped_title_in_a_quotation_is_joined_without_its_marks() -> None:
+    (report,) = read(f">> {STAMP}BUG: kernel NULL pointer dereference, address: ", ">> 0000000000000008")
+    assert report.title == "BUG: kernel NULL pointer dereference, address: 0000000000000008"
 
 
 def test_report_begins_behind_a_title_that_is_none() -> None:

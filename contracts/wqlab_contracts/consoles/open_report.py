@@ -109,7 +109,7 @@ class OpenReport:
         """Return the title that was cut off with the rest of it."""
         if self._pieces.startswith("INFO: task") and not may_be_wrapped(self._last_text, message):
             return self._pieces + message
-        return f"{self._pieces.rstrip()} {message.lstrip()}"
+        return f"{self._pieces.rstrip()} {message.lstrip(' >')}"
 
     def add(self, line: ConsoleLine, message: str, offset: int) -> None:
         """Add a line; `message` is the title so far if the line continues one."""

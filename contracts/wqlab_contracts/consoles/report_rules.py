@@ -125,7 +125,7 @@ _RULES = (
     ),
     _rule(
         FindingKind.RCU_STALL,
-        r"INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls? on\b).*$",
+        r"INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls?(?: on\b|, but suppressed)).*$",
     ),
 )
 _ANY_RULE = LinearPattern(f"^{_SUBSYSTEM}(?:" + "|".join(f"(?:{rule.text})" for rule in _RULES) + ")")
@@ -143,11 +143,12 @@ def classify(message: str) -> tuple[Rule | None, str]:
 
 _CUT_OFF_NAME = LinearPattern(r"^INFO: task .{0,16}$", ["INFO: task"])
 _TITLE = LinearPattern(
-    rf"^{_SUBSYSTEM}(?:BUG: |WARNING: |INFO: (?:task|rcu)|(?:CPU \d+ )?Unable to handle |Unhandled "
-    r"|Internal error: |Oops|general protection fault|Kernel panic - |UBSAN: |kernel BUG at)"
+    rf"^{_SUBSYSTEM}(?:BUG: |WARNING: (?:CPU: \d|\S+:\d+ ?(?:at|$)|\[|at |possible |inconsistent |suspicious "
+    r"|[A-Z]+-safe |bad |held |lock held|Nested )|INFO: (?:task|rcu)|(?:CPU \d+ )?Unable to handle |Unhandled "
+    r"|Internal error: |Oops|general protection fault|invalid (?:opcode|$)|Kernel panic - |UBSAN: |kernel BUG at)"
 )
 _DANGLING = LinearPattern(
-    r"(?:address:| (?:at|for|in|on|of|by|code:|virtual|virtual address)| -| syncing:|,| \d+s!)\s*$"
+    r"(?:address:|KASAN:|NULL| (?:at|for|in|on|of|by|code:|virtual|virtual address)| -| syncing:|,| \d+s!)\s*$"
 )
 """End of a line that is no end of a title."""
 _WRAPPED_COLUMNS = 66
@@ -193,8 +194,8 @@ _LEAD = LinearPattern("|".join(f"({pattern})" for pattern, _ in _LEADS))
 _FIRST_WORDS = (
     "8<--- BUG Bad Booting BdsDxe CFI CPU Corrupted Decompressing GNU INFO Insufficient Internal KASAN Kernel Linux "
     "NMI NOTICE Oops PANIC SError SeaBIOS U-Boot UBSAN UEFI Unable Unexpected Unhandled VFS: WARNING Watchdog ===== "
-    "----- corrupted detected general iPXE irq kasan kernel list_ mm page reboot rcu rust_kernel skbuff slab smp: "
-    "traps usercopy virt_to vma watchdog workqueue"
+    "----- corrupted detected general iPXE invalid irq kasan kernel list_ mm page reboot rcu rust_kernel skbuff slab "
+    "smp: traps usercopy virt_to vma watchdog workqueue"
 )
 _BEGINNINGS = ("[ ", *_FIRST_WORDS.split())
 
