@@ -169,6 +169,13 @@ def test_mbox_of_many_mails_is_refused_before_they_are_parsed() -> None:
     assert "2001 mails; at most 2000" in problem
 
 
+@pytest.mark.parametrize(("added", "problem"), [("--\n2.43.2\n\n=B1=BE\n", ""), ("=B1=BE\n--\n2.43.2\n", "altered")])
+def test_bytes_that_are_no_utf8_are_left_behind_the_signature_only(added: str, problem: str) -> None:
+    encoded = mail("[PATCH] x", DIFF + added, Content_Transfer_Encoding="quoted-printable", Content_Type="text/plain")
+    (read,) = mbox.parse_mails(encoded)
+    assert (problem in read.problem) if problem else not read.problem
+
+
 def test_reply_that_is_no_utf8_is_replaced_and_a_patch_is_refused() -> None:
     patch = mail("[PATCH] x", Message_ID="<1@x>")
     reply = mail("Re: [PATCH] x", "caf\u00e9\n", Message_ID="<2@x>")

@@ -39,6 +39,8 @@ from wqlab_contracts.mails.subjects import format_subject, parse_subject, split_
         ("[PATCH v5.15 4/9] x", None, (4, 9), "x"),
         ("[PATCH v6.6.y 4/9] x", None, (4, 9), "x"),
         ("[PATCH for v5.4] x", None, None, "x"),
+        ("[PATCH v6.1] x", None, None, "x"),
+        ("[PATCH v6.6 2/3] x", None, (2, 3), "x"),
         ("[stable v6.1 1/2] x", None, (1, 2), "x"),
         ("[PATCHSET v30.10 2/6] x", 30, (2, 6), "x"),
         ("[PATCH V2 1/3] x", 2, (1, 3), "x"),

@@ -22,6 +22,7 @@ boundaries."""
 DIFF = re.compile(r"^(?:diff --git |--- [^\s].*\n\+\+\+ )", re.MULTILINE)
 
 CONTAINER = re.compile(r"^content-type:\s*(?:multipart|message)/", re.MULTILINE | re.IGNORECASE)
+_SIGNATURE = re.compile(r"^-- ?\r?$", re.MULTILINE)
 _CHARSET = re.compile(
     r"utf-?8|iso-8859-\d|iso-8859-1[03-6]|windows-125[0-8]|koi8-[ru]|gbk|gb2312|gb18030|big5|euc-(?:jp|kr)"
     r"|shift_jis|iso-2022-jp"
@@ -198,12 +199,14 @@ def _decode(data: bytes, charset: str) -> tuple[str, str]:
     diff = DIFF.search(text)
     if diff is None:
         return _with_plain_newlines(data.decode(known[0], "replace") if known else text), ""
-    message, patch = text[: diff.start()], data[diff.start() :]
+    # So is what a mail server adds behind the signature of `git format-patch`.
+    end = next((found.end() for found in reversed(list(_SIGNATURE.finditer(text, diff.start())))), len(text))
+    message, patch, added = text[: diff.start()], data[diff.start() : end], text[end:]
     try:
-        return _with_plain_newlines(message + patch.decode("utf-8")), ""
+        return _with_plain_newlines(message + patch.decode("utf-8") + added), ""
     except ValueError:
         why = f"its diff is not {charset or 'utf-8'}, so it would be altered; send it as UTF-8, or as a branch"
-        return _with_plain_newlines(message + patch.decode("utf-8", "replace")), why
+        return _with_plain_newlines(message + patch.decode("utf-8", "replace") + added), why
 
 
 def _with_plain_newlines(text: str) -> str:

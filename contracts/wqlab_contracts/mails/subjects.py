@@ -26,6 +26,8 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 _NEWEST_KERNEL = 9
+_LONGTERM_KERNELS = {(4, 4), (4, 9), (5, 4), (6, 1), (6, 6)}
+"""Those of which the number could be that of a patch that was sent again; later minor numbers are 10 or more."""
 _BEFORE_KERNEL = re.compile(r"for|on|stable|linux|lts", re.IGNORECASE)
 _PATCH_WORD = re.compile(r"patch|rfc|resend", re.IGNORECASE)
 _LAST_WORD = re.compile(r"[\s,]\(?v(\d{1,3})\)?$", re.IGNORECASE)
@@ -97,6 +99,7 @@ def _version(words: list[str]) -> tuple[int | None, int]:
             return version, ord(letter.lower()) - ord("a") + 1 if letter else int(number or bool(suffix))
         minor, *more = (int(each) for each in dots[1:].split("."))
         is_kernel = version <= _NEWEST_KERNEL and (minor >= 10 or more or _BEFORE_KERNEL.fullmatch(before))
+        is_kernel = is_kernel or (version, minor) in _LONGTERM_KERNELS
         if dotted[0] is None and not is_kernel:
             dotted = version, minor
     return dotted
