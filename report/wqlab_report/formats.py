@@ -13,6 +13,7 @@ from .writers.junit import render_junit
 from .writers.kcidb import Sender, render_kcidb
 from .writers.markdown import render_markdown
 from .writers.mmtests import render_mmtests
+from .writers.profile import render_profile
 from .writers.text import render_text
 
 
@@ -24,6 +25,8 @@ class ReportFormat(StrEnum):
     JUNIT = "junit"
     MMTESTS = "mmtests"
     KCIDB = "kcidb"
+    PROFILE = "profile"
+    """Counts of instrumented and modelled devices as collapsed stacks, for speedscope and Firefox Profiler."""
     MAIL = "mail"
     """The mail that answers the series (RFC 5322), to send by hand."""
 
@@ -36,6 +39,7 @@ CONTENT_TYPES = {
     ReportFormat.JUNIT: "application/xml; charset=utf-8",
     ReportFormat.MMTESTS: "text/plain; charset=utf-8",
     ReportFormat.KCIDB: "application/vnd.kcidb+json",
+    ReportFormat.PROFILE: "text/plain; charset=utf-8",
     ReportFormat.MAIL: "message/rfc822",
 }
 SUFFIXES = {
@@ -46,6 +50,7 @@ SUFFIXES = {
     ReportFormat.JUNIT: "xml",
     ReportFormat.MMTESTS: "mmtests",
     ReportFormat.KCIDB: "kcidb.json",
+    ReportFormat.PROFILE: "collapsedstack.txt",
     ReportFormat.MAIL: "eml",
 }
 
@@ -62,24 +67,28 @@ _RENDERERS: dict[ReportFormat, Callable[[Report], str]] = {
     ReportFormat.MARKDOWN: render_markdown,
     ReportFormat.JUNIT: render_junit,
     ReportFormat.MMTESTS: render_mmtests,
+    ReportFormat.PROFILE: render_profile,
 }
 
 
-class NotFinished(Exception):
-    """The submission has no final results yet."""
+class NotAvailable(Exception):
+    """The submission has no final results yet, or none of what the format shows."""
 
 
 def render(report: Report, format_: ReportFormat, sender: Sender) -> str:
-    """Render the report in the given format. Raises NotFinished for a KCIDB document of an unfinished submission,
-    KeyError for format MAIL, which also needs the source mail.
+    """Render the report in the given format. Raises NotAvailable for a KCIDB document of an unfinished submission and a
+    profile without counts, KeyError for format MAIL, which also needs the source mail.
 
     The receivers of a KCIDB document keep it, so it has final results only.
     """
-    if format_ is not ReportFormat.KCIDB:
-        return _RENDERERS[format_](report)
     submission = report.submission
+    if format_ is not ReportFormat.KCIDB:
+        text = _RENDERERS[format_](report)
+        if not text:
+            raise NotAvailable(f"submission {submission.id} has no counts: only instrumented and modelled devices do")
+        return text
     if submission.state is not SubmissionState.FINISHED:
-        raise NotFinished(
+        raise NotAvailable(
             f"submission {submission.id} is {submission.state}: KCIDB takes final results; wait until it is finished"
         )
     return render_kcidb(report, sender)

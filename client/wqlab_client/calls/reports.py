@@ -26,6 +26,7 @@ class ReportFormat(StrEnum):
     JUNIT = "junit"
     MMTESTS = "mmtests"
     KCIDB = "kcidb"
+    PROFILE = "profile"
     MAIL = "mail"
 
 

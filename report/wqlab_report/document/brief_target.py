@@ -131,7 +131,7 @@ def counted(target: TargetReport) -> list[Block]:
         for number, cell in enumerate(cells)
         for sentence in (cell.sentences if number == 0 else cell.sentences[:1])
     ]
-    more = "The page of this report has the rest, with flame graphs."
+    more = "The page of this report has the rest."
     return [
         Paragraph(f"{instrument_tables.HEADING} ({instrument_tables.basis(cells[0])}):"),
         Bullets(sentences, COUNTED_LINES, more=more),

@@ -35,8 +35,6 @@ class Figure:
     header: list[str]
     rows: list[list[str]]
     """The figure's data as a table, for readers who cannot see the drawing or prefer numbers."""
-    wide: bool = False
-    """True for a drawing of twice the width, which narrow screens scroll; its table is below it."""
 
 
 def figures(target: TargetReport) -> list[Figure]:

@@ -1,177 +1,24 @@
-"""Figures of an instrumented device as inline SVG: flame graphs by place in the source tree, and a heat map of CPUs.
-
-The emulator records no call stacks, so the levels of a flame graph are places in the source tree. A count that fell is
-drawn in one colour and one that rose in the other; the sign in the text says the same.
-"""
+"""Figure of an instrumented device as inline SVG: a heat map of CPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from xml.etree import ElementTree as xml
 
-from wqlab_contracts.api.instrument import FunctionChange, InstrumentCell
+from wqlab_contracts.api.instrument import InstrumentCell
 from wqlab_contracts.api.report import TargetReport
-from wqlab_contracts.instrument import OTHER, CpuPlace
+from wqlab_contracts.instrument import CpuPlace
 
 from ..content import instrument_tables
-from ..parts.instrument_sentences import count
-from ..plain_text import printable
-from .figures import LEFT, RIGHT, WIDTH, Figure, canvas, label, markup
+from .figures import LEFT, RIGHT, Figure, canvas, label, markup
 
-_ROW = 20.0
-_LEAST_WIDTH = 0.8
-"""Narrower boxes are left out: they would be invisible."""
-_CHARACTER = 6.8
-"""Width of a character of a label, in SVG units."""
-_COLOURS = (
-    "Boxes are coloured by the change from the baseline, a function only if its count changed in the same direction "
-    "under every seed."
-)
-_REST = "Functions without a box of their own are summed by file, those of the smallest files by subsystem."
-_LEGEND = (("less d3", "fewer"), ("less d1", ""), ("same", "same"), ("more d1", ""), ("more d3", "more"))
-_STEPS = (0.02, 0.1, 0.3)
-"""Relative changes from which a box has a stronger colour."""
 _BAND = 16.0
-_MAX_ROWS = 20
-"""Functions in the table beside a flame graph."""
 
 
 def instrument_figures(target: TargetReport) -> list[Figure]:
-    """Return the flame graphs and the heat map of each scenario and setting; figures without data are left out."""
-    found = []
-    for cell in target.instrument:
-        found += [_flame(cell, instructions=True), _flame(cell, instructions=False)]
-        found += [_heat_map(cell)] if cell.cpus else []
-    return [figure for figure in found if figure.rows]
-
-
-# --- flame graphs -------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Box:
-    """A box of a flame graph: a place in the source tree with the counts of all functions in it."""
-
-    name: str
-    before: float = 0.0
-    after: float = 0.0
-    agreed: bool = True
-    """False for a function whose count did not change in the same direction under every seed."""
-    parts: dict[str, Box] = field(default_factory=dict)
-
-    @property
-    def size(self) -> float:
-        """Return the larger count, so that code which only one kernel executes is visible."""
-        return max(self.before, self.after) if not self.parts else sum(part.size for part in self.parts.values())
-
-    @property
-    def change(self) -> float:
-        """Return the change relative to the larger count, -1 to 1; 0 if the seeds do not agree."""
-        largest = max(self.before, self.after)
-        return (self.after - self.before) / largest if largest and self.agreed else 0.0
-
-
-def tree(cell: InstrumentCell, *, instructions: bool) -> Box:
-    """Return the root of the flame graph of instructions or transfers, with subsystems, files and functions below."""
-    root = Box("all")
-    for function in cell.functions:
-        counts = list(instrument_tables.totals_of(function, instructions).values())
-        before, after = counts[0], counts[-1]
-        box = root
-        for name in _path(function):
-            box.before, box.after = box.before + before, box.after + after
-            box = box.parts.setdefault(name, Box(name))
-        box.before, box.after = box.before + before, box.after + after
-        seeds = function.instruction_seeds if instructions else function.transfer_seeds
-        box.agreed = seeds == len(cell.seeds)
-    return root
-
-
-def _path(function: FunctionChange) -> list[str]:
-    """Return the names of the boxes from subsystem to function. A file that is a subsystem of its own has one box."""
-    places = dict.fromkeys([instrument_tables.subsystem_of(function), function.file])
-    return [*(place for place in places if place), instrument_tables.function_name(function)]
-
-
-def _flame(cell: InstrumentCell, *, instructions: bool) -> Figure:
-    root = tree(cell, instructions=instructions)
-    what = "instructions" if instructions else "cache line transfers"
-    title = f"{instrument_tables.where(cell)}: {what} by subsystem, file and function"
-    svg = canvas(4 * _ROW + 24, f"Flame graph: {title}", 2 * WIDTH)
-    for box, x, width, depth in _layout(root, 1.0, 2 * WIDTH - 2, 0):
-        _draw_box(svg, box, (x, depth * _ROW, width), cell, what)
-    if len(cell.totals) > 1:
-        _legend(svg, 4 * _ROW + 8)
-    colours = f" {_COLOURS}" if len(cell.totals) > 1 else ""
-    rows = _flame_rows(cell, instructions=instructions)
-    rest = f" {_REST}" if any(each.name == OTHER for each in cell.functions) else ""
-    note = f"Width is the larger count of both kernels per {cell.operation}.{colours}{rest}"
-    return Figure(title, note, markup(svg), ["subsystem", "file", "function", *cell.totals], rows, wide=True)
-
-
-def _layout(box: Box, x: float, width: float, depth: int) -> Iterator[tuple[Box, float, float, int]]:
-    """Yield each visible box with its left edge, width and depth; the largest parts are on the left."""
-    if width < _LEAST_WIDTH:
-        return
-    yield box, x, width, depth
-    for part in sorted(box.parts.values(), key=lambda each: (-each.size, each.name)):
-        share = width * part.size / box.size if box.size else 0.0
-        yield from _layout(part, x, share, depth + 1)
-        x += share
-
-
-def _draw_box(svg: xml.Element, box: Box, place: tuple[float, float, float], cell: InstrumentCell, what: str) -> None:
-    x, y, width = place
-    group = xml.SubElement(svg, "g")
-    both = len(cell.totals) > 1
-    counts = f"{count(box.before)} -> {count(box.after)}" if both else count(box.after)
-    xml.SubElement(group, "title").text = printable(f"{box.name}: {counts} {what} per {cell.operation}")
-    edges = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{width:.1f}", "height": f"{_ROW - 1:.1f}"}
-    xml.SubElement(group, "rect", {**edges, "class": f"box {style(box.change) if both else 'same'}"})
-    change = instrument_tables.relative_change(box.before, box.after) if both and style(box.change) != "same" else ""
-    text = _fitting(box.name, change, width)
-    if text:
-        label(group, x + 3, y + 14, text, "boxname")
-
-
-def style(change: float) -> str:
-    """Return the class of a relative change: `same`, or `less` or `more` with its strength 1 to 3."""
-    strength = sum(abs(change) >= step for step in _STEPS)
-    return "same" if not strength else f"{'less' if change < 0 else 'more'} d{strength}"
-
-
-def _fitting(name: str, change: str, width: float) -> str:
-    """Return the label of a box of `width` pixels.
-
-    The first that fits: name and change, last part of the path and change, name, last part, the beginning of the last
-    part; empty if the box is too narrow.
-    """
-    room = int((width - 4) / _CHARACTER)
-    short = name.rpartition("/")[2] or name
-    for text in (f"{name} {change}".strip(), f"{short} {change}".strip(), name, short):
-        if len(text) <= room:
-            return text
-    return f"{short[: room - 1]}…" if room >= 4 else ""
-
-
-def _flame_rows(cell: InstrumentCell, *, instructions: bool) -> list[list[str]]:
-    """Return a row per function, largest first, as the text alternative of the flame graph."""
-    counted = [(each, list(instrument_tables.totals_of(each, instructions).values())) for each in cell.functions]
-    return [
-        [instrument_tables.subsystem_of(each), each.file, instrument_tables.function_name(each), *map(count, counts)]
-        for each, counts in sorted(counted, key=lambda pair: -max(pair[1]))[:_MAX_ROWS]
-    ]
-
-
-def _legend(svg: xml.Element, y: float) -> None:
-    x = 1.0
-    for style_name, text in _LEGEND:
-        place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": "14", "height": "12"}
-        xml.SubElement(svg, "rect", {**place, "class": f"box {style_name}"})
-        if text:
-            label(svg, x + 18, y + 10, text)
-        x += 60 if text else 18
+    """Return the heat map of each scenario and setting; those without data are left out."""
+    return [figure for cell in target.instrument if cell.cpus and (figure := _heat_map(cell)).rows]
 
 
 # --- heat map -----------------------------------------------------------------------------------------------------
@@ -194,7 +41,7 @@ def _heat_map(cell: InstrumentCell) -> Figure:
     note = (
         "Rows are the CPUs that hold a line, columns those that take it, in the order of the topology; boxes are "
         f"last-level cache domains and heavy lines NUMA nodes. A stronger colour is more transfers per {cell.operation}"
-        + ("; the change has the colours of the flame graphs." if len(matrices) > 1 else ".")
+        + ("; of the change one colour is fewer, the other more." if len(matrices) > 1 else ".")
     )
     header, rows = instrument_tables.domain_header(cell), instrument_tables.domain_rows(cell)
     return Figure(title, note, markup(svg), header, rows)

@@ -108,10 +108,10 @@ def _formats(report: Report, *, page: bool) -> list[tuple[str, str]]:
     """Return name and address of each format of the report. KCIDB takes final results of a lab only."""
     address = f"/r/{report.submission.id}" if page else shared_text.address(report)
     final = report.submission.state is SubmissionState.FINISHED and not shared_text.is_local(report)
-    return [
-        (name, f"{address}.{suffix}")
-        for name, suffix in (_FORMATS | ({"KCIDB": "kcidb.json"} if final else {})).items()
-    ]
+    offered = _FORMATS | ({"KCIDB": "kcidb.json"} if final else {})
+    if any(target.instrument for target in report.targets):
+        offered |= {"Profile (speedscope, Firefox Profiler)": "collapsedstack.txt"}
+    return [(name, f"{address}.{suffix}") for name, suffix in offered.items()]
 
 
 # --- claims -----------------------------------------------------------------------------------------------------

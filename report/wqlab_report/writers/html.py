@@ -183,14 +183,9 @@ def _subject(stated: Stated) -> Markup:
 
 def _figure(figure: Figure) -> Markup:
     """Return a drawing with its data as a table. The SVG is escaped by the module that draws it."""
-    wide = Markup(' class="scroll" role="group" aria-label="Figure" tabindex="0"') if figure.wide else ""
     left = [number for number, name in enumerate(figure.header) if name in FIGURE_TEXTS]
-    return Markup(
-        '<h3>{}</h3>\n<div class="figure{}"><figure{}>{}<figcaption>{}</figcaption></figure>\n{}</div>'
-    ).format(
+    return Markup('<h3>{}</h3>\n<div class="figure"><figure>{}<figcaption>{}</figcaption></figure>\n{}</div>').format(
         clean(figure.title),
-        " wide" if figure.wide else "",
-        wide,
         Markup(figure.svg),  # noqa: S704 - escaped where it is drawn
         clean(figure.note),
         _table(Table(figure.header, figure.rows, left)),

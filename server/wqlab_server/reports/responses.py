@@ -12,7 +12,7 @@ from wqlab_contracts.enums import SubmissionState
 from wqlab_contracts.mail import OutgoingMail, to_bytes, unreachable
 from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_report import mail
-from wqlab_report.formats import CONTENT_TYPES, SUFFIXES, NotFinished, ReportFormat, render
+from wqlab_report.formats import CONTENT_TYPES, SUFFIXES, NotAvailable, ReportFormat, render
 from wqlab_report.writers import kcidb
 
 from ..http.etags import etag_matches
@@ -29,7 +29,8 @@ def report_response(
     """Return the response with a report in the given format. `source` is the mail that format MAIL answers.
 
     A finished report has an ETag and is not sent again to a client that has it; an unfinished one must not be cached.
-    Raises ApiProblem 409 for a KCIDB document of an unfinished submission and for a mail of a lab without a public URL.
+    Raises ApiProblem 409 for a KCIDB document of an unfinished submission, a profile without counts, and a mail of a
+    lab without a public URL.
     """
     settings: Settings = request.app.state.settings
     if format_ is ReportFormat.MAIL:
@@ -38,7 +39,7 @@ def report_response(
     else:
         try:
             body = render(report, format_, kcidb_sender(settings)).encode()
-        except NotFinished as error:
+        except NotAvailable as error:
             raise ApiProblem(409, str(error)) from error
     headers = {
         "Content-Disposition": f'inline; filename="wqlab-{report.submission.id}.{SUFFIXES[format_]}"',

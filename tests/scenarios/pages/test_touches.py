@@ -123,7 +123,9 @@ def test_branch_is_read_before_targets_are_proposed(
     page = submitter.page
     section = page.get_by_role("region", name="What to measure")
     expect(section).to_contain_text("Give a series to see")
-    page.get_by_label("URL of lore or Patchwork, Message-ID, or git URL and branch").fill("https://git.example.org/linux.git")
+    page.get_by_label("URL of lore or Patchwork, Message-ID, or git URL and branch").fill(
+        "https://git.example.org/linux.git"
+    )
     page.get_by_role("combobox", name="Branch or tag").fill("wq/faster")
     page.get_by_label("Base commit (optional)").focus()  # closes the list of branches
     expect(section).to_contain_text("Reading the branch…")

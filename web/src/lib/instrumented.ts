@@ -3,7 +3,7 @@ import type { Comparison, InstrumentCell, TargetReport } from "@/api/types";
 import { count, countsSeeds, number } from "@/lib/numbers";
 
 /** Name of an entry that is a sum of others. */
-export const OTHER = "(other)";
+const OTHER = "(other)";
 /** Subsystem of programs. */
 export const USER_SPACE = "user space";
 export const WHOLE_KERNEL = "whole kernel";
@@ -98,20 +98,6 @@ export function subsystemRows(cell: Pick<InstrumentCell, "kernel" | "subsystems"
 /** Return the name of a subsystem for people. */
 function subsystemName({ name }: Pick<SubsystemCounts, "name">): string {
   return name === OTHER ? "other subsystems" : name || UNKNOWN_SOURCE;
-}
-
-/** Return the name of a function's subsystem for people; empty for the sum of functions of several. */
-export function subsystemOf({ name, subsystem, file }: Place): string {
-  return name === OTHER && !subsystem && !file ? "" : subsystem || UNKNOWN_SOURCE;
-}
-
-type Place = Pick<FunctionCounts, "name" | "subsystem" | "file">;
-
-/** Return the name of a function for people, or what a sum of functions is of. */
-export function functionName({ name, subsystem, file }: Place): string {
-  if (name !== OTHER) return name;
-  if (file) return "other functions of this file";
-  return subsystem ? "other files of this subsystem" : "other functions";
 }
 
 /** Return the name of data, and the number of cache lines that have it if it is more than one. */

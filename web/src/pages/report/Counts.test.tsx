@@ -20,7 +20,7 @@ test("sentences, tables and figures say where the counts come from", async () =>
   expect(within(subsystems).getAllByRole("row")).toHaveLength(1 + 6);
   expect(within(subsystems).getByRole("rowheader", { name: "whole kernel" })).toBeTruthy();
   expect(screen.getByText("pool_workqueue cache + 0x80 (up to 4 lines)")).toBeTruthy();
-  expect(screen.getAllByRole("figure")).toHaveLength(3);
+  expect(screen.getAllByRole("figure")).toHaveLength(1);
 });
 
 test("only the first of several settings is shown until the others are asked for", async () => {

@@ -1,8 +1,6 @@
-/** Where the counts of an instrumented device come from: sentences, tables, flame graphs and heat map. */
+/** Where the counts of an instrumented device come from: sentences, tables and heat map. */
 import { useState } from "react";
-import type { InstrumentCell, TargetReport } from "@/api/types";
-import { FlameFigure } from "@/figures/FlameFigure";
-import { countsOf } from "@/figures/flame";
+import type { Arm, InstrumentCell, TargetReport } from "@/api/types";
 import { HeatMapFigure } from "@/figures/HeatMapFigure";
 import {
   basis,
@@ -94,8 +92,6 @@ function OneCell({ cell }: { cell: InstrumentCell }) {
           " Seeds: under how many of them the count changed in the direction of the mean change."}
         {oneLine(notes) && ` ${oneLine(notes)}`}
       </p>
-      <FlameFigure title={`${where}: instructions`} cell={cell} quantity="instructions" />
-      <FlameFigure title={`${where}: cache line transfers`} cell={cell} quantity="transfers" />
       <HeatMapFigure title={`${where}: cache lines that move from CPU to CPU`} cell={cell} />
     </div>
   );
@@ -212,4 +208,15 @@ function Place({ name, line, source }: { name: string; line: string; source: str
 
 function placeText(...parts: string[]): string {
   return oneLine(parts.filter(Boolean).join(" "));
+}
+
+/** Return the count of a function with each kernel, in the order baseline, candidate. */
+function countsOf(
+  perOp: Partial<Record<Arm, { instructions?: number; transfers?: number }>>,
+  quantity: "instructions" | "transfers",
+): number[] {
+  return (["baseline", "candidate"] as const).flatMap(arm => {
+    const found = perOp[arm];
+    return found ? [found[quantity] ?? 0] : [];
+  });
 }
