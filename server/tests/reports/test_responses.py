@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from fastapi import Request
+from instrument_examples import instrumented
 from report_examples import improvement
 
 from wqlab_contracts.enums import SubmissionState
@@ -28,9 +29,11 @@ def request(public_url: str = "https://lab.test", **headers: str) -> Request:
 
 @pytest.mark.parametrize("format_", ReportFormat)
 def test_response_has_media_type_and_file_name(format_: ReportFormat) -> None:
-    response = report_response(request(), improvement(), format_)
+    report = instrumented() if format_ is ReportFormat.PROFILE else improvement()
+    response = report_response(request(), report, format_)
     assert response.headers["content-type"] == CONTENT_TYPES[format_]
-    assert response.headers["content-disposition"] == f'inline; filename="wqlab-7.{SUFFIXES[format_]}"'
+    name = f"wqlab-{report.submission.id}.{SUFFIXES[format_]}"
+    assert response.headers["content-disposition"] == f'inline; filename="{name}"'
 
 
 def test_a_lab_without_a_public_url_writes_no_mail() -> None:
