@@ -59,5 +59,6 @@ export default defineConfig({
     isolate: false,
     // Only guards against hanging tests: a machine that also measures kernels may be slow.
     testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });

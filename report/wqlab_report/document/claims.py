@@ -13,7 +13,7 @@ from ..content import failures, shared_text, system_text
 
 _DECIDED = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.BELOW_THRESHOLD})
 _OPEN = frozenset({Verdict.INCONCLUSIVE, Verdict.WITHHELD})
-MOST_BLOCKS = 12
+MOST_BLOCKS = 8
 """Most blocks whose boots are drawn beside the claims."""
 
 

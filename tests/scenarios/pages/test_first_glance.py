@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Browser, Page, Request, Route, expect
 
+from server.tests.support.live_server import Live
 from server.tests.support.scene import TINY, Scene
+from wqlab_contracts.enums import Arm
 
+from ..browser import Person
 from .conftest import MakePerson
 
 pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
@@ -32,6 +37,40 @@ PAGES = (
     "/admin/audit",
     "/admin/labs",
 )
+
+
+def places(page: Page) -> list[dict[str, float] | None]:
+    """Return where the parts of a report's first screen are."""
+    parts = ("h1", ".report-line >> nth=1", ".report-claims", ".report-boots", ".report-trust")
+    return [page.locator(part).first.bounding_box() for part in parts]
+
+
+def test_report_is_readable_before_its_scripts_which_leave_it_in_place(
+    scene: Scene, live: Live, chromium: Browser
+) -> None:
+    scene.devices()
+    number = scene.submission()
+    scene.builds(number)
+    scene.measured(number, {Arm.BASELINE: 33.0, Arm.CANDIDATE: 5.0})
+    scene.finish(number)
+    live.allow_public_reading()
+    with closing(Person(chromium, live.url, scripts=False)) as reader:
+        reader.page.goto(f"/r/{number}")
+        expect(reader.page.locator("article")).to_contain_text("Can I trust it?")
+        expect(reader.page.locator("noscript pre")).to_contain_text(f"/r/{number}")
+        before = places(reader.page)
+    loaded: list[Request] = []
+    with closing(Person(chromium, live.url)) as reader:
+        reader.page.on("requestfinished", loaded.append)
+        reader.open(f"/r/{number}")
+        expect(reader.page.get_by_role("heading", name="All comparisons")).to_be_visible()
+        reader.page.wait_for_load_state("networkidle")
+        assert places(reader.page) == before and None not in before
+        assert reader.page.evaluate("() => window.layoutShift") < 0.01
+        sizes = [each.sizes() for each in loaded]
+        assert reader.errors == []
+    assert len(loaded) <= 15
+    assert sum(each["responseBodySize"] + each["responseHeadersSize"] for each in sizes) <= 250_000
 
 
 def test_submit_is_in_the_window_with_three_targets(person: MakePerson, scene: Scene) -> None:

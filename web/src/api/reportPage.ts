@@ -17,8 +17,12 @@ export const reportPageQuery = (id: number) =>
     queryKey: ["submission", id, "report"],
     queryFn: async ({ signal }) => {
       const response = await checked(fetch(new URL(`/r/${id}`, location.origin), { signal }));
-      return readPage(new DOMParser().parseFromString(await response.text(), "text/html")) as ReportPage;
+      const found = readPage(new DOMParser().parseFromString(await response.text(), "text/html"));
+      if (!found) throw new Error("The lab answered without a report.");
+      return found;
     },
+    staleTime: ({ state }) =>
+      state.data?.report.submission.state === "finished" ? Number.POSITIVE_INFINITY : 10_000,
   });
 
 /** Return the report in a page; null if the page is another one. */

@@ -13,6 +13,7 @@ import { flushSync } from "react-dom";
 import { textTable, toAscii } from "@/lib/texttable";
 import { CopyButton } from "./CopyButton";
 import classes from "./DataTable.module.css";
+import { RelativeTime } from "./RelativeTime";
 import { Scroll } from "./Scroll";
 
 export interface Column<Row> {
@@ -26,6 +27,8 @@ export interface Column<Row> {
   text?(row: Row): string;
   /** Content to show. */
   cell?(row: Row): ReactNode;
+  /** The value is a time, shown relative to now. A text is shown where there is none, instead of "never". */
+  time?: true | string;
   /** Align right, with tabular digits. */
   numeric?: boolean;
   sortable?: boolean;
@@ -201,6 +204,13 @@ interface BodyRowProps<Row> {
 
 /** Return what a cell shows; a dash if it has nothing to show. */
 function contentOf<Row>(column: Column<Row>, row: Row): ReactNode {
+  if (column.time)
+    return (
+      <RelativeTime
+        at={column.value(row) as string | null}
+        {...(column.time !== true && { absent: column.time })}
+      />
+    );
   const content = column.cell ? column.cell(row) : textOf(column, row);
   return content == null || content === "" ? <span className="muted">–</span> : content;
 }

@@ -125,24 +125,9 @@ function TokenList({ tokens }: { tokens: readonly TokenView[] }) {
       { id: "name", header: "Name", value: of => of.name, rowHeader: true },
       ...(several ? [{ id: "owner", header: "Owner", value: (of: TokenView) => of.owner ?? "worker" }] : []),
       { id: "scopes", header: "Scopes", value: of => of.scopes.join(", ") },
-      {
-        id: "made",
-        header: "Created",
-        value: of => of.created_at,
-        cell: of => <RelativeTime at={of.created_at} />,
-      },
-      {
-        id: "used",
-        header: "Last used",
-        value: of => of.last_used_at,
-        cell: of => <RelativeTime at={of.last_used_at} />,
-      },
-      {
-        id: "ends",
-        header: "Expires",
-        value: of => of.expires_at,
-        cell: of => <RelativeTime at={of.expires_at} absent="never" />,
-      },
+      { id: "made", header: "Created", value: of => of.created_at, time: true },
+      { id: "used", header: "Last used", value: of => of.last_used_at, time: true },
+      { id: "ends", header: "Expires", value: of => of.expires_at, time: "never" },
       {
         id: "revoked",
         header: "Revoked",

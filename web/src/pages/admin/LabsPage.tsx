@@ -152,12 +152,7 @@ function LabList({ labs }: { labs: readonly LabView[] }) {
         header: "Invited by",
         value: of => of.invited_by,
       },
-      {
-        id: "seen",
-        header: "Last seen",
-        value: of => of.last_seen_at,
-        cell: of => <RelativeTime at={of.last_seen_at} />,
-      },
+      { id: "seen", header: "Last seen", value: of => of.last_seen_at, time: true },
       { id: "devices", header: "Devices", numeric: true, value: of => of.devices },
       { id: "free", header: "Free", numeric: true, value: of => of.free },
       {

@@ -171,18 +171,8 @@ function UserList({ users, self, onPassword }: UserListProps) {
         value: of => of.sign_in,
         cell: of => <SignInCell user={of} />,
       },
-      {
-        id: "made",
-        header: "Created",
-        value: of => of.created_at,
-        cell: of => <RelativeTime at={of.created_at} />,
-      },
-      {
-        id: "seen",
-        header: "Last sign-in",
-        value: of => of.last_sign_in_at,
-        cell: of => <RelativeTime at={of.last_sign_in_at} />,
-      },
+      { id: "made", header: "Created", value: of => of.created_at, time: true },
+      { id: "seen", header: "Last sign-in", value: of => of.last_sign_in_at, time: true },
       {
         id: "disabled",
         header: "Disabled",

@@ -9,7 +9,6 @@ import type { Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page } from "@/parts/Page";
 import { PagedTable } from "@/parts/PagedTable";
-import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { BisectLink } from "./BisectLink";
 import classes from "./bisections.module.css";
@@ -116,12 +115,7 @@ const COLUMNS: readonly Column<Bisection>[] = [
     text: of => (of.plain_boots ? `${of.boots} (${of.plain_boots})` : String(of.boots)),
   },
   { id: "owner", header: "Owner", value: of => of.watch ?? of.owner },
-  {
-    id: "created",
-    header: "Begun",
-    value: of => of.created_at,
-    cell: of => <RelativeTime at={of.created_at} />,
-  },
+  { id: "created", header: "Begun", value: of => of.created_at, time: true },
 ];
 
 function Culprit({ of }: { of: Bisection }) {

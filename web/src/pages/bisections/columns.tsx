@@ -4,7 +4,6 @@ import type { BisectionData, BisectionStep } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
-import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import classes from "./bisections.module.css";
 import { chanceText, KIND_WORDS, measuredText, shortCommit, stepText } from "./labels";
@@ -113,11 +112,6 @@ export function stepColumns(of: BisectionData): readonly Column<BisectionStep>[]
     },
     { id: "result", header: "Result", wrap: true, value: step => stepText(of, step) },
     { id: "boots", header: "Boots", numeric: true, value: step => step.boots },
-    {
-      id: "at",
-      header: "Submitted",
-      value: step => step.submitted_at,
-      cell: step => <RelativeTime at={step.submitted_at} />,
-    },
+    { id: "at", header: "Submitted", value: step => step.submitted_at, time: true },
   ];
 }

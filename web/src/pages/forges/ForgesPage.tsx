@@ -218,12 +218,7 @@ function Heads({
           </Link>
         ),
     },
-    {
-      id: "seen",
-      header: "Seen",
-      value: head => head.seen_at,
-      cell: head => <RelativeTime at={head.seen_at} />,
-    },
+    { id: "seen", header: "Seen", value: head => head.seen_at, time: true },
   ];
   return (
     <DataTable

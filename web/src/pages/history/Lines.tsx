@@ -2,7 +2,6 @@
 import { Link } from "@tanstack/react-router";
 import type { HistoryLine } from "@/api/types";
 import type { Column } from "@/parts/DataTable";
-import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./history.module.css";
 import { cellText } from "./labels";
 import { levelText, valueText } from "./points";
@@ -54,12 +53,7 @@ export const LINE_COLUMNS: Column<HistoryLine>[] = [
     value: of => of.level?.middle,
     text: levelText,
   },
-  {
-    id: "measured",
-    header: "Measured",
-    value: of => of.last?.at,
-    cell: of => <RelativeTime at={of.last?.at} />,
-  },
+  { id: "measured", header: "Measured", value: of => of.last?.at, time: true },
   {
     id: "open",
     header: "Open shifts",

@@ -3,7 +3,6 @@ import { Link } from "@tanstack/react-router";
 import type { HistoryShift } from "@/api/types";
 import { oneLine } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
-import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { ChangeBadge } from "./ChangeBadge";
 import classes from "./history.module.css";
@@ -100,7 +99,7 @@ const opened: Column<HistoryShift> = {
   id: "opened",
   header: "Opened",
   value: of => of.created_at,
-  cell: of => <RelativeTime at={of.created_at} />,
+  time: true,
 };
 
 export const SHIFT_COLUMNS = [what, change, suspected, measured, state, commits, confirmation, opened];

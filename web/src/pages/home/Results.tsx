@@ -7,7 +7,6 @@ import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Section } from "@/parts/Page";
-import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import { cellsByTopology, type TopologyCells, topologyColumns, worstOf } from "@/parts/topologyCells";
 import classes from "./HomePage.module.css";
@@ -97,13 +96,7 @@ function columnsOf(rows: readonly SeriesRow[]): Column<SeriesRow>[] {
       cell: row => <Series of={row} />,
     },
     ...topologyColumns(rows, row => row.cells, COLUMNS),
-    {
-      id: "when",
-      header: "When",
-      bare: true,
-      value: row => row.newest.finished_at,
-      cell: row => <RelativeTime at={row.newest.finished_at} />,
-    },
+    { id: "when", header: "When", bare: true, value: row => row.newest.finished_at, time: true },
   ];
 }
 

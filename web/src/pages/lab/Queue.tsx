@@ -8,7 +8,6 @@ import { roughDuration } from "@/lib/time";
 import { humanize, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Section } from "@/parts/Page";
-import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import classes from "./LabPage.module.css";
 
@@ -65,12 +64,7 @@ const ORDER_COLUMNS: Column<WaitingOrder>[] = [
     ),
   },
   { id: "why", header: "Reason", wrap: true, value: of => oneLine(of.reason) },
-  {
-    id: "retry",
-    header: "Next attempt",
-    value: of => of.retry_at,
-    cell: of => <RelativeTime at={of.retry_at} />,
-  },
+  { id: "retry", header: "Next attempt", value: of => of.retry_at, time: true },
 ];
 
 function queued({ entries, total }: QueueView): string {
@@ -156,12 +150,7 @@ const COLUMNS: Column<QueueEntry>[] = [
     value: of => of.waited_s,
     text: of => roughDuration(of.waited_s),
   },
-  {
-    id: "starts",
-    header: "Estimated start",
-    value: of => of.starts_at,
-    cell: of => <RelativeTime at={of.starts_at} absent="unknown" />,
-  },
+  { id: "starts", header: "Estimated start", value: of => of.starts_at, time: "unknown" },
 ];
 
 function Ahead({ of }: { of: QueueEntry }) {

@@ -6,12 +6,11 @@ import { duration } from "@/lib/time";
 import { humanize, oneLine } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
 import { FailureCard } from "@/parts/FailureCard";
-import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import classes from "./LabPage.module.css";
 
 export const HEALTH_COLUMNS: Column<HealthChange>[] = [
-  { id: "at", header: "Time", value: of => of.at, cell: of => <RelativeTime at={of.at} /> },
+  { id: "at", header: "Time", value: of => of.at, time: true },
   {
     id: "health",
     header: "Health",
@@ -25,12 +24,7 @@ export const HEALTH_COLUMNS: Column<HealthChange>[] = [
 
 export function runColumns(name: string): Column<DeviceRun>[] {
   return [
-    {
-      id: "began",
-      header: "Started",
-      value: of => of.started_at,
-      cell: of => <RelativeTime at={of.started_at} />,
-    },
+    { id: "began", header: "Started", value: of => of.started_at, time: true },
     {
       id: "what",
       header: "Run",
@@ -103,12 +97,7 @@ export function consoleColumns(name: string): Column<BootConsole>[] {
         />
       ),
     },
-    {
-      id: "began",
-      header: "Started",
-      value: of => of.started_at,
-      cell: of => <RelativeTime at={of.started_at} />,
-    },
+    { id: "began", header: "Started", value: of => of.started_at, time: true },
     {
       id: "state",
       header: "Outcome",

@@ -16,7 +16,6 @@ import { type Column, DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
 import { Pager } from "@/parts/Pager";
-import { RelativeTime } from "@/parts/RelativeTime";
 import { Secret } from "@/parts/Secret";
 import { Skeleton } from "@/parts/Skeleton";
 import { NewWebhook } from "./NewWebhook";
@@ -163,12 +162,7 @@ function WebhookList({ webhooks, total, changes, everyone, onSecret }: WebhookLi
         ),
       },
       { id: "only", header: "Only", wrap: true, value: of => filterText(of.filter) },
-      {
-        id: "created",
-        header: "Created",
-        value: of => of.created_at,
-        cell: of => <RelativeTime at={of.created_at} />,
-      },
+      { id: "created", header: "Created", value: of => of.created_at, time: true },
       {
         id: "actions",
         header: "Actions",

@@ -45,7 +45,7 @@ export const created: Column<DeliveryView> = {
   id: "created",
   header: "Created",
   value: of => of.created_at,
-  cell: of => <RelativeTime at={of.created_at} />,
+  time: true,
 };
 
 export const decidedBy: Column<DeliveryView> = {

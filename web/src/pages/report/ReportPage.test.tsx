@@ -50,7 +50,7 @@ const LARGE: ReportShape = {
 test("the first screen is the server's, and its links select a comparison without a reload", async () => {
   const { container, router } = await show(makeReport());
   expect(container.querySelector(".report-first")?.innerHTML).toBe(FIRST);
-  fireEvent.click(screen.getByRole("link", { name: "locality" }));
+  fireEvent.click(container.querySelector(".report-first a") as Element);
   await screen.findByRole("heading", { level: 2, name: "LOW: locality on tiny" });
   expect(router.state.location.search).toMatchObject({ cell: "2/LOW/locality/scope=cache" });
 });

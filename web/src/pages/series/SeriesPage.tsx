@@ -8,7 +8,6 @@ import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Page, Section } from "@/parts/Page";
-import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { cellsByTopology, type TopologyCells, topologyColumns } from "@/parts/topologyCells";
 import { RangeDiff } from "./RangeDiff";
@@ -128,5 +127,5 @@ const WHEN: Column<VersionRow> = {
   header: "When",
   bare: true,
   value: row => row.submissions[0]?.created_at,
-  cell: row => <RelativeTime at={row.submissions[0]?.created_at} />,
+  time: true,
 };

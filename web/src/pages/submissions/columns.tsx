@@ -2,7 +2,6 @@ import { Link } from "@tanstack/react-router";
 import type { SubmissionSummary } from "@/api/types";
 import { oneLine } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
-import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { TargetVerdicts, targetVerdictsText } from "@/parts/TargetVerdicts";
 import classes from "./SubmissionsPage.module.css";
@@ -65,13 +64,7 @@ export const columns: Column<SubmissionSummary>[] = [
       </span>
     ),
   },
-  {
-    id: "created",
-    header: "Submitted",
-    bare: true,
-    value: of => of.created_at,
-    cell: of => <RelativeTime at={of.created_at} />,
-  },
+  { id: "created", header: "Submitted", bare: true, value: of => of.created_at, time: true },
 ];
 
 function version(of: SubmissionSummary): string {

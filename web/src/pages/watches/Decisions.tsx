@@ -145,12 +145,7 @@ const COLUMNS: Column<WatchDecision>[] = [
     text: of => (of.minutes === null ? "" : String(Math.round(of.minutes))),
   },
   submissionColumn,
-  {
-    id: "seen",
-    header: "Seen",
-    value: of => of.created_at,
-    cell: of => <RelativeTime at={of.created_at} />,
-  },
+  { id: "seen", header: "Seen", value: of => of.created_at, time: true },
 ];
 
 /** What is measured, or the reason in words. */

@@ -10,7 +10,6 @@ import { EmptyState } from "@/parts/EmptyState";
 import { FilterBar, SelectFilter } from "@/parts/FilterBar";
 import { Section } from "@/parts/Page";
 import { PagedTable } from "@/parts/PagedTable";
-import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { submissionColumn } from "@/parts/submissionColumn";
 import { VerdictCounts } from "@/parts/VerdictBadge";
@@ -136,12 +135,7 @@ const COLUMNS: Column<WatchedHead>[] = [
       </span>
     ),
   },
-  {
-    id: "seen",
-    header: "Seen",
-    value: of => of.seen_at,
-    cell: of => <RelativeTime at={of.seen_at} />,
-  },
+  { id: "seen", header: "Seen", value: of => of.seen_at, time: true },
 ];
 
 function Devices({ of }: { of: WatchedHead }) {

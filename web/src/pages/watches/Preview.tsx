@@ -12,7 +12,6 @@ import { type Column, DataTable } from "@/parts/DataTable";
 import { FailureCard } from "@/parts/FailureCard";
 import { FormError } from "@/parts/FormError";
 import { Section } from "@/parts/Page";
-import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import { Subject, whyText } from "./Decisions";
 import { reasonCounts } from "./labels";
@@ -205,10 +204,5 @@ const COLUMNS: Column<PreviewedSeries>[] = [
     value: of => of.minutes,
     text: of => (of.minutes === null ? "" : String(Math.round(of.minutes))),
   },
-  {
-    id: "arrived",
-    header: "Arrived",
-    value: of => of.archived_at,
-    cell: of => <RelativeTime at={of.archived_at} />,
-  },
+  { id: "arrived", header: "Arrived", value: of => of.archived_at, time: true },
 ];
