@@ -15,7 +15,7 @@ export interface ReportPage {
 export const reportPageQuery = (id: number) =>
   queryOptions({
     queryKey: ["submission", id, "report"],
-    queryFn: async ({ signal }) => {
+    queryFn: async ({ signal }): Promise<ReportPage> => {
       const response = await checked(fetch(new URL(`/r/${id}`, location.origin), { signal }));
       const found = readPage(new DOMParser().parseFromString(await response.text(), "text/html"));
       if (!found) throw new Error("The lab answered without a report.");

@@ -21,7 +21,8 @@ export function FilterBar({ children, used }: { children: ReactNode; used?: numb
 interface SelectFilterProps<T extends string> {
   label: string;
   value: T | "";
-  from: readonly T[];
+  /** Undefined until it is loaded. */
+  from: readonly T[] | undefined;
   /** Label of an option; default: the option itself. */
   name?(option: NoInfer<T>): string;
   /** False if one of the options is always selected. */
@@ -33,12 +34,13 @@ interface SelectFilterProps<T extends string> {
 export function SelectFilter<T extends string>({
   label,
   value,
-  from,
+  from: loaded,
   name = of => of,
   any = true,
   onValue,
 }: SelectFilterProps<T>) {
-  if (from.length < 2 && value === "") return null;
+  if (loaded && loaded.length < 2 && value === "") return null;
+  const from = loaded ?? [];
   // Keep the selected value as an option even if no row has it.
   const options = value === "" || from.includes(value) ? from : [value, ...from];
   return (

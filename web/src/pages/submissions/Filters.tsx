@@ -47,21 +47,16 @@ export function Filters({ search }: { search: ListSearch }) {
       <SelectFilter
         label="Device type"
         value={search.device_type}
-        from={names?.device_types ?? []}
+        from={names?.device_types}
         onValue={device_type => set({ device_type })}
       />
       <SelectFilter
         label="Plan"
         value={search.plan}
-        from={Object.keys(names?.plans ?? {})}
+        from={names && Object.keys(names.plans)}
         onValue={plan => set({ plan })}
       />
-      <SelectFilter
-        label="Tree"
-        value={search.tree}
-        from={names?.trees ?? []}
-        onValue={tree => set({ tree })}
-      />
+      <SelectFilter label="Tree" value={search.tree} from={names?.trees} onValue={tree => set({ tree })} />
       <TextFilter label="Author" value={search.author} onValue={author => set({ author }, true)} />
       <TextFilter label="Owner" value={search.owner} onValue={owner => set({ owner }, true)} />
       <DayFilter label="From" value={search.since} onValue={since => set({ since })} />
