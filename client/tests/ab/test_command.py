@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from ab_runs import ROOT, ScriptedBackend, begun
@@ -12,7 +13,9 @@ from wqlab_client.ab import kernels, machine, run
 from wqlab_client.ab.job import emulated_type, find_data
 from wqlab_client.ab.machine import lab_server, own_server
 from wqlab_client.ab.recipes import recipe_for
+from wqlab_client.ab.state import MachineNote, StateFolder
 from wqlab_client.errors import UsageError
+from wqlab_worker.backends.ab.look import Look, warnings
 from wqlab_worker.build.kernel_image import KernelImage
 
 DATA = find_data(ROOT)
@@ -137,3 +140,35 @@ def test_a_kernel_without_the_cards_driver_is_recognised(here: Path, config: str
     (here / "config").write_text(config)
     kernel = kernels.GivenKernel("k", here / "6.12.1", "6.12.1", "ab" * 20, None, here / "config")
     assert machine._has_driver(kernel, driver) is known
+
+
+def test_watchdog_is_used_if_every_kernel_is_known_to_have_its_driver(here: Path) -> None:
+    modules = here / "modules"
+    (modules / "kernel").mkdir(parents=True)
+    (modules / "kernel" / "i6300esb.ko").touch()
+    (modules / "modules.builtin").write_text("kernel/drivers/watchdog/iTCO_wdt.ko\n")
+    has = kernels.GivenKernel("k", here / "6.12.1", "6.12.1", "ab" * 20, modules, None)
+    unknown = kernels.GivenKernel("k", here / "6.12.2", "6.12.2", "ab" * 20, None, None)
+    look = Look({"watchdog": ["watchdog0 iTCO_wdt iTCO_wdt", "watchdog1 softdog Software Watchdog"]})
+    assert machine.watchdogs(look, [has, has]) == ["iTCO_wdt", "i6300esb"]
+    assert machine.watchdogs(look, [has, unknown]) == []
+
+
+def test_resumed_run_asks_about_people_who_came_meanwhile(
+    wqlab: Wqlab, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = here / "wqlab-ab-one"
+    folder.mkdir()
+    begun(folder)
+    state = StateFolder(folder)
+    note = MachineNote(name="ryzen", has_systemd=True, warnings=warnings(Look({"login": ["jane on pts/0"]})))
+    state.write_plan(state.read_plan().model_copy(update={"machine": note, "target": "root@ryzen"}))
+    monkeypatch.setattr(run, "_backend", lambda *_: ScriptedBackend())
+    seen = {"login": ["jane on pts/0"]}
+    monkeypatch.setattr(machine, "look_at", lambda _: SimpleNamespace(look=Look(seen)))
+    seen["guest"] = ["qemu-system-x86"]
+    asked = wqlab("ab", "--resume")
+    assert asked.code == 2 and "WARNING: virtual machines run there" in asked.err and "jane" not in asked.err
+    assert wqlab("ab", "--resume", "--yes").code == 0
+    del seen["guest"]
+    assert wqlab("ab", "--resume").code == 0, "nothing is new"

@@ -65,9 +65,8 @@ def rehearsal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rehea
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     monkeypatch.setenv("FAKE_MACHINE", str(folder))
-    for name, seconds in (("QUIET_S", 0.05), ("VARIANT_ANSWER_S", 0.2), ("ANSWER_S", 5.0), ("OWN_EVERY_S", 0.0)):
+    for name, seconds in (("QUIET_S", 0.05), ("OWN_EVERY_S", 0.0)):
         monkeypatch.setattr(machine, name, seconds)
-    monkeypatch.setattr("wqlab_worker.backends.answering_system.LOGIN_S", 0.5)
     kind = load_data(ROOT).device_types["tiny"]
     device = DeviceFacts(
         name="ryzen",

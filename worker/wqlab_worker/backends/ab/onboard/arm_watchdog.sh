@@ -9,7 +9,7 @@ for module; do
 	modprobe "$module" nowayout=1 heartbeat="$seconds" 2>/dev/null || continue
 	for dog in /sys/class/watchdog/watchdog*; do
 		device=$(readlink -f "$dog/device") && driver=$(readlink -f "$device/driver/module") || continue
-		[ "${driver##*/}" = "$module" ] || continue
+		[ "${driver##*/}" = "$module" ] && [ "$(cat "$dog/timeout")" -ge "$seconds" ] || continue
 		# Opening it starts it; closing it cannot stop it.
 		printf w >"/dev/${dog##*/}" && echo "${device##*/}" >"$device/driver/unbind" && echo "$module" && exit 0
 	done 2>/dev/null
