@@ -272,9 +272,7 @@ def _prepare_machine(  # noqa: PLR0917 - the options of the command
     for line in what_will_happen(seen, made.job.plan.name, len(made.job.blocks), wanted):
         session.output.note(line)
     if not yes:
-        _confirm(
-            f"Use {target} like this?", f"to use {target} as described: `wqlab ab --resume {folder.path.name} --yes`"
-        )
+        _confirm(f"Use {target} like this?", folder)
 
 
 def _confirm(question: str, folder: StateFolder) -> None:
@@ -307,9 +305,7 @@ def _ask_again(session: Session, folder: StateFolder) -> None:
     for each in new:
         session.output.note(f"WARNING: {each}")
     if new:
-        _confirm(
-            f"Use {plan.target} nevertheless?", f"to use it nevertheless: `wqlab ab --resume {folder.path.name} --yes`"
-        )
+        _confirm(f"Use {plan.target} nevertheless?", folder)
 
 
 def _measure(session: Session, folder: StateFolder) -> NoReturn:
