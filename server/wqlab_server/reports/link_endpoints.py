@@ -53,8 +53,8 @@ def get_linked_report(
     settings: AppSettings,
     principal: Annotated[Principal | None, Depends(_reader)],
 ) -> Response:
-    """The page of the report; with .html, .txt, .md, .json, .xml, .mmtests, .kcidb.json, .collapsedstack.txt or .eml a file
-    of it."""
+    """The page of the report; with .html, .txt, .md, .json, .xml, .mmtests, .kcidb.json, .collapsedstack.txt or .eml a
+    file of it."""
     match = _NAME.fullmatch(name)
     format_ = _BY_SUFFIX[match[2]] if match and match[2] else None
     if principal is None:

@@ -62,6 +62,7 @@ export function makeInstrumentCell(): InstrumentCell {
     ],
     functions,
     changed: functions.slice(0, 2),
+    spins: [],
     pairs: [
       {
         taker: "flush_workqueue_prep_pwqs",
