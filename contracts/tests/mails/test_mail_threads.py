@@ -51,6 +51,9 @@ THREADS = {
     "a patch sent again with its number": (
         FIRST + mail("[PATCH update 2/2] part 2", "b2", "a2", day=8), 1, "a1 b2", "topic",
     ),
+    "a patch sent again in reply to the cover letter": (
+        FIRST + mail("[PATCH 2/2] part 2", "b2", "c", day=8), 1, "a1 b2", "topic",
+    ),
     "a patch sent again twice": (
         FIRST + mail("[PATCH fixed 2/2] part 2", "d2", "b2", day=9) + mail("[PATCH 2/2] part 2", "b2", "a2", day=8),
         1, "a1 d2", "topic",

@@ -42,7 +42,7 @@ def address_of(mail: Mail) -> str:
 
 @dataclass(frozen=True)
 class SentAgain:
-    """Patches of one version, of which some answer the patch of the same number and author."""
+    """Patches of one version, of which some answer or repeat the patch of the same number and author."""
 
     kept: list[Mail]
     replaced: list[Mail] = field(default_factory=list)
@@ -54,9 +54,10 @@ class SentAgain:
 
 
 def find_sent_again(patches: Sequence[Mail], mails: Mapping[str, Mail]) -> SentAgain:
-    """Return which patches were sent again in reply to themselves, and which are on top of another.
+    """Return which patches were sent again, and which are on top of another.
 
-    `patches` are in the order in which they were sent. Patches of one number that do not answer each other are kept.
+    `patches` are in the order in which they were sent. Patches of one number and author that have other titles and do
+    not answer each other are kept.
     """
     by_counter: dict[tuple[int, int], list[Mail]] = defaultdict(list)
     for mail in patches:
@@ -74,6 +75,7 @@ def find_sent_again(patches: Sequence[Mail], mails: Mapping[str, Mail]) -> SentA
                 each.effective_message_id in ids and address_of(each) == address_of(mail)
                 for each in ancestors_of(mail, mails)
             )
+            or _repeats(mail, same[0], mails)
         ]
         first = [mail for mail in same if mail not in answering]
         if not answering or len(first) != 1:
@@ -85,6 +87,17 @@ def find_sent_again(patches: Sequence[Mail], mails: Mapping[str, Mail]) -> SentA
         replaced += [*first, *(mail for mail in again if mail not in replies)][:-1]
     left = {id(mail) for mail in (*replaced, *on_top, *replies)}
     return SentAgain([mail for mail in patches if id(mail) not in left], replaced, on_top, replies)
+
+
+def _repeats(mail: Mail, first: Mail, mails: Mapping[str, Mail]) -> bool:
+    """Return True if a mail has the title and author of another one, and answers the same mail."""
+    parent = parent_of(mail, mails)
+    return (
+        mail is not first
+        and parent is not None
+        and parent is parent_of(first, mails)
+        and (normalised_subject(mail.title), address_of(mail)) == (normalised_subject(first.title), address_of(first))
+    )
 
 
 def with_roles(mails: Sequence[Mail]) -> list[Mail]:
