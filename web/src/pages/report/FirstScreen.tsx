@@ -14,7 +14,8 @@ export const FirstScreen = memo(function FirstScreen({ html }: { html: string })
       const link = (event.target as Element).closest("a");
       if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
         return;
-      const { origin, pathname, search, hash } = new URL(link.href);
+      const here = new URL(router.state.location.href, location.origin);
+      const { origin, pathname, search, hash } = new URL(link.getAttribute("href") ?? "", here);
       if (origin !== location.origin || SERVED.test(pathname)) return;
       event.preventDefault();
       router.history.push(pathname + search + hash);
