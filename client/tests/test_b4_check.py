@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
 import sys
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -19,7 +20,7 @@ from commandline import Wqlab
 from example_views import VIEWS
 from fakelab import FakeLab, Reply, Request
 
-from wqlab_client.b4_check import as_complaints, check_of, identify_series, newest_result
+from wqlab_client.b4_check import as_complaints, check_of, identify_series, newest_result, prepared_change_id
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.submissions import SubmissionSummary, TargetSummary
 from wqlab_contracts.enums import ErrorKind, ExitCode, JobState, Outcome, SubmissionState, Verdict
@@ -170,6 +171,57 @@ def test_b4_reads_the_answers(lab: FakeLab, home: Path, monkeypatch: pytest.Monk
     assert text.startswith("wqlab: ERROR: xfs-fsync on xeon-2s: regression")
     del mail["Message-ID"], mail["In-Reply-To"], mail["References"]
     assert _run_external_cmd(["wqlab", "b4-check"], mail, str(home)) == [], "the lab never saw it"
+
+
+def test_b4_prep_finds_the_series_of_its_branch(lab: FakeLab, tmp_path: Path) -> None:
+    """The program `b4 prep --check` with the command that docs/ci.md gives."""
+    change_ids: list[str] = []
+
+    def page(request: Request) -> Reply:
+        found = request.query.get("series_key", "") in change_ids
+        return Reply(
+            body=Page(items=[submission(target(Verdict.REGRESSION), id=12)] if found else [], total=1, next=None)
+        )
+
+    lab.answers[("GET", "/api/v1/submissions")] = page
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(tmp_path), "WQLAB_URL": lab.url,
+        "WQLAB_TOKEN": "token", "NO_COLOR": "1",
+    }  # fmt: skip
+
+    def run(*command: str) -> str:
+        done = subprocess.run(command, cwd=tmp_path, env=environment, text=True, capture_output=True, check=False)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    run("git", "init", "--quiet", "--initial-branch=master")
+    for name, value in (("name", "Ada"), ("email", "ada@example.org")):
+        run("git", "config", f"user.{name}", value)
+    run("git", "config", "b4.prep-perpatch-check-cmd", "wqlab b4-check --lines")
+    run("git", "commit", "--quiet", "--allow-empty", "-m", "start")
+    run("b4", "--no-interactive", "prep", "-n", "fewer-locks", "-f", "master")
+    for number in (1, 2):
+        (tmp_path / "workqueue.c").write_text(f"int locks = {number};\n")
+        run("git", "add", "workqueue.c")
+        run("git", "commit", "--quiet", "-s", "-m", f"workqueue: take {number} locks\n\nWhy.")
+    told = run("b4", "--no-interactive", "prep", "--check")
+    assert told.count("WARNING: not measured: the lab has not seen this mail") == 2
+    change_ids += [
+        each.query["series_key"] for each in lab.requests if "fewer-locks" in each.query.get("series_key", "")
+    ]
+    (tmp_path / "workqueue.c").write_text("int locks = 3;\n")
+    run("git", "commit", "--quiet", "--all", "--amend", "--no-edit")  # b4 keeps the answer about a patch
+    told = run("b4", "--no-interactive", "prep", "--check")
+    assert f"ERROR: xfs-fsync on xeon-2s: regression: bandwidth +1 % ({lab.url}/r/12)" in told
+
+
+@pytest.mark.parametrize("message", ["start", "cover\n\n--- b4-submit-tracking ---\n# for tracking purposes.\n[7]"])
+def test_repository_without_a_prepared_branch_has_no_change_id(tmp_path: Path, message: str) -> None:
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    assert prepared_change_id(tmp_path) == ""
+    for command in (["init", "--quiet"], [*identity, "commit", "--quiet", "--allow-empty", "-m", message]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    assert prepared_change_id(tmp_path) == ""
 
 
 def test_a_lab_that_is_away_is_an_error_and_no_result(

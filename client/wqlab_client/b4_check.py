@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from wqlab_contracts.api.submissions import SubmissionSummary, TargetSummary
 from wqlab_contracts.enums import Outcome, SubmissionState
@@ -21,6 +24,8 @@ from wqlab_contracts.target_checks import ORDER, Status, kind_of, status_of, sta
 TOOL = "wqlab"
 MAIL_BYTES = 4 << 20
 """Largest mail that is read."""
+_TRACKING = "--- b4-submit-tracking ---"
+"""Line of the cover commit behind which b4 keeps what it knows of the branch, as JSON."""
 UNSEEN = "not measured: the lab has not seen this mail"
 
 
@@ -57,6 +62,21 @@ def identify_series(mail: bytes) -> SeriesIdentity:
     subject = header(message, "Subject")
     key = change_id([text]) or normalised_subject(subject)
     return SeriesIdentity(list(dict.fromkeys([*own, *before])), key, parse_subject(subject).version or 1)
+
+
+def prepared_change_id(folder: Path) -> str:
+    """Return the change-id of the branch that `b4 prep` has made in a repository; empty if there is none.
+
+    The patches that `b4 prep --check` gives have neither it nor a Message-ID that was ever mailed.
+    """
+    command = ["git", "log", "-1", "--format=%B", f"--grep=^{_TRACKING}$"]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+        tracked = json.loads(done.stdout.partition(_TRACKING)[2].partition("tracking purposes.")[2] or "null")
+        found = tracked["series"]["change-id"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return found if isinstance(found, str) else ""
 
 
 def newest_result(found: Sequence[SubmissionSummary], version: int) -> SubmissionSummary | None:

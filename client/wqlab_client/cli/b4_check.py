@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,7 +35,7 @@ def check(
     """
     session = session_of(context)
     mail = b4_check.identify_series(sys.stdin.buffer.read(b4_check.MAIL_BYTES))
-    result = _find(session, mail)
+    result = _find(session, mail, b4_check.prepared_change_id(Path.cwd()) if lines else "")
     if lines:
         session.output.lines(b4_check.as_complaints(result))
         return
@@ -43,16 +44,16 @@ def check(
     session.output.lines([json.dumps(b4_check.as_documents([result] if result is not None else []), indent=2)])
 
 
-def _find(session: Session, mail: b4_check.SeriesIdentity) -> b4_check.CheckResult | None:
-    """Return the result of the mail's series: by Message-ID, else by its change-id or subject."""
+def _find(session: Session, mail: b4_check.SeriesIdentity, prepared: str) -> b4_check.CheckResult | None:
+    """Return the result of the mail's series: by Message-ID, else by its change-id, that of the branch or subject."""
     token = session.config.token
     calls = SubmissionCalls(session.url, token.value if token else None, retry=ONCE, timeout_s=TIMEOUT_S)
     for message_id in mail.message_ids[:MAILS]:
         found = calls.submissions_page(message_id=message_id).items
         if (one := b4_check.newest_result(found, mail.version)) is not None:
             return b4_check.check_of(one, session.url)
-    if mail.series_key:
-        found = calls.submissions_page(series_key=mail.series_key).items
+    for series_key in filter(None, dict.fromkeys([prepared, mail.series_key])):
+        found = calls.submissions_page(series_key=series_key).items
         if (one := b4_check.newest_result(found, mail.version)) is not None:
             return b4_check.check_of(one, session.url)
     return None
