@@ -13,7 +13,7 @@ from typing import Any
 import hostile_archive as hostile
 import pytest
 from hostile_archive import Handler, HostileServer
-from thread_mails import mail
+from thread_mails import mail, series
 
 from wqlab_contracts.messages import TakenThread, ThreadSeries
 from wqlab_contracts.specs import Archive
@@ -94,6 +94,12 @@ def test_message_that_it_does_not_have_is_looked_for_elsewhere(patchwork: Patchw
         assert patchwork.take("nobody@x", None, other.archive(search=None)).archive == "hostile"
         with pytest.raises(UserError, match="Patchwork pw has no series 77"):
             patchwork.take("77", None, other.archive(search=None))
+        incomplete(patchwork)
+        other.answer = hostile.mails("".join(series("less")))
+        assert patchwork.take("less-v1-2@x", None, other.archive(search=None)).archive == "hostile"
+        other.answer = lambda handler: handler.send(404, b"")
+        with pytest.raises(UserError, match="1 of 2 patches have arrived"):
+            patchwork.take("less-v1-2@x", None, other.archive(search=None))
 
 
 def incomplete(patchwork: Patchwork) -> None:

@@ -124,7 +124,7 @@ def _find(
     named, path = series.message_id, folder / "in" / "thread.mbox"
     if (address := series.patchwork_series) is not None:
         archives = [archive for archive in archives if archive.series_number(address) is not None]
-    unavailable: ArchiveUnavailable | None = None
+    unavailable: ArchiveUnavailable | UserError | None = None
     for archive in archives:
         progress(f"looking for {named} in {archive.name}", 0, 0)
         try:
@@ -138,6 +138,9 @@ def _find(
             elif client.thread(archive, named, path):
                 return _Thread(folder, archive, series, progress)
         except ArchiveUnavailable as error:
+            unavailable = unavailable if isinstance(unavailable, ArchiveUnavailable) else error
+        except UserError as error:
+            # A Patchwork may lack patches that the next archive has.
             unavailable = unavailable or error
         except TooLarge as error:
             raise UserError(f"the thread of {named} has more than {error}", advice=_MBOX_ADVICE) from error
