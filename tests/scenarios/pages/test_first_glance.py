@@ -39,6 +39,16 @@ PAGES = (
 )
 
 
+def measured(scene: Scene) -> int:
+    """Return a finished submission."""
+    scene.devices()
+    number = scene.submission()
+    scene.builds(number)
+    scene.measured(number, {Arm.BASELINE: 33.0, Arm.CANDIDATE: 5.0})
+    scene.finish(number)
+    return number
+
+
 def places(page: Page) -> list[dict[str, float] | None]:
     """Return where the parts of a report's first screen are."""
     parts = ("h1", ".report-line >> nth=1", ".report-claims", ".report-boots", ".report-trust")
@@ -48,27 +58,34 @@ def places(page: Page) -> list[dict[str, float] | None]:
 def test_report_is_readable_before_its_scripts_which_leave_it_in_place(
     scene: Scene, live: Live, chromium: Browser
 ) -> None:
-    scene.devices()
-    number = scene.submission()
-    scene.builds(number)
-    scene.measured(number, {Arm.BASELINE: 33.0, Arm.CANDIDATE: 5.0})
-    scene.finish(number)
+    number = measured(scene)
     live.allow_public_reading()
-    with closing(Person(chromium, live.url, scripts=False)) as reader:
-        reader.page.goto(f"/r/{number}")
-        expect(reader.page.locator("article")).to_contain_text("Can I trust it?")
-        expect(reader.page.locator("noscript pre")).to_contain_text(f"/r/{number}")
-        before = places(reader.page)
+    seen = []
+    for scripts in (False, True):
+        with closing(Person(chromium, live.url, scripts=scripts)) as reader:
+            reader.lose("ibm-plex")  # which font is used for the first paint depends on when it arrives
+            reader.page.goto(f"/r/{number}")
+            expect(reader.page.locator("article")).to_contain_text("Can I trust it?")
+            if scripts:
+                expect(reader.page.get_by_role("heading", name="All comparisons")).to_be_visible()
+                assert reader.page.evaluate("() => window.layoutShift") < 0.01
+            else:
+                expect(reader.page.locator("noscript pre")).to_contain_text(f"/r/{number}")
+            seen.append(places(reader.page))
+            assert reader.errors == []
+    assert seen[0] == seen[1] and None not in seen[0]
+
+
+def test_report_takes_few_requests_and_bytes(scene: Scene, live: Live, chromium: Browser) -> None:
+    number = measured(scene)
+    live.allow_public_reading()
     loaded: list[Request] = []
     with closing(Person(chromium, live.url)) as reader:
-        reader.page.on("requestfinished", loaded.append)
+        reader.page.on("requestfinished", lambda request: loaded.append(request))
         reader.open(f"/r/{number}")
         expect(reader.page.get_by_role("heading", name="All comparisons")).to_be_visible()
         reader.page.wait_for_load_state("networkidle")
-        assert places(reader.page) == before and None not in before
-        assert reader.page.evaluate("() => window.layoutShift") < 0.01
         sizes = [each.sizes() for each in loaded]
-        assert reader.errors == []
     assert len(loaded) <= 15
     assert sum(each["responseBodySize"] + each["responseHeadersSize"] for each in sizes) <= 250_000
 
