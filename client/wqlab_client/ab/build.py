@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tarfile
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -93,8 +93,10 @@ def _modules(artifacts: Mapping[ArtifactKind, Artifact], release: str, workspace
     target = workspace.folder("modules") / archive.sha256
     with workspace.lock(f"modules-{archive.sha256}"), workspace.temporary("modules") as scratch:
         if not target.exists():
-            with tarfile.open(workspace.path_of(archive)) as packed:
-                packed.extractall(scratch / "new", filter="data")
+            # tar refuses absolute paths and `..`; Python's tarfile does so only since 3.11.4.
+            (scratch / "new").mkdir()
+            command = ["tar", "--extract", "--no-same-owner", f"--file={workspace.path_of(archive)}"]
+            subprocess.run([*command, f"--directory={scratch / 'new'}"], check=True)
             (scratch / "new").rename(target)
     return target / "lib/modules" / release
 
