@@ -180,7 +180,9 @@ def test_b4_prep_finds_the_series_of_its_branch(lab: FakeLab, tmp_path: Path) ->
     def page(request: Request) -> Reply:
         found = request.query.get("series_key", "") in change_ids
         return Reply(
-            body=Page(items=[submission(target(Verdict.REGRESSION), id=12)] if found else [], total=1, next=None)
+            body=Page(
+                items=[submission(target(Verdict.REGRESSION), id=12, version=1)] if found else [], total=1, next=None
+            )
         )
 
     lab.answers[("GET", "/api/v1/submissions")] = page
