@@ -42,7 +42,8 @@ _ITEM = re.compile(r"(?:^|, )\d+(?:\(RESCUER\))?:([A-Za-z_]\w*)")
 _WORKERS = re.compile(r"\bShowing backtraces of \w+ workers in stalled\b")
 _WORKERS_POOL = re.compile(r"\bpool (\d+):\s*$")
 _WORK = re.compile(r"\bWorkqueue: .+? ([A-Za-z_]\w*)(?: \[\w+\])?(?: \(.*\))?\s*$")
-_LINE_LIMIT = 2000
+_LINE_LIMIT, _TASK_LIMIT = 2000, 300
+"""Characters that are searched of a line with work items, and of one about a task."""
 
 
 def stuck_work_functions(title: str, excerpt: str) -> list[str]:
@@ -72,7 +73,7 @@ def _running_work(lines: Sequence[str], number: str) -> str:
             shown = True
         elif shown and (heading := _WORKERS_POOL.search(line)) is not None:
             pool = heading[1]
-        elif shown and pool == (number or pool) and (work := _WORK.search(line)) is not None:
+        elif shown and pool == (number or pool) and (work := _WORK.search(line[:_TASK_LIMIT])) is not None:
             return work[1]
     return ""
 
