@@ -168,8 +168,9 @@ def _mark_public_operations(app: FastAPI, schema: dict[str, Any]) -> None:
     """Mark the operations that visitors may use where the lab allows public reading, and allow it if this lab does."""
     public_reading: bool = app.state.settings.public_reading
     for route in iter_route_contexts(app.routes):
-        operation = schema["paths"].get(route.path, {}).get("get")
-        if operation is None or route.methods != {"GET"}:
+        method = ",".join(route.methods or ()).lower()
+        operation = schema["paths"].get(route.path, {}).get(method)
+        if operation is None:
             continue
         if any(dependency.call is require_reader for dependency in route.dependant.dependencies):
             operation[PUBLIC_READING] = True

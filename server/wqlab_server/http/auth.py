@@ -346,15 +346,15 @@ def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]
     """Return a FastAPI dependency that yields the principal.
 
     The dependency raises ApiProblem 401 without a valid token or session and 403 without `scope`. With `visitors`, it
-    accepts unauthenticated GET requests where the lab allows public reading; other requests with `visitors` only
-    calculate something, such as a quote. Without it, a token that `is_read_only` gets 403 for all but GET.
+    accepts unauthenticated requests where the lab allows public reading; those other than GET only calculate
+    something, such as a quote. Without it, a token that `is_read_only` gets 403 for all but GET.
     """
 
     def principal(request: Request, _token: _Token, _cookie: _Cookie) -> Principal:
         settings: Settings = request.app.state.settings
         found = identify(request)
         if found is None:
-            if visitors and settings.public_reading and request.method in _SAFE_METHODS:
+            if visitors and settings.public_reading:
                 return VISITOR
             raise ApiProblem(401, "sign in, or send a token: Authorization: Bearer <token>")
         if not found.may(scope):

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from wqlab_contracts.api.quotes import Quota, Quote
 from wqlab_contracts.api.submissions import SubmissionRequest
 
-from ..http.auth import Principal, Reader, Submitter
+from ..http.auth import VISITOR, Principal, Reader, Submitter
 from ..http.deps import AppSettings, Data, Db
 from ..http.inspection_process import BoundedInspect
 from ..http.problems import documented
@@ -43,4 +43,5 @@ def list_quotas(session: Db, settings: AppSettings, principal: Submitter) -> lis
 
 
 def _quotas(session: Db, settings: Settings, principal: Principal) -> list[Quota]:
-    return quotas.quotas(session, settings, principal.owner) if quotas.is_limited(principal) else []
+    limited = principal != VISITOR and quotas.is_limited(principal)
+    return quotas.quotas(session, settings, principal.owner) if limited else []
