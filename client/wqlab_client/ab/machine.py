@@ -174,7 +174,7 @@ def what_will_happen(seen: Seen, plan: str, blocks: int, wanted: Wanted) -> list
     """Return lines that describe the machine, what is done there and what can go wrong."""
     look, one = seen.look, seen.look.one
     dogs = ", ".join(f"{each.identity or each.module}" for each in look.watchdogs)
-    log = f"; its log is read from {one('pstore')} then" if look.keeps_crash_log else ""
+    log = f"; its log is read from the firmware ({one('pstore')}) then" if look.keeps_crash_log else ""
     releases = [kernel.release for kernel in wanted.kernels.values()]
     boots = f"{blocks} boots of each kernel, in turn" if len(releases) > 1 else f"{blocks} boots"
     lines = [

@@ -166,7 +166,8 @@ def test_run_waits_for_a_restart_by_hand_after_a_hang(rehearsal: Rehearsal, monk
     access = rehearsal.access
     access.boot_variant(KEYS[0], rehearsal.image)
     access.end_boot()
-    rehearsal.set(running="none")
+    rehearsal.set(running="none", watchdog="")
+    access._has_watchdog = False
 
     def press(text: str) -> None:
         rehearsal.said.append(text)
