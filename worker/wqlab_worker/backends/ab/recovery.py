@@ -25,6 +25,8 @@ _FEED = (
 BEAT_S = 30.0
 """Interval in seconds of the lines that say that this program and the network still work."""
 _GUARD = f"busybox sh -c 'while read -t {4 * BEAT_S:.0f} _; do :; done; killall -9 watchdog'"
+LOAD_S = 60.0
+"""Longest time in seconds to load and unload drivers on a busy machine."""
 _ARM = (files(__package__) / "onboard" / "arm_watchdog.sh").read_text()
 _LIST = "find /sys/fs/pstore /var/lib/systemd/pstore -type f -name 'dmesg*' 2>/dev/null"
 """systemd-pstore moves logs from the first folder to the second, where it joins their parts as dmesg.txt."""
@@ -38,7 +40,7 @@ def arm_watchdog(ssh: SshConnection, wakeup: Wakeup, modules: Sequence[str]) -> 
     if not modules:
         return ""
     command = shlex.join(["sh", "-s", str(FIRST_WATCHDOG_S), *modules])
-    answer = run(ssh, wakeup, command, ANSWER_S, _ARM.encode())
+    answer = run(ssh, wakeup, command, LOAD_S, _ARM.encode())
     return answer.text.strip().rpartition("\n")[2] if answer is not None and not answer.status else ""
 
 
