@@ -236,6 +236,11 @@ def prepare_machine(
     return made
 
 
+def new_warnings(target: str, note: MachineNote) -> list[str]:
+    """Return what the user of a machine was not warned of when its folder was made. Raises as `look_at` does."""
+    return [each for each in warnings(look_at(target).look) if each not in note.warnings]
+
+
 def machine_of(folder: StateFolder, plan: Plan) -> Machine:
     """Return the machine of a folder's plan. Raises UsageError if it has none."""
     if plan.machine is None:

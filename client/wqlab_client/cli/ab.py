@@ -288,20 +288,17 @@ def _confirm(question: str, folder: StateFolder) -> None:
 
 def _ask_again(session: Session, folder: StateFolder) -> None:
     """Look at the machine of a folder once more, and ask if somebody uses it by now."""
-    from wqlab_worker.backends.ab.look import warnings
-
-    from ..ab.machine import look_at
+    from ..ab.machine import new_warnings
     from ..errors import LabUnavailable
 
     plan = folder.read_plan()
     if plan.machine is None:
         return
     try:
-        found = warnings(look_at(plan.target).look)
+        new = new_warnings(plan.target, plan.machine)
     except LabUnavailable as error:
         session.output.note(f"{error}: a kernel under test may run there, or it is off")
         return
-    new = [each for each in found if each not in plan.machine.warnings]
     for each in new:
         session.output.note(f"WARNING: {each}")
     if new:
