@@ -13,7 +13,7 @@ from wqlab_comparison import Samples, Stated, TargetFacts, compare, conclude, su
 from wqlab_comparison.modelled import UNKNOWN
 from wqlab_comparison.sweeps import describe_sweep
 from wqlab_contracts.api.report import Comparison
-from wqlab_contracts.enums import Arm, ErrorKind, Evidence, Verdict
+from wqlab_contracts.enums import Arm, ErrorKind, Evidence, Role, Verdict
 from wqlab_contracts.messages import Failure
 
 MODEL = {"evidence": "modelled", "delta": 1.0}
@@ -59,6 +59,24 @@ def test_figures_are_judged_as_on_hardware_with_seeds_for_blocks(
     assert (found.verdict, found.evidence) == (verdict, Evidence.MODELLED)
     assert reason in found.reason
     assert "block" not in found.reason
+
+
+@pytest.mark.parametrize("factors", [LARGER, NOISE, [1.0] * 6])
+def test_figures_of_a_series_none_of_whose_lines_ran_are_no_verdict(factors: Sequence[float]) -> None:
+    found = modelled(SEEDS, times(*factors), not_exercised="not exercised: none of the 2 changed lines ran")
+    plain = modelled(SEEDS, times(*factors))
+    assert (found.verdict, found.blocks_needed) == (Verdict.NOT_EXERCISED, None)
+    assert found.reason == f"not exercised: none of the 2 changed lines ran; {plain.reason}"
+    assert (found.effect, found.ci95) == (plain.effect, plain.ci95)
+    conclusion = conclude([found])
+    assert conclusion.verdict is Verdict.NOT_EXERCISED
+    assert "bandwidth: not exercised: none of the 2 changed lines ran" in conclusion.headline
+
+
+def test_a_failure_stays_one() -> None:
+    facts = replace(FACTS, not_exercised="not exercised")
+    failed = replace(facts, failure=Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no power"))
+    assert {each.verdict for each in compare(None, [failed]) if each.role is Role.PRIMARY} == {Verdict.FAILED}
 
 
 def test_five_seeds_decide_nothing() -> None:

@@ -35,6 +35,8 @@ from .samples import Samples
 from .survivors import withhold_verdict
 from .words import not_measured
 
+_NO_FIGURE = frozenset({None, Verdict.UNSUPPORTED, Verdict.FAILED, Verdict.NO_EVIDENCE})
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -154,7 +156,10 @@ def _decision(asked: Asked, figures: Measured, adjusted: Adjusted, target: Targe
         if depends:
             decision = replace(decision, reason=f"{decision.reason}; depends on {depends}")
     decision = withhold_verdict(decision, _lost(asked, target), asked.question, asked.reference, asked.other)
-    return withhold_modelled(decision, asked, figures, target)
+    decision = withhold_modelled(decision, asked, figures, target)
+    if target and target.not_exercised and asked.question is Question.KERNEL and decision.verdict not in _NO_FIGURE:
+        return Decision(Verdict.NOT_EXERCISED, f"{target.not_exercised}; {decision.reason}")
+    return decision
 
 
 def _comparison(answer: Answer) -> Comparison:

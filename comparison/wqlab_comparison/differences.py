@@ -45,7 +45,7 @@ KEPT = 20
 """Ranked differences that are kept for the page."""
 NOT_CAUSES = "These are differences beside the result, not its causes."
 
-_UNCOUNTED = frozenset({TracedTopic.OPERATIONS, TracedTopic.NOTE, TracedTopic.EXECUTED})
+_UNCOUNTED = frozenset({TracedTopic.OPERATIONS, TracedTopic.NOTE, TracedTopic.EXECUTED, TracedTopic.CALLED})
 """Topics whose counts are not compared: work items that are executed were queued before."""
 _COUNTS: Mapping[TracedTopic, str] = {
     TracedTopic.QUEUED: "work items of {}",

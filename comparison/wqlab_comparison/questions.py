@@ -55,6 +55,9 @@ class TargetFacts:
     floors: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """(scenario, setting, metric) -> largest effect, in the unit of effects, of a control that differs by nops only; of
     modelled metrics whose control was measured."""
+    not_exercised: str = ""
+    """Reason for which no figure says anything about the series: none of its lines ran. Empty if one did, or if it is
+    not known."""
     ended: bool = True
     """False at a look at a run of the same submission: further blocks of this one may follow."""
 

@@ -62,6 +62,8 @@ class RecordedRun:
     """See `TargetFacts.not_validated`."""
     floors: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """See `TargetFacts.floors`."""
+    not_exercised: str = ""
+    """See `TargetFacts.not_exercised`."""
     machine: str = ""
     """Cost profile of a modelled device; empty for other devices."""
     walk: Sequence[WalkStep] = ()
@@ -77,6 +79,7 @@ def recorded_run(
     record: RunRecord,
     not_validated: Mapping[str, str] = MappingProxyType({}),
     floors: Mapping[tuple[str, str, str], float] = MappingProxyType({}),
+    not_exercised: str = "",
 ) -> RecordedRun:
     """Return what was planned for the run of a record, and how it ended; see `TargetFacts` for the other arguments."""
     return RecordedRun(
@@ -89,6 +92,7 @@ def recorded_run(
         spreads=record.profile.spreads,
         not_validated=not_validated,
         floors=floors,
+        not_exercised=not_exercised,
         machine=record.cost_profile,
         walk=record.walk,
         recipe=record.recipe,
@@ -125,6 +129,7 @@ def facts_of_run(
         spreads=run.spreads,
         not_validated=run.not_validated,
         floors=run.floors,
+        not_exercised=run.not_exercised,
         rungs=list(rungs(run.walk)),
     )
 

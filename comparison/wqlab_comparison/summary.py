@@ -51,6 +51,7 @@ _OF_A_SERIES = {
     Verdict.EQUIVALENT: "no change of {metric} on",
     Verdict.INCONCLUSIVE: "can't tell yet on",
     Verdict.WITHHELD: "verdict withheld on",
+    Verdict.NOT_EXERCISED: "no changed line ran on",
     Verdict.UNSUPPORTED: "not supported on",
     Verdict.NO_EVIDENCE: "no problem and no figures on",
 }

@@ -349,7 +349,13 @@ def _worst(comparisons: Sequence[Comparison]) -> Verdict | None:
         if verdict in verdicts:
             return verdict
     judged = [verdict for verdict in verdicts if verdict is not Verdict.UNSUPPORTED]
-    for verdict in (Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.EQUIVALENT, Verdict.NO_EVIDENCE):
+    for verdict in (
+        Verdict.NOT_EXERCISED,
+        Verdict.INCONCLUSIVE,
+        Verdict.WITHHELD,
+        Verdict.EQUIVALENT,
+        Verdict.NO_EVIDENCE,
+    ):
         if verdict in judged:
             return verdict
     return Verdict.UNSUPPORTED if verdicts else None
@@ -359,6 +365,8 @@ def _describe_comparison(comparison: Comparison, scenario: bool, setting: bool) 
     where = _where(comparison, scenario, setting).rstrip()
     metric = f"{where}: {comparison.metric}" if where else comparison.metric
     before, after = comparison.baseline, comparison.candidate
+    if comparison.verdict is Verdict.NOT_EXERCISED:
+        return f"{metric}: {comparison.reason}"
     if comparison.exact and before and after and comparison.verdict is not Verdict.INCONCLUSIVE:
         if before.mean == after.mean:
             return f"{metric} is {words.number(before.mean)} in every boot of both kernels (n={before.n})"

@@ -261,6 +261,8 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
     WITHHELD = "withheld"
     """Of a modelled figure: it is not validated with the cost profile, or its change is within the noise floor."""
+    NOT_EXERCISED = "not_exercised"
+    """Of two kernels: no changed line ran, so that no figure can say anything about the series."""
     NO_EVIDENCE = "no_evidence"
     UNSUPPORTED = "unsupported"
     FAILED = "failed"
@@ -274,10 +276,23 @@ VERDICT_ORDER = (
     Verdict.EQUIVALENT,
     Verdict.INCONCLUSIVE,
     Verdict.WITHHELD,
+    Verdict.NOT_EXERCISED,
     Verdict.UNSUPPORTED,
     Verdict.NO_EVIDENCE,
 )
 """Order in which verdicts are listed: most severe first."""
+
+
+class Ran(StrEnum):
+    """Whether changed lines ran in the boots of their kernel."""
+
+    MEASURED = "measured"
+    """In a window in which the device counted."""
+    OUTSIDE = "outside"
+    """Only outside of the windows: while the kernel booted, or in the plan's preparation."""
+    NEVER = "never"
+    UNKNOWN = "unknown"
+    """The file is not part of the kernel's image, or the lines are no code: a variable, a type, a macro, an option."""
 
 
 class NotMeasuredCause(StrEnum):

@@ -37,6 +37,8 @@ class TracedTopic(StrEnum):
     """The same migrations, by the name of the task. Without times."""
     SWITCHED = "switched"
     """Context switches of all CPUs. Without times."""
+    CALLED = "called"
+    """Calls of a function that the series changes, 0 if it was not called. Without times."""
     NOTE = "note"
     """Text on what is missing or inexact; the name is the text."""
 

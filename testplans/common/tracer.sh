@@ -42,6 +42,19 @@ migrations() {
 		arm sched/sched_migrate_task 'hist:keys=comm:size=4096'
 }
 
+# Probes at the start of the functions that the series changes. The compiler may have renamed one (`.isra.0`) or inlined it,
+# and some must not be probed: `probed` has the others, with their symbols.
+functions() {
+	[ -n "${CHANGED_FUNCTIONS:-}" ] || return 0
+	$AWK -v names="$CHANGED_FUNCTIONS" '
+		BEGIN { n = split(names, each, " "); for (i = 1; i <= n; i++) wanted[each[i]] = 1 }
+		$2 ~ /^[tT]$/ && $3 !~ /\.cold/ { name = $3; sub(/\..*/, "", name); if (name in wanted) { print name, $3; delete wanted[name] } }
+	' "${KALLSYMS:-/proc/kallsyms}" | while read -r function symbol; do
+		{ echo "p:wqlab/ran $symbol" >>"$TRACING/kprobe_events"; } 2>/dev/null && echo "$function $symbol" >>"$WORK/probed"
+	done
+	[ ! -s "$WORK/probed" ] || arm wqlab/ran 'hist:keys=__probe_ip.sym:size=2048'
+}
+
 start() {
 	[ -e "$TRACING/tracing_on" ] || mount -t tracefs tracefs "$TRACING"
 	mkdir -p "$INSTANCE" 2>/dev/null
@@ -53,6 +66,7 @@ start() {
 	locks || note "waits for locks are not counted by kind: $(refusal)"
 	callers || note "waits for locks are not counted by function: $(refusal)"
 	migrations || note "migrations are not counted: $(refusal)"
+	functions || note "calls of changed functions are not counted: $(refusal)"
 	: >"$WORK/armed"
 }
 
@@ -80,6 +94,9 @@ stop() {
 			if (field("comm") != "") { name = field("comm"); sub(/[-:\/0-9].*/, "", name); plain("migrated_task", name, hits()) }
 			else plain("migrated", field("orig_cpu") ">" field("dest_cpu"), hits())
 		}'
+	histogram wqlab/ran '/hitcount:/ { plain("called", symbol(), hits()) }' >"$WORK/called"
+	[ ! -s "$WORK/probed" ] || $AWK 'FNR == NR { if ($1 == "called") calls[$2] = $3; next }
+		{ printf "called\t%s\t%d\t0\t\n", $1, calls[$2] }' "$WORK/called" "$WORK/probed"
 	printf 'switched\t\t%d\t0\t\n' $((after - before))
 }
 

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from wqlab_contracts.enums import ArtifactKind, MetricClass
 
-from .conftest import COUNTED_TARGET, EXAMPLE, INSTRUMENTED, NOOP, Lab, MakePerson, comparisons, scenarios
+from .conftest import COUNTED_TARGET, EXAMPLE, INSTRUMENTED, NOOP, SERIES, Lab, MakePerson, comparisons, scenarios
 
 pytestmark = pytest.mark.scenario
 TOUCHED = "flush_workqueue_prep_pwqs"
@@ -104,3 +104,28 @@ def test_page_shows_where_the_counts_come_from(person: MakePerson, counted: int,
     for figure in ("instructions", "cache line transfers", "cache lines that move from CPU to CPU"):
         expect(page.get_by_role("figure", name=f"fsync: {figure}")).to_be_visible()
     assert not reader.errors
+
+
+def test_report_says_which_changed_lines_ran(lab: Lab, counted: int, report: dict[str, Any]) -> None:
+    ran = report["targets"][0]["ran"]
+    assert ran["measured"] > ran["never"]
+    [outer] = [each["lines"] for each in ran["lines"]
+               if each["function"] == TOUCHED and each["arm"] == "candidate" and each["ran"] == "measured"]  # fmt: skip
+    assert outer and not ran["not_exercised"]
+    text = " ".join(lab.wqlab("report", str(counted)).split())
+    assert f"the plan executed {ran['measured']} of " in text
+    assert "@@" in report["diff"]
+
+
+@pytest.mark.nightly
+def test_series_in_dead_code_is_not_exercised(lab: Lab) -> None:
+    report = lab.finish(lab.submit("--mbox", str(SERIES / "dead-code.mbox"), *COUNTED_TARGET, "--blocks", "2"))
+    [target] = report["targets"]
+    assert target["verdict"] == "not_exercised"
+    assert target["headline"].startswith("kernel_instructions_per_op: not exercised: none of the ")
+    assert {each["verdict"] for each in comparisons(report, question="kernel") if each["role"] != "explanatory"} == {
+        "not_exercised"
+    }
+    text = " ".join(lab.wqlab("report", str(report["submission"]["id"])).split())
+    assert "NOT EXERCISED" in text
+    assert "of kernel/workqueue.c (show_freezable_workqueues)" in text

@@ -65,7 +65,8 @@ class Run:
     @property
     def recorded(self) -> RecordedRun:
         floors = {(each.scenario, each.setting, each.metric): each.floor for each in self.reported.noise_floors}
-        return recorded_run(self.record, self._not_validated, floors)
+        not_exercised = self.reported.ran.not_exercised if self.reported.ran else ""
+        return recorded_run(self.record, self._not_validated, floors, not_exercised)
 
 
 def read_runs(bundle: Bundle, report: Report) -> list[Run]:

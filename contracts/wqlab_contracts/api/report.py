@@ -17,6 +17,7 @@ from .curves import MetricCurve
 from .explanations import Explanation
 from .instrument import InstrumentCell, NoiseFloor
 from .ladder import Ladder
+from .ran import RanReport
 from .runs import FindingView
 from .submissions import SubmissionView
 from .sweeps import SweepReport
@@ -130,6 +131,8 @@ class TargetReport(Message):
     """How long work items waited, and where they started; empty if the plan has no traced repetitions."""
     instrument: list[InstrumentCell] = Field(default_factory=list)
     """Where the counts come from; empty if the device is not instrumented."""
+    ran: RanReport | None = None
+    """Which changed lines or functions ran; null if neither the boots nor traced boots tell."""
     noise_floors: list[NoiseFloor] = Field(default_factory=list)
     canaries: list[CanaryRecord] = Field(default_factory=list)
     """What A/A comparisons of this plan had shown of the devices that were used, when the report was made."""
@@ -178,5 +181,7 @@ class Report(Message):
     config_compared: bool = True
     """False if a kernel's configuration was not available: then an empty `config_diff` says nothing."""
     config_sha256: str
+    diff: str = ""
+    """What the series changes, as one patch, if a target says which of its lines ran; the end of a long one is cut."""
     method: str = ""
     """Description of the statistical method, stored with the report in case the method changes."""

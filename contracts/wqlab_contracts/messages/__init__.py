@@ -6,6 +6,7 @@ Each worker request carries the claim's `fence`. The server refuses a stale fenc
 from .apply import ApplyJob, ApplyResult, CheckpatchFinding, CommitRange, PatchSummary, Source
 from .base import EXCERPT_LIMIT, STACK_LIMIT, Artifact, Failure, GitObject, Message, Sha256, StackFrame
 from .build import BuildJob, BuildResult, CompilerWarning
+from .changed_lines import ChangedLines, RanLines
 from .claims import (
     ClaimRequest,
     ConsoleAnswer,
@@ -50,6 +51,7 @@ __all__ = [
     "BootVerified",
     "BuildJob",
     "BuildResult",
+    "ChangedLines",
     "CheckStep",
     "CheckpatchFinding",
     "ClaimRequest",
@@ -77,6 +79,7 @@ __all__ = [
     "Message",
     "PatchSummary",
     "Progress",
+    "RanLines",
     "RunEvent",
     "RunJob",
     "RunResult",

@@ -9,11 +9,15 @@ from pydantic import Field, StringConstraints
 from ..enums import BETWEEN, JobKind, Outcome
 from ..specs import Name, Tree
 from .base import Artifact, Failure, GitObject, Message
+from .changed_lines import CHANGED_LIMIT, ChangedLines
 from .submission import Series
 from .threads import TakenThread, ThreadSource
 
 TOUCHED_LIMIT = 1000
 """Maximum number of functions in a message that a series changes."""
+
+DIFF_LIMIT = 200_000
+"""Most characters of a series' patch that a report shows."""
 
 WALK_LIMIT = len(BETWEEN) + 1
 """Most patches of a series that is walked: a block has one boot more."""
@@ -162,6 +166,10 @@ class ApplyResult(Message):
         default_factory=list, max_length=TOUCHED_LIMIT
     )
     """Names of the functions that the series changes."""
+    changed: list[ChangedLines] = Field(default_factory=list, max_length=CHANGED_LIMIT)
+    """Lines that the whole series adds and removes."""
+    diff: str = Field(default="", max_length=DIFF_LIMIT)
+    """What the whole series changes, as one patch; a long one is cut, and ends with a mark."""
     toolchain: str = ""
     """Exact identity of compiler and linker. It is part of each build key, so that compared kernels always have the
     same compiler."""

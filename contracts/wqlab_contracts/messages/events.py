@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field
 from ..enums import Arm, DeviceStep, FindingKind, NotMeasuredCause, Outcome, StepOutcome
 from ..specs import LastLevel
 from .base import STACK_LIMIT, Commands, Excerpt, Facts, Failure, Message, ShortText, StackFrame, Title, cut
+from .changed_lines import RAN_LIMIT, RanLines
 
 COMMAND_LINE_LIMIT = 8192
 """Characters of a kernel command line; Linux accepts at most 4096 bytes."""
@@ -73,6 +74,8 @@ class BootVerified(Message):
     """Mitigations, preemption model, clock source, crypto driver, governor ..., as read on the device."""
     golden_s: float
     kexec_s: float
+    ran: list[RanLines] = Field(default_factory=list, max_length=RAN_LIMIT)
+    """Which changed lines of this kernel ran; empty if the device does not tell, or the series changes none."""
 
 
 class Sample(Message):

@@ -25,6 +25,7 @@ from ..specs import (
 from ..specs.cost_profile import CostProfile
 from .apply import TOUCHED_LIMIT
 from .base import Artifact, Failure, Message
+from .changed_lines import CHANGED_LIMIT, ChangedLines
 
 
 class Kernel(Message):
@@ -127,7 +128,9 @@ class RunJob(Message):
     seed: int
     """Random seed for the order of settings within each boot."""
     touched: list[str] = Field(default_factory=list, max_length=TOUCHED_LIMIT)
-    """Functions that the series changes, for the metrics `touched_*` of instrumented devices; empty for others."""
+    """Functions that the series changes, for traced boots and the metrics `touched_*` of instrumented devices."""
+    changed: list[ChangedLines] = Field(default_factory=list, max_length=CHANGED_LIMIT)
+    """Lines that the series changes, for instrumented devices; empty for others."""
 
     def kernel(self, arm: Arm, block: int) -> Kernel:
         """Return the kernel that an arm boots in a block."""

@@ -87,6 +87,7 @@ def section(report: Report, target: TargetReport, limits: TargetLimits) -> Secti
         Part([_place(target) if limits.details else _short_place(target)]),
         *_differences(target, limits.differences),
         *(_system(target) if limits.system else []),
+        *_close(Bullets(target.ran.sentences, LIST_LINES, 3, mark="Ran: ") if target.ran else None),
         *_ladder(target),
         Part(figures),
         *_close(Paragraph(left_out, lines=2) if left_out else None),

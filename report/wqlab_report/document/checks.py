@@ -22,7 +22,9 @@ from ..content import cells, failures, instrument_tables, shared_text, survival
 
 SURVIVAL = "kernels boot and survive"
 """Name of a target's check that a failure of its run or kernels fails; its other checks are then skipped."""
-_SKIPPED = frozenset({Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED})
+_SKIPPED = frozenset(
+    {Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.NOT_EXERCISED, Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED}
+)
 
 
 class Result(StrEnum):

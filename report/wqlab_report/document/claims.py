@@ -12,7 +12,7 @@ from wqlab_contracts.enums import VERDICT_ORDER, Arm, ErrorKind, Question, Role,
 from ..content import failures, shared_text, system_text
 
 _DECIDED = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.BELOW_THRESHOLD})
-_OPEN = frozenset({Verdict.INCONCLUSIVE, Verdict.WITHHELD})
+_OPEN = frozenset({Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.NOT_EXERCISED})
 MOST_BLOCKS = 8
 """Most blocks whose boots are drawn beside the claims."""
 

@@ -86,6 +86,7 @@ def _place(report: Report, target: TargetReport) -> list[Block]:
     if costs := model_text.costs(target):
         facts.append(("figures", (f"{costs}. {model_text.CANNOT_TELL}: ", Link(model_text.page(report), "more"))))
     facts += [] if target.byte_identical else [("per boot", shared_text.repetitions(target))]
+    facts += [("what ran", "; ".join(target.ran.sentences))] if target.ran else []
     blocks: list[Block] = [Facts(facts)]
     if differences := system_text.differences(target):
         rows = [[each.name, each.baseline, each.candidate] for each in differences]

@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
 from wqlab_comparison import Samples, TargetFacts, boot_values, compare
+from wqlab_comparison.exercised import lines_of_boots, why_not_exercised
 from wqlab_comparison.runs import facts_of_run
 from wqlab_contracts.api.report import UnsupportedView
 from wqlab_contracts.enums import PAIR, MetricClass, RunPurpose
@@ -17,7 +18,7 @@ from wqlab_contracts.specs import Validation, why_withheld
 from wqlab_contracts.specs.validation import FACT as COST_PROFILE
 
 from ..estimates.noise_floors import noise_floors
-from ..models import BlockAttempt, Boot, BootValue, Comparison, Run, Unsupported
+from ..models import Apply, BlockAttempt, Boot, BootValue, Comparison, Run, Unsupported
 from ..storage.db import clock
 from ..views.conclusion import recorded_run
 from ..views.samples_table import samples_of
@@ -101,7 +102,7 @@ def target_facts(session: Session, run: Run, validations: Sequence[Validation] |
     discards = session.scalars(
         select(BlockAttempt.arm).where(BlockAttempt.run_id == run.id, BlockAttempt.finished.is_(False))
     )
-    recorded = recorded_run(run)
+    recorded = replace(recorded_run(run), not_exercised=_not_exercised(session, run))
     if run.plan.is_modelled:
         recorded = replace(
             recorded, not_validated=_not_validated(session, run, validations), floors=_floors(session, run)
@@ -114,6 +115,15 @@ def target_facts(session: Session, run: Run, validations: Sequence[Validation] |
             for scenario, setting, metric, arm, cause, reason in unsupported
         ],
     )
+
+
+def _not_exercised(session: Session, run: Run) -> str:
+    """Return why no figure of the run says anything about the series; empty if a line ran, or boots do not tell."""
+    boots = session.scalars(select(Boot.ran).where(Boot.run_id == run.id, Boot.valid, Boot.arm.in_(PAIR)))
+    if not (lines := lines_of_boots(boots)):
+        return ""
+    result = session.scalar(select(Apply.result).where(Apply.submission_id == run.submission_id))
+    return why_not_exercised(lines, {each.arm for each in result.changed} if result else set())
 
 
 def _not_validated(session: Session, run: Run, validations: Sequence[Validation] | None) -> dict[str, str]:

@@ -27,6 +27,7 @@ from wqlab_contracts.messages import (
     Failure,
     LavaPool,
     MeasuredTopology,
+    RanLines,
     Source,
     StackFrame,
 )
@@ -153,6 +154,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             list[int],
             list[ComparisonData],
             list[LookRecord],
+            list[RanLines],
             list[WalkStep],
             list[str],
             list[float],

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, fu
 from sqlalchemy.orm import Mapped, column_property, mapped_column, relationship
 
 from wqlab_contracts.enums import PAIR, Arm, BootState, CanaryKind, JobKind, Outcome, RunPurpose, Verdict
-from wqlab_contracts.messages import Failure, MeasuredTopology
+from wqlab_contracts.messages import Failure, MeasuredTopology, RanLines
 from wqlab_contracts.messages.looks import LookRecord
 from wqlab_contracts.messages.walk import WalkStep
 from wqlab_contracts.specs import Backend, DeviceType, KernelRecipe, Profile, TestPlan
@@ -199,6 +199,8 @@ class Boot(Base):
     environment: Mapped[dict[str, str]] = mapped_column(default=dict)
     commands: Mapped[dict[str, str]] = mapped_column(default=dict)
     """Scenario -> exact command line of the workload."""
+    ran: Mapped[list[RanLines]] = mapped_column(default=list)
+    """Which changed lines of its kernel ran; empty if the device does not tell."""
     started_at: Mapped[datetime]
     verified_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]

@@ -18,16 +18,18 @@ from wqlab_contracts import instrument, traced_counts, workqueue_series
 from wqlab_contracts.api import report as api_report
 from wqlab_contracts.api.canaries import CanaryRecord
 from wqlab_contracts.api.instrument import InstrumentCell, NoiseFloor
+from wqlab_contracts.api.ran import RanReport
 from wqlab_contracts.api.waits import WaitCell
 from wqlab_contracts.api.workqueues import WorkqueueCell
 from wqlab_contracts.enums import PAIR, Arm, ArtifactKind, ErrorKind, RunPurpose
-from wqlab_contracts.messages import Artifact, BootKey
+from wqlab_contracts.messages import ApplyResult, Artifact, BootKey
 from wqlab_contracts.specs import Backend
 from wqlab_report.content.failures import main_failure
 from wqlab_report.content.shared_text import method_of
 from wqlab_report.parts.config_diff import config_difference
 from wqlab_report.parts.environment import environment_of
 from wqlab_report.parts.instrument_cells import ProfileFile, instrument_cells
+from wqlab_report.parts.ran_report import ran_report
 from wqlab_report.parts.sweep import sweep_report
 from wqlab_report.parts.wait_cells import wait_cells
 from wqlab_report.parts.workqueue_cells import workqueue_cells
@@ -73,7 +75,8 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
     traced = session.scalars(
         select(Run).where(Run.submission_id == submission.id, Run.purpose == RunPurpose.TRACE).order_by(Run.id)
     ).all()
-    parts = _Parts(session, [each.run.id for each in measured], store, traced)
+    changes = rows.apply.result if rows.apply is not None else None
+    parts = _Parts(session, [each.run.id for each in measured], store, traced, changes)
     configurations = _configurations(rows, lambda artifact: _text(store, artifact.sha256))
     targets = [_target(each, parts, configurations, submission) for each in measured]
     report = api_report.Report(
@@ -90,6 +93,7 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
         config_diff=configurations.all_differing,
         config_compared=bool(configurations.differing),
         config_sha256=configurations.sha256,
+        diff=changes.diff if changes and any(each.ran and each.ran.lines for each in targets) else "",
         method=method_of(targets),
     )
     main = main_failure(report)
@@ -100,9 +104,14 @@ class _Parts:
     """Rows of all runs of the submission by run id, read with one query per table."""
 
     def __init__(
-        self, session: Session, run_ids: Sequence[int], store: ArtifactStore, traced: Sequence[Run] = ()
+        self,
+        session: Session,
+        run_ids: Sequence[int],
+        store: ArtifactStore,
+        traced: Sequence[Run] = (),
+        changes: ApplyResult | None = None,
     ) -> None:
-        self._session, self._store = session, store
+        self._session, self._store, self._changes = session, store, changes
         self._traced = {run.target: run for run in traced}
         file_runs = [*run_ids, *(run.id for run in traced)]
         self._files = {
@@ -192,6 +201,12 @@ class _Parts:
         ).all()
         return TracedRun(traced, list(self._tables(traced, boots)))
 
+    def ran(self, rows: RunRows) -> RanReport | None:
+        """Return which changed lines or functions ran in the valid boots, and in the traced ones."""
+        traced = self.traced_run(rows.run)
+        boots = [boot.ran for boot in rows.boots if boot.valid and boot.arm in PAIR]
+        return ran_report(boots, self._changes, traced.rows() if traced else [])
+
     def backend(self, run: Run) -> Backend | None:
         """Return the backend of the run's device; None if it had none."""
         return self._session.scalar(select(Device.backend).where(Device.name == run.device_name))
@@ -259,6 +274,7 @@ def _target(
             traced=parts.traced_run(run),
             instrument=counted,
         ),
+        ran=parts.ran(rows),
         noise_floors=parts.noise_floors(run) if run.plan.is_instrumented else [],
         canaries=parts.canaries(rows),
         curves=curves(run.plan, run.device_spec.emulated, parts.values[run.id]),

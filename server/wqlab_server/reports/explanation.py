@@ -5,7 +5,8 @@ The explanation never enters a verdict, and it names differences, not causes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from wqlab_comparison.differences import Sides, TracedBoot, by_cell, differences, sentences
@@ -28,6 +29,12 @@ class TracedRun:
 
     run: Run
     tables: Sequence[tuple[Arm, int, str]]
+
+    def rows(self) -> Iterator[Row]:
+        """Yield all rows of the tables; an unreadable table is ignored."""
+        for _, _, text in self.tables:
+            with suppress(ValueError):
+                yield from list(traced_counts.read(text))
 
 
 def explain(

@@ -62,6 +62,7 @@ def _boot_started(session: Session, run: Run, event: BootStarted) -> None:
             valid=False,
             environment={},
             commands={},
+            ran=[],
             console_bytes=0,
             console_truncated=False,
         )
@@ -82,6 +83,7 @@ def _boot_verified(session: Session, run: Run, event: BootVerified) -> None:
     boot.kernel_boot_id, boot.token, boot.build_id_gnu = event.kernel_boot_id, event.token, event.build_id_gnu
     boot.release, boot.cmdline, boot.topology = event.release, event.cmdline, event.topology
     boot.environment, boot.golden_s, boot.kexec_s = event.environment, event.golden_s, event.kexec_s
+    boot.ran = event.ran
     if boot.state is BootState.BOOTING:
         boot.state = BootState.MEASURING
     _emit(session, run, EventKind.BOOT_STATE, boot.id, state=boot.state, **event.boot.model_dump(mode="json"))

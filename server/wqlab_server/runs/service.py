@@ -11,8 +11,9 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
 
-from wqlab_contracts.enums import Arm, ArtifactKind, BootState, ErrorKind, JobState, Outcome
+from wqlab_contracts.enums import Arm, ArtifactKind, BootState, ErrorKind, JobState, Outcome, RunPurpose
 from wqlab_contracts.messages import (
+    ApplyResult,
     Artifact,
     BlockPlan,
     BootKey,
@@ -64,6 +65,7 @@ def make_job(session: Session, run: Run, device: Device) -> RunJob:
     last_attempts = fetch_dict(
         session, select(Boot.block, func.max(Boot.attempt)).where(Boot.run_id == run.id).group_by(Boot.block)
     )
+    changes = _changes(session, run)
     return RunJob(
         run_id=run.id,
         purpose=run.purpose,
@@ -80,14 +82,15 @@ def make_job(session: Session, run: Run, device: Device) -> RunJob:
         ],
         completed_blocks=completed_blocks(session, run.id),
         seed=run.seed,
-        touched=_touched(session, run) if run.device_spec.instrumented else [],
+        touched=changes.touched if run.device_spec.instrumented or run.purpose is RunPurpose.TRACE else [],
+        changed=changes.changed if run.device_spec.instrumented else [],
     )
 
 
-def _touched(session: Session, run: Run) -> list[str]:
-    """Return the functions that the series of the run's submission changes."""
+def _changes(session: Session, run: Run) -> ApplyResult:
+    """Return what the series of the run's submission changes; nothing for a run without a submission."""
     result = session.scalar(select(Apply.result).where(Apply.submission_id == run.submission_id))
-    return result.touched if result is not None else []
+    return result or ApplyResult(outcome=Outcome.PASSED)
 
 
 def completed_blocks(session: Session, run_id: int) -> list[int]:

@@ -58,6 +58,12 @@ export const VERDICTS: Record<Verdict, VerdictLook> = {
     meaning:
       "A model's figure without a verdict: it is not validated, or the change is within the noise floor.",
   },
+  not_exercised: {
+    sign: "\u2298",
+    word: "not exercised",
+    tone: "unsure",
+    meaning: "No changed line ran, so that no figure says anything about the series.",
+  },
   failed: { sign: "!", word: "failed", tone: "bad", meaning: "Not measured because the run failed." },
   unsupported: {
     sign: "/",
@@ -102,6 +108,7 @@ function weight(verdict: string): number {
     "equivalent",
     "inconclusive",
     "withheld",
+    "not_exercised",
     "unsupported",
     "no_evidence",
   ].indexOf(verdict);

@@ -72,6 +72,7 @@ export function makeReport({
     target(device, at + 1, { scenarios, settings, metrics, blocks, questions }),
   );
   return {
+    diff: "",
     submission: {
       id: 7,
       title: "workqueue: Fewer locks",
@@ -214,6 +215,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
     ladder: null,
     layouts: 1,
     explanation: null,
+    ran: null,
     plan: {
       name: "affinity",
       summary: "Does work run where it was queued",

@@ -275,6 +275,24 @@ def test_a_kernel_without_an_event_counts_the_others(folder: Path) -> None:
     assert any(row.topic is TracedTopic.MIGRATED for row in rows(lines or []))
 
 
+def test_calls_of_changed_functions_are_counted_and_those_that_cannot_be_probed_are_missing(folder: Path) -> None:
+    ran = folder / "tracing/instances/wqlab-traced/events/wqlab/ran"
+    ran.mkdir(parents=True)
+    (ran / "trigger").write_text("")
+    (ran / "hist").write_text("# trigger info: hist:keys=__probe_ip.sym\n"
+        "{ __probe_ip: [ffffffff810b1230] insert_work.isra.0                 } hitcount:         12\n")  # fmt: skip
+    (folder / "kallsyms").write_text(
+        "ffffffff810b1230 t insert_work.isra.0\nffffffff810b1000 t insert_work.isra.0.cold\n"
+        "ffffffff810b2000 T flush_work\nffffffff82000000 d try_to_grab\n"
+    )
+    more = {"CHANGED_FUNCTIONS": "insert_work flush_work try_to_grab", "KALLSYMS": str(folder / "kallsyms")}
+    for _ in range(2):  # of two repetitions, each says what it counted
+        _, lines = tracer.split_output(run(folder, **more).stdout)
+        called = {row.name: row.count for row in rows(lines or []) if row.topic is TracedTopic.CALLED}
+        assert called == {"insert_work": 12, "flush_work": 0}
+    assert "p:wqlab/ran insert_work.isra.0\n" in (folder / "tracing/kprobe_events").read_text()
+
+
 # --- the same histograms in a traced repetition of a measured boot ----------------------------------------------------
 
 

@@ -130,6 +130,8 @@ class Window:
     """Number of executed atomic instructions (x86-64: lock prefix or `xchg`; arm64: store exclusive or LSE)."""
     code: dict[int, int] = field(default_factory=dict)
     """Address of a translated block -> executed instructions in it."""
+    sizes: dict[int, int] = field(default_factory=dict)
+    """Address of a translated block -> bytes of the longest executed block there: it may also be entered in parts."""
     moved: list[Moved] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     """The 200 lines that moved most, most first."""
@@ -149,8 +151,16 @@ class Window:
     """Waits for spinlocks, by lock and call; empty if the device is not modelled, or is arm64."""
 
 
-def read(path: Path) -> Iterator[Frame | Window]:
-    """Yield the frames and windows in the order in which they ended. Raises StreamError."""
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of the kernel that the boot executed, in windows or not."""
+
+    sizes: dict[int, int]
+    """Address -> bytes of the longest block there."""
+
+
+def read(path: Path) -> Iterator[Frame | Window | Blocks]:
+    """Yield the frames and windows in the order in which they ended, then the blocks. Raises StreamError."""
     try:
         with path.open("rb") as stream:
             yield from _records(stream)
@@ -158,7 +168,7 @@ def read(path: Path) -> Iterator[Frame | Window]:
         raise StreamError(f"cannot read the plugin's output: {error}") from error
 
 
-def _records(stream: BinaryIO) -> Iterator[Frame | Window]:
+def _records(stream: BinaryIO) -> Iterator[Frame | Window | Blocks]:
     while header := stream.readline(_HEADER_MAX_BYTES):
         if not header.endswith(b"\n"):
             raise StreamError("the plugin's output ends within a header")
@@ -168,6 +178,8 @@ def _records(stream: BinaryIO) -> Iterator[Frame | Window]:
                 yield Frame(name, _content(stream, size, FRAME_MAX_BYTES))
             case ["window", number, size]:
                 yield _window(_decimal(number), _content(stream, size, WINDOW_MAX_BYTES))
+            case ["blocks", "kernel", size]:
+                yield Blocks(_sizes(_content(stream, size, WINDOW_MAX_BYTES)))
             case ["lost", *reason]:
                 raise StreamError(f"the guest's results are incomplete: {' '.join(reason)}")
             case _:
@@ -184,9 +196,19 @@ def _content(stream: BinaryIO, size: str, limit: int) -> bytes:
     return data
 
 
+def _sizes(content: bytes) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for text in content.decode("ascii", errors="replace").splitlines():
+        pc, _, size = text.partition("\t")
+        address = _address(pc)
+        found[address] = max(found.get(address, 0), _decimal(size))
+    return found
+
+
 def _window(number: int, content: bytes) -> Window:
     totals: tuple[int, int, int, int, int] | None = None
     code: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     moved: list[Moved] = []
     lines: list[Line] = []
     cpus: dict[tuple[int, int], int] = {}
@@ -198,8 +220,10 @@ def _window(number: int, content: bytes) -> Window:
     spins: list[SpinWait] = []
     for text in content.decode("ascii", errors="replace").splitlines():
         match text.split("\t"):
-            case ["code", pc, count]:
-                code[_address(pc)] = _decimal(count)
+            case ["code", pc, size, count]:
+                address = _address(pc)
+                code[address] = code.get(address, 0) + _decimal(count)
+                sizes[address] = max(sizes.get(address, 0), _decimal(size))
             case ["moved", level, kind, pc, writer, count] if level in _LEVEL_NAMES and kind in _KINDS:
                 moved.append(Moved(_LEVEL_NAMES[level], _KINDS[kind], _address(pc), _address(writer), _decimal(count)))
             case ["line", physical, virtual, smt, l3, node, remote]:
@@ -237,7 +261,7 @@ def _window(number: int, content: bytes) -> Window:
                 _reject(text)
     if totals is None:
         raise StreamError(f"window {number} has no totals")
-    return Window(number, *totals, code, moved, lines, cpus, locked, per_cpu, pools, times, clocks, spins)
+    return Window(number, *totals, code, sizes, moved, lines, cpus, locked, per_cpu, pools, times, clocks, spins)
 
 
 def _is_name(text: str) -> bool:

@@ -20,6 +20,8 @@ from wqlab_contracts.messages import (
     ThreadSeries,
     normalised_subject,
 )
+from wqlab_contracts.messages.apply import DIFF_LIMIT
+from wqlab_contracts.messages.base import cut
 
 from ..build.toolchain import toolchain_identity
 from ..failures import JobError, UserError
@@ -27,6 +29,7 @@ from ..intake.archive import ArchiveClient
 from ..intake.fetch_thread import fetch_thread
 from ..workspace import Progress, Workspace, no_progress
 from .branch import fetch_branch
+from .changed_lines import changed_lines, touched_functions
 from .checkout import base_files, make_bundle
 from .checkpatch import checkpatch
 from .commit_pair import resolve_pair
@@ -39,7 +42,6 @@ from .patch_sources import check_walkable, patch_sources
 from .patch_summaries import patch_summaries
 from .prior_art import prior_art
 from .series_size import PATCH_BYTES, check_changes, check_size
-from .touched_functions import touched_functions
 
 
 def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress) -> ApplyResult:
@@ -115,6 +117,7 @@ def _result(
 
     search()
     touched = touched_functions(file.read_text(errors="replace") for file in files)
+    diff = _difference(git, base, candidate.commit)
     newer = newer_trees(
         job.others, workspace, folder, mirror=mirror.git.directory, base=base, release=release_of(mirror.git, base),
         patches=files, changed=sorted({file for patch in patches for file in patch.files}), touched=touched,
@@ -143,8 +146,16 @@ def _result(
         base_package=package_of(mirror.git, job.tree, base),
         series_mbox=_series_mbox(files, folder, workspace),
         touched=touched,
+        changed=changed_lines(diff),
+        diff=cut(diff, DIFF_LIMIT),
         toolchain=toolchain,
     )
+
+
+def _difference(git: ConfinedGit, base: str, commit: str) -> str:
+    """Return what the whole series changes, as one patch. It is no longer than its patches, which have a limit."""
+    command = ["git", "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", base, commit]
+    return git.pipeline(command, output_bytes=PATCH_BYTES)
 
 
 def _patch_files(git: ConfinedGit, base: str, commit: str, folder: Path) -> list[Path]:

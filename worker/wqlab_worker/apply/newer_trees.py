@@ -12,10 +12,10 @@ from wqlab_contracts.specs import Tree
 
 from ..failures import JobError
 from ..workspace import Workspace
+from .changed_lines import touched_functions
 from .confined_git import ConfinedGit, ConfinedGitError, ignore_attributes
 from .git import create_bare
 from .mirror import mirror_folder, open_mirror, release_of
-from .touched_functions import touched_functions
 
 _NUMBERS = LinearPattern(r"\d+(?:\.\d+)*")
 

@@ -180,6 +180,7 @@ class BootRunner:
                     environment={**booted.environment, **facts},
                     golden_s=round(booted.golden_s, 3),
                     kexec_s=round(booted.kexec_s, 3),
+                    ran=list(booted.ran),
                 )
             )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from wqlab_contracts.enums import DeviceStep
 from wqlab_contracts.keys import defect_key
-from wqlab_contracts.messages import BootKey, Failure, Kernel, MeasuredTopology
+from wqlab_contracts.messages import BootKey, Failure, Kernel, MeasuredTopology, RanLines
 
 from .device_text import printable
 
@@ -30,6 +30,8 @@ class VerifiedBoot:
     """Seconds from `kexec -l` to the variant's first answer."""
     console_bytes: int = 0
     """Bytes of the boot's console read so far."""
+    ran: Sequence[RanLines] = ()
+    """Which changed lines of the kernel ran; empty if the device does not tell."""
 
 
 @dataclass(frozen=True)

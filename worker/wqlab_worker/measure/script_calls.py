@@ -13,6 +13,8 @@ from wqlab_contracts.specs import Scenario
 from . import monitor, tracer
 from .health_check_report import console_marker
 
+TRACED_FUNCTIONS = 100
+"""Most changed functions that a traced boot counts calls of."""
 SETUP_TIMEOUT_S = 600.0
 """Time limit of setup and teardown."""
 
@@ -119,6 +121,8 @@ def parameters(job: RunJob, cell: Cell | None = None, traced: bool = False) -> d
         environment["TRACE"] = "1" if traced else "0"
         if job.plan.is_instrumented:
             environment["WINDOW"] = "1"
+        if job.purpose is RunPurpose.TRACE and job.touched:
+            environment["CHANGED_FUNCTIONS"] = " ".join(job.touched[:TRACED_FUNCTIONS])
         for knob, value in job.plan.knobs(cell.setting).items():
             environment[f"SETTING_{knob.upper()}"] = value
     return environment

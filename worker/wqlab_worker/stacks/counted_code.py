@@ -160,6 +160,11 @@ def with_offset(name: str, offset: int) -> str:
     return f"{name} + {offset:#x}" if offset else name
 
 
+def address_of_text(symbols: str) -> int:
+    """Return the address of `_text` in lines of /proc/kallsyms; 0 if it is not there."""
+    return _read_symbols(symbols)[1]
+
+
 def _list(request: dict[str, list[int] | int], kind: str) -> list[int]:
     found = request[kind]
     return found if isinstance(found, list) else []

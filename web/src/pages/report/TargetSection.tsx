@@ -26,6 +26,7 @@ import { failedTarget, otherFindings, shownComparisons } from "./failures";
 import { Ladder } from "./Ladder";
 import type { Cell } from "./model";
 import { Published } from "./Published";
+import { Ran } from "./Ran";
 import { Studies } from "./Study";
 import classes from "./TargetSection.module.css";
 import { Waits } from "./Waits";
@@ -90,6 +91,7 @@ export const TargetSection = memo(function TargetSection({
             mainFailure={mainFailure}
           />
         )}
+        <Ran target={target} diff={report.diff} />
         <Ladder target={target} />
         <Differences target={target} />
         <Studies target={target} cells={cells} />

@@ -8,6 +8,7 @@ export const VERDICT_NAMES = [
   "below_threshold",
   "inconclusive",
   "withheld",
+  "not_exercised",
   "no_evidence",
   "unsupported",
   "failed",

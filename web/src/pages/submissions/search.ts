@@ -20,6 +20,7 @@ const VERDICT_CHOICES: readonly Verdict[] = [
   "failed",
   "unsupported",
   "withheld",
+  "not_exercised",
   "no_evidence",
 ];
 

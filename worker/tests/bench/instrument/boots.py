@@ -148,7 +148,7 @@ class Machine:
         for record in stream.read(boot.output):
             if isinstance(record, stream.Window):
                 windows[phase] = record
-            else:
+            elif isinstance(record, stream.Frame):
                 sent.append(record.name)
                 phase = record.data.decode()
         assert sent[-1] == "finished", sent

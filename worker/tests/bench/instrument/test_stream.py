@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from wqlab_bench.instrument import stream
 from wqlab_bench.instrument.stream import (
+    Blocks,
     CpuClock,
     Frame,
     Line,
@@ -24,7 +25,7 @@ from wqlab_bench.instrument.stream import (
 
 WINDOW = (
     "total\t100\t90\t30\t20\t5\n"
-    "code\tffffffff81000000\t90\ncode\t401000\t10\n"
+    "code\tffffffff81000000\t12\t80\ncode\tffffffff81000000\t8\t10\ncode\t401000\t4\t10\n"
     "moved\tl3\tload\tffffffff81000004\tffffffff81000100\t7\nmoved\tremote\tstore\tffffffff81000100\t0\t2\n"
     "line\t1000\tffff888000001000\t0\t7\t0\t2\n"
     "slab\tffff888000001000\t512\t64\tpool_workqueue\n"
@@ -37,8 +38,10 @@ WINDOW = (
     "pool\tffff888000050000\t792\tunbound\t8\t0\t3\t0\t0\npool\tffff888000051000\t792\t1\t2\t0\t0\t0\t4\n"
 )
 
+BLOCKS = b"blocks kernel 39\nffffffff81000000\t8\nffffffff81000000\t12\n\n"
 
-def read(tmp_path: Path, *records: bytes) -> list[Frame | Window]:
+
+def read(tmp_path: Path, *records: bytes) -> list[Frame | Window | Blocks]:
     path = tmp_path / "stream"
     path.write_bytes(b"".join(records))
     return list(stream.read(path))
@@ -54,11 +57,12 @@ def window(text: str) -> bytes:
 
 def test_frames_and_windows_are_read_in_order(tmp_path: Path) -> None:
     tricky = b"window 1 3\nabc\n"
-    assert read(tmp_path, frame("fio.json", tricky), window(WINDOW), frame("empty", b"")) == [
+    assert read(tmp_path, frame("fio.json", tricky), window(WINDOW), frame("empty", b""), BLOCKS) == [
         Frame("fio.json", tricky),
         Window(
             1, 100, 90, 30, 20, 5,
             code={0xFFFFFFFF81000000: 90, 0x401000: 10},
+            sizes={0xFFFFFFFF81000000: 12, 0x401000: 4},
             moved=[
                 Moved("l3", "load", 0xFFFFFFFF81000004, 0xFFFFFFFF81000100, 7),
                 Moved("remote", "store", 0xFFFFFFFF81000100, 0, 2),
@@ -79,6 +83,7 @@ def test_frames_and_windows_are_read_in_order(tmp_path: Path) -> None:
             ],
         ),
         Frame("empty", b""),
+        Blocks({0xFFFFFFFF81000000: 12}),
     ]  # fmt: skip
 
 
@@ -93,13 +98,14 @@ def test_frames_and_windows_are_read_in_order(tmp_path: Path) -> None:
         (b"send a -1\n\n", "invalid value"),
         (b"lost the guest ended within a window\n", "the guest ended within a window"),
         (b"other\n", "unknown record"),
-        (window("code\t1\t1\n"), "no totals"),
+        (window("code\t1\t4\t1\n"), "no totals"),
+        (b"blocks kernel 7\n1\t4\n2\t\n\n", "invalid value: ''"),
         (window(WINDOW + WINDOW), "invalid value: 'total"),
         (window(WINDOW + "moved\tl4\tload\t1\t1\t1\n"), "invalid value: 'moved"),
         (window(WINDOW + "cpus\t0\t64\t1\n"), "invalid value: '64'"),
         (window(WINDOW + "slab\t40\t512\t64\tx\n"), "invalid value: 'slab"),
         (window(WINDOW + "pool\t40\t8\tnone\t8\t0\t3\t0\t0\n"), "invalid value: 'none'"),
-        (window(WINDOW + "code\t0x1\t1\n"), "invalid value: '0x1'"),
+        (window(WINDOW + "code\t0x1\t4\t1\n"), "invalid value: '0x1'"),
     ],
 )
 def test_invalid_output_is_explained(tmp_path: Path, data: bytes, message: str) -> None:

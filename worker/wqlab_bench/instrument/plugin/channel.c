@@ -98,6 +98,11 @@ void channel_write_window(struct channel *channel, const char *text, size_t size
 	write_record(channel, "window", number, text, size);
 }
 
+void channel_write_blocks(struct channel *channel, const char *text, size_t size)
+{
+	write_record(channel, "blocks", "kernel", text, size);
+}
+
 void channel_close(struct channel *channel)
 {
 	if (channel->is_open)

@@ -4,6 +4,7 @@
  *
  *   send NAME LENGTH\n   LENGTH bytes   \n
  *   window NUMBER LENGTH\n   LENGTH bytes   \n
+ *   blocks kernel LENGTH\n   LENGTH bytes   \n    at the end: PC and SIZE of each block of the kernel that was executed
  *   lost REASON\n         the guest broke the protocol, and a frame or window is missing
  */
 #ifndef WQLAB_CHANNEL_H
@@ -33,6 +34,9 @@ void channel_end_frame(struct channel *channel, bool is_odd);
 
 /* Write a window whose text is in memory. */
 void channel_write_window(struct channel *channel, const char *text, size_t size);
+
+/* Write the blocks of the kernel that were executed, in windows or not. */
+void channel_write_blocks(struct channel *channel, const char *text, size_t size);
 
 void channel_write_lost(struct channel *channel, const char *reason);
 

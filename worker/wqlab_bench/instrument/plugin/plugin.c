@@ -47,6 +47,7 @@ static struct {
 	struct access_kind kinds[ACCESS_KINDS];
 	struct window window;
 	struct kernel_data kernel;
+	struct table translated; /* blocks of the kernel: program counter, size */
 	struct timing timing; /* off, unless costs are stated */
 	struct spins spins;
 	bool is_tracking;
@@ -189,7 +190,7 @@ static uint64_t *waited_counter(uint64_t pc)
 
 	if (known[index].pc != pc || !known[index].counter) {
 		known[index].pc = pc;
-		known[index].counter = code_counter(&plugin.window.times, pc);
+		known[index].counter = code_counter(&plugin.window.times, pc, 0);
 	}
 	return known[index].counter;
 }
@@ -381,7 +382,7 @@ static void watch_access(const struct decoded *one, const uint8_t *previous)
 	qemu_plugin_vcpu_mem_cb_t access;
 
 	if (decode_is_locked(plugin.arch, one->bytes, one->size))
-		quirks_count(one->insn, code_counter(&plugin.window.locked, pc), 1);
+		quirks_count(one->insn, code_counter(&plugin.window.locked, pc, 0), 1);
 	if (decode_changes_translation(plugin.arch, one->bytes, one->size))
 		qemu_plugin_register_vcpu_insn_exec_cb(one->insn, on_translation_change, QEMU_PLUGIN_CB_NO_REGS, NULL);
 	access = decode_loads_to_write(plugin.arch, one->bytes, one->size, previous) ? on_access_to_write :
@@ -427,19 +428,21 @@ static void time_block(const struct decoded *block, size_t size)
 		ps += plugin.timing.costs[decode_class(plugin.arch, block[i].bytes, block[i].size)];
 	ps = timing_state_block(ps);
 	if (plugin.is_tracking)
-		quirks_count(block->insn, code_counter(&plugin.window.times, qemu_plugin_insn_vaddr(block->insn)), ps);
+		quirks_count(block->insn, code_counter(&plugin.window.times, qemu_plugin_insn_vaddr(block->insn), 0), ps);
 }
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	static struct decoded block[BLOCK_MAX];
 	size_t size = qemu_plugin_tb_n_insns(tb);
+	uint64_t pc = qemu_plugin_tb_vaddr(tb), bytes = 0;
 
 	(void)id;
 	if (size > BLOCK_MAX)
 		die("QEMU translates a block of %zu instructions, %d are the most expected", size, BLOCK_MAX);
 	for (size_t i = 0; i < size; i++) {
 		block[i] = decode(qemu_plugin_tb_get_insn(tb, i));
+		bytes += qemu_plugin_insn_size(block[i].insn);
 		watch_marker(&block[i]);
 		if (plugin.is_tracking)
 			watch_access(&block[i], i ? block[i - 1].bytes : NULL);
@@ -449,10 +452,30 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	if (plugin.timing.is_on)
 		time_block(block, size);
 	if (plugin.is_tracking)
-		count_instructions(block, size, code_counter(&plugin.window.blocks, qemu_plugin_tb_vaddr(tb)));
+		count_instructions(block, size, code_counter(&plugin.window.blocks, pc, bytes));
+	if (window_is_kernel(pc))
+		table_row(&plugin.translated, pc, bytes, 0);
 }
 
 /* --- start and end ------------------------------------------------------------------------------------------ */
+
+/* QEMU translates a block when it is to be executed. */
+static void write_blocks(void)
+{
+	char *text;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		die("no memory for the text of the blocks");
+	for (size_t i = 0; i < plugin.translated.used; i++)
+		fprintf(file, "%" PRIx64 "\t%" PRIu64 "\n", plugin.translated.rows[i].key[0],
+			plugin.translated.rows[i].key[1]);
+	if (fclose(file))
+		die("no memory for the text of the blocks");
+	channel_write_blocks(&plugin.channel, text, size);
+	free(text);
+}
 
 static void finish(qemu_plugin_id_t id, void *unused)
 {
@@ -460,6 +483,7 @@ static void finish(qemu_plugin_id_t id, void *unused)
 	(void)unused;
 	if (plugin.window.is_open)
 		channel_write_lost(&plugin.channel, "the guest ended within a window");
+	write_blocks();
 	channel_close(&plugin.channel);
 }
 

@@ -9,20 +9,14 @@
 
 static const char *const level_names[LEVELS] = { "smt", "l3", "node", "remote" };
 
-static bool is_kernel(uint64_t address)
-{
-	/* On x86-64 and arm64 the upper half of the address space. */
-	return address >> 63;
-}
-
 static uint64_t *counter_of(const struct code_counters *counters, size_t number)
 {
 	return &counters->chunks[number / COUNTERS_A_CHUNK][number % COUNTERS_A_CHUNK];
 }
 
-uint64_t *code_counter(struct code_counters *counters, uint64_t pc)
+uint64_t *code_counter(struct code_counters *counters, uint64_t pc, uint64_t size)
 {
-	struct row *row = table_row(&counters->index, pc, 0, 0);
+	struct row *row = table_row(&counters->index, pc, size, 0);
 
 	if (!row->value) {
 		size_t chunk = counters->used / COUNTERS_A_CHUNK;
@@ -70,7 +64,7 @@ void window_count(struct window *window)
 
 		row->count[noted->level]++;
 		/* A page of the page cache or of a process has several addresses; the kernel's has a symbol. */
-		if (!row->value || (is_kernel(noted->vaddr) && !is_kernel(row->value)))
+		if (!row->value || (window_is_kernel(noted->vaddr) && !window_is_kernel(row->value)))
 			row->value = noted->vaddr;
 		window->cpus[noted->from][noted->to]++;
 	}
@@ -123,7 +117,7 @@ static void print_total(const struct window *window, FILE *file)
 		uint64_t count = *counter_of(&window->blocks, i);
 
 		all += count;
-		kernel += is_kernel(window->blocks.index.rows[i].key[0]) ? count : 0;
+		kernel += window_is_kernel(window->blocks.index.rows[i].key[0]) ? count : 0;
 	}
 	for (size_t i = 0; i < window->locked.used; i++)
 		locked += *counter_of(&window->locked, i);
@@ -138,8 +132,12 @@ static void print_counters(const struct code_counters *counters, const char *nam
 	for (size_t i = 0; i < counters->used; i++) {
 		uint64_t count = *counter_of(counters, rows[i].value - 1);
 
-		if (count)
-			fprintf(file, "%s\t%" PRIx64 "\t%" PRIu64 "\n", name, rows[i].key[0], count);
+		if (!count)
+			continue;
+		fprintf(file, "%s\t%" PRIx64 "\t", name, rows[i].key[0]);
+		if (rows[i].key[1])
+			fprintf(file, "%" PRIu64 "\t", rows[i].key[1]);
+		fprintf(file, "%" PRIu64 "\n", count);
 	}
 	free(rows);
 }

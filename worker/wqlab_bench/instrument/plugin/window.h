@@ -3,7 +3,7 @@
  * What is counted between two markers of the guest, and its text. One record a line, fields separated by tabs:
  *
  *   total   INSTRUCTIONS KERNEL_INSTRUCTIONS LOADS STORES LOCKED
- *   code    PC INSTRUCTIONS                       translated block at PC: its executed instructions
+ *   code    PC SIZE INSTRUCTIONS                  translated block at PC: its bytes, and its executed instructions
  *   moved   LEVEL KIND PC WRITER_PC COUNT         transfers: smt, l3, node or remote; load or store; the instruction
  *                                                 that took the line, and the one that wrote it before (0: none known)
  *   line    PHYSICAL VIRTUAL SMT L3 NODE REMOTE   the LINES_PRINTED lines that moved most, and how often
@@ -41,7 +41,7 @@ enum { COUNTERS_A_CHUNK = 4096 };
 
 /* Counters of code that was ever translated while tracking; they count on when no window is open. */
 struct code_counters {
-	struct table index; /* program counter -> number of the counter + 1 */
+	struct table index; /* program counter, size -> number of the counter + 1 */
 	uint64_t **chunks; /* not one array, because translated code has the addresses of counters */
 	size_t used;
 };
@@ -67,8 +67,14 @@ struct window {
 	size_t noted_count;
 };
 
-/* Return the counter of the code at `pc`. */
-uint64_t *code_counter(struct code_counters *counters, uint64_t pc);
+/* Return true for an address of the kernel: on x86-64 and arm64 in the upper half of the address space. */
+static inline bool window_is_kernel(uint64_t address)
+{
+	return address >> 63;
+}
+
+/* Return the counter of the code at `pc`, of a block of `size` bytes; 0 for a single instruction. */
+uint64_t *code_counter(struct code_counters *counters, uint64_t pc, uint64_t size);
 
 /* Set everything to zero and open the window. */
 void window_begin(struct window *window);

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wqlab_bench.instrument.stream import Frame, StreamError, Window, read
+from wqlab_bench.instrument.stream import Blocks, Frame, StreamError, Window, read
 
 from ..unattended.boot_files import Results, ResultsUnreadable, results_of
 
@@ -23,6 +23,8 @@ class BootOutput:
     """Number of a call -> its only window."""
     symbols: str = ""
     """Lines of /proc/kallsyms: `_text`, and the functions of modules."""
+    blocks: Mapping[int, int] = field(default_factory=dict)
+    """Address -> bytes of each block of the kernel that the boot executed, in windows or not."""
     slabs: str = ""
     """Links of /sys/kernel/slab: a slab cache that was merged with others has the name of the first."""
 
@@ -32,10 +34,14 @@ def read_output(path: Path) -> BootOutput:
     found: dict[str, bytes] = {}
     windows: dict[int, Window] = {}
     seen: list[Window] = []
+    blocks: Mapping[int, int] = {}
     try:
         for record in _records(path):
             if isinstance(record, Window):
                 seen.append(record)
+                continue
+            if isinstance(record, Blocks):
+                blocks = record.sizes
                 continue
             number, _, what = record.name.partition(".")
             found[record.name] = record.data
@@ -49,10 +55,10 @@ def read_output(path: Path) -> BootOutput:
     except StreamError as error:
         raise ResultsUnreadable(str(error)) from error
     symbols, slabs = (found.get(name, b"").decode("ascii", errors="replace") for name in ("symbols", "slabs"))
-    return BootOutput(results_of(found), windows, symbols, slabs)
+    return BootOutput(results_of(found), windows, symbols, blocks, slabs)
 
 
-def _records(path: Path) -> Iterator[Frame | Window]:
+def _records(path: Path) -> Iterator[Frame | Window | Blocks]:
     if not path.exists():
         raise ResultsUnreadable("the emulator's plugin wrote nothing")
     return read(path)

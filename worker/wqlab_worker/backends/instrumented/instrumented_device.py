@@ -96,6 +96,7 @@ class InstrumentedDevice:
             golden_s=0.0,
             kexec_s=0.0,
             console_bytes=self._tap.offset,
+            ran=self._profiler.ran(key, output),
         )
 
     def script(

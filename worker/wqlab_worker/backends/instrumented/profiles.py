@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 
@@ -23,18 +24,20 @@ from wqlab_contracts.instrument import (
     VirtualTime,
     shorten_symbol,
 )
-from wqlab_contracts.messages import Artifact, BootKey, RunJob
+from wqlab_contracts.messages import Artifact, BootKey, RanLines, RunJob
 
 from ...measure.collect import NotMeasured, read_records
 from ...measure.counts import operations
 from ...measure.script_calls import calls, repetitions
-from ...stacks.counted_code import CountedCode
+from ...stacks.changed_code import ChangedCode
+from ...stacks.counted_code import KERNEL_SPACE, CountedCode, address_of_text
 from .boot_output import BootOutput
 from .data_names import merged_caches, name_of, per_cpu_offset
 from .function_sums import PS_PER_NS, function_at, functions_of, levels_of, subsystems_of, sum_levels
 from .spin_waits import spin_waits
 
 log = structlog.get_logger()
+Code = TypeVar("Code", CountedCode, ChangedCode)
 
 PAIRS_LOOKED_UP = 2 * PAIR_LIMIT
 """Pairs of instructions whose source lines are looked up; several may be on one line."""
@@ -48,6 +51,13 @@ class Profiler:
     ) -> None:
         self._job = job
         self._code = {arm: [CountedCode(each, fetch) for each in job.kernels_of(arm)] for arm in job.kernels}
+        self._changed = {
+            arm: [
+                ChangedCode(each, fetch, [lines for lines in job.changed if lines.arm is arm])
+                for each in job.kernels_of(arm)
+            ]
+            for arm in job.kernels
+        }
         self._emulator = describe_version(job.device.arch)
         self._plugin = build_plugin.sha256(plugin)
         self._touched = set(job.touched)
@@ -91,9 +101,18 @@ class Profiler:
         )
         return instrument.write(found)
 
+    def ran(self, key: BootKey, output: BootOutput) -> list[RanLines]:
+        """Return which changed lines of the boot's kernel ran."""
+        measured: dict[int, int] = {}
+        for window in output.windows.values():
+            for pc, size in window.sizes.items():
+                if pc >= KERNEL_SPACE:
+                    measured[pc] = max(measured.get(pc, 0), size)
+        code = _of_layout(self._changed[key.arm], key)
+        return code.ran(address_of_text(output.symbols), measured, output.blocks)
+
     def _code_of(self, key: BootKey) -> CountedCode:
-        layouts = self._code[key.arm]
-        return layouts[key.block % len(layouts)]
+        return _of_layout(self._code[key.arm], key)
 
     def _look_up(self, code: CountedCode, output: BootOutput) -> None:
         windows = output.windows.values()
@@ -156,6 +175,10 @@ class Profiler:
             if source < size and target < size:
                 matrix[self._cpus[source]][self._cpus[target]] += count
         return matrix
+
+
+def _of_layout(layouts: Sequence[Code], key: BootKey) -> Code:
+    return layouts[key.block % len(layouts)]
 
 
 def _virtual_time(window: Window, code: CountedCode, merged: dict[str, list[str]]) -> VirtualTime | None:

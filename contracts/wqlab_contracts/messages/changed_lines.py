@@ -1,0 +1,48 @@
+"""Lines that a series changes, and whether they ran in a boot."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from ..enums import Arm, Ran
+from .base import Message
+
+CHANGED_LIMIT = 4_000
+"""Maximum number of ranges of changed lines in a message. Of a series with more, nothing is said about its lines."""
+LINES_LIMIT = 20_000
+"""Maximum number of changed lines, with the same effect."""
+
+SourcePath = Annotated[str, StringConstraints(max_length=240)]
+FunctionName = Annotated[str, StringConstraints(max_length=160)]
+Line = Annotated[int, Field(ge=1)]
+
+
+class ChangedLines(Message):
+    """Consecutive lines of one function that a series adds or removes, without blank lines, comments and braces."""
+
+    file: SourcePath
+    """Path in the source tree."""
+    function: FunctionName = ""
+    """Empty outside of functions."""
+    arm: Arm
+    """Kernel whose source has the lines: the baseline's if they are removed, the candidate's if they are added."""
+    first: Line
+    last: Line
+
+
+class RanLines(Message):
+    """Changed lines of one function that have code and ran alike."""
+
+    file: SourcePath
+    function: FunctionName = ""
+    arm: Arm
+    ran: Ran
+    lines: list[Line] = Field(max_length=LINES_LIMIT)
+    """In ascending order; empty if none of them has code of its own: then `ran` is that of the line before them. Of a
+    file that is not part of the kernel's image, all lines."""
+
+
+RAN_LIMIT = CHANGED_LIMIT * len(Ran)
+"""Maximum number of `RanLines` of a boot."""
