@@ -57,21 +57,31 @@ trace_start() { # WORKQUEUE
 		trace_write "events/workqueue/$event/enable" 1
 	done
 	trace_write events/sched/sched_migrate_task/enable 1 && MIGRATIONS=1
+	trace_idle && IDLE=1
 	trace_write tracing_on 1
 }
 
 # Each queued item's CPU and time are kept under its work pointer until it starts; what starts without having been
 # queued on this workqueue belongs to another one.
 reduce_trace() {
-	$AWK -v migrations="${MIGRATIONS:-0}" "$TRACE_FUNCTIONS"'
+	mask='' confined='' online=''
+	if [ "${IDLE:-0}" = 1 ]; then
+		mask=$(cat "$folder/cpumask") online=$(cat "${SYS:-/sys}/devices/system/cpu/online")
+		[ "$(cat "$folder/affinity_strict")" != 1 ] || confined=$(pods)
+	fi
+	$AWK -v migrations="${MIGRATIONS:-0}" -v idle="${IDLE:-0}" -v mask="$mask" -v pods="$confined" -v online="$online" \
+		"$TRACE_FUNCTIONS $IDLE_FUNCTIONS"'
+	BEGIN { idle_setup() }
 	/^#/ { next }
+	/ sched_switch: / { idle_switch(); next }
+	/ workqueue_activate_work: / { idle_activate(item()); next }
 	/ workqueue_queue_work: / { queue(item()); queued++; next }
 	/ workqueue_execute_start: / {
 		w = item()
 		if (!(w in from)) next
 		pair = from[w] " " cpu(); n[pair]++; started++
 		wait[waited_us(w)]++
-		end_wait(w); running[w] = pair; since[w] = time(); next
+		idle_start(w); end_wait(w); running[w] = pair; since[w] = time(); next
 	}
 	/ workqueue_execute_end: / {
 		w = item()
@@ -83,6 +93,7 @@ reduce_trace() {
 		if (unreadable(0)) exit
 		print "begin\tpairs"; for (p in n) printf "%s %d %.0f\n", p, n[p], ns[p]; print "end\tpairs"
 		print_counts("histogram queue_to_start_us", wait)
+		if (idle) idle_records()
 		printf "value\titems\t%d\n", started; printf "fact\titems_queued_not_started\t%d\n", queued - started
 		if (migrations) printf "value\tmigrations\t%d\n", moved
 		else print "unsupported\tmigrations\tthis kernel has no event sched_migrate_task"

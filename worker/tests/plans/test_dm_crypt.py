@@ -347,3 +347,32 @@ def test_intervals_leave_out_the_start_of_jobs_and_the_drain(
         file.write_text(text)
     command = f'AWK="{awk}"\nfio_intervals 3 10 {" ".join(map(str, files))} | frame intervals'
     assert call("dm-crypt-affinity", command, tmp_path).frames["intervals"] == expected
+
+
+@pytest.mark.parametrize(("strict", "in_scope"), [("0", 250), ("1", 50)])
+def test_idle_time_is_that_of_cpus_of_the_workqueue_and_of_the_scope(
+    tmp_path: Path, strict: str, in_scope: int
+) -> None:
+    """CPUs 8 and 16 are idle while an item that CPU 16 queued waits; a strict scope confines it to CPU 16."""
+    at = "kworker/1:1-7 [%03d] d..2.   309.%06d: "
+    switch = "sched_switch: prev_comm=fio prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=swapper next_pid=0"
+    work = "work struct=00000000aa function=kcryptd_crypt workqueue=kcryptd-253:0-1 req_cpu=512 cpu=-1"
+    events = [
+        (8, 1000, switch),
+        (16, 2000, f"workqueue_queue_work: {work}"),
+        (16, 2000, "workqueue_activate_work: work struct 00000000aa"),
+        (16, 2050, switch),
+        (9, 2100, "workqueue_execute_start: work struct 00000000aa: function kcryptd_crypt"),
+    ]
+    trace(tmp_path, "".join(f" {at % (cpu, us)}{event}\n" for cpu, us, event in events))
+    folder, cpus = tmp_path / "kcryptd", tmp_path / "sys/devices/system/cpu"
+    folder.mkdir()
+    cpus.mkdir(parents=True)
+    (folder / "cpumask").write_text("00010300\n")
+    (folder / "affinity_strict").write_text(f"{strict}\n")
+    (cpus / "online").write_text("0-23\n")
+    command = f"pods() {{ echo 16 8,9; }}\nfolder={folder}\nIDLE=1\nreduce_trace"
+    found = call("dm-crypt-affinity", command, tmp_path, SYS=str(tmp_path / "sys")).values
+    # CPU 9 has no switch, so it was idle too.
+    assert found["idle_while_work_waits_us"] == 250
+    assert found["idle_in_scope_while_work_waits_us"] == in_scope

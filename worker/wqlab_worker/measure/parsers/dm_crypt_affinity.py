@@ -21,6 +21,8 @@ TRACED = (
     "items",
     "queue_to_start_p50_us",
     "queue_to_start_p99_us",
+    "idle_while_work_waits_us",
+    "idle_in_scope_while_work_waits_us",
     "migrations",
 )
 UNTRACED = (
@@ -54,13 +56,17 @@ def operations(records: Records) -> dict[str, Operations]:
 
 
 def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:
-    check_work(records, read_fio(records))
+    fio = read_fio(records)
+    check_work(records, fio)
     items = records.value("items")
     waits = read_histogram(records, "queue_to_start_us", items)
     found: dict[str, float | Unsupported] = {"items": items}
     found |= locality(records, topology, works=items)
     found["queue_to_start_p50_us"] = percentile(waits, 0.5)
     found["queue_to_start_p99_us"] = percentile(waits, 0.99)
+    for name in ("idle_while_work_waits_us", "idle_in_scope_while_work_waits_us"):
+        if name in records.values:
+            found[name] = records.values[name] / (fio.read.ios + fio.write.ios)
     if "migrations" in records.values:
         found["migrations"] = records.values["migrations"]
     return found
