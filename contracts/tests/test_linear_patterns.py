@@ -18,6 +18,7 @@ PYTHON_PATTERNS = {
     "wqlab_host/netconsole.py": "four bytes, replaced one by one",
     "wqlab_worker/apply/debian.py": "a set of characters replaced one by one, in the version of a package",
     "wqlab_worker/backends/session_messages.py": "holder of a place, written by this software",
+    "wqlab_worker/build/kernel_image.py": "a set of characters, 64 at most",
     "wqlab_worker/build/shift_layout.py": "runs in the sandbox; each repetition is bounded",
     "wqlab_worker/build/toolchain.py": "compiler of a recipe",
     "wqlab_worker/intake/read_commits.py": "runs in the sandbox; each repetition is bounded",
