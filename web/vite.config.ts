@@ -23,10 +23,10 @@ export default defineConfig({
     manifest: true,
     rolldownOptions: {
       output: {
-        // What most pages share is one file each: the bundler's own chunks were up to 40 requests of a kilobyte.
+        // Code that most pages share is in two files: the bundler's own chunks were up to 40 requests of a kilobyte.
         codeSplitting: {
           groups: [
-            // What each page needs, with what routes name of the pages. First: a group takes the dependencies of its modules too.
+            // Code that each page needs, and modules of pages that routes import. It is first, because a group takes the dependencies of its modules too.
             {
               name: "shared",
               test: /\/src\/(?:(?:app|api|lib|parts|styles\/(?!mantine)|figures\/(?:marks|useWidth))\b|pages\/.*\/(?:route|search|audit|labels|timeWindow|BisectLink)\b)|node_modules\/(?:@tanstack|@mantine\/(?:hooks|core\/esm\/core)|react|scheduler|openapi-fetch)|vite\/preload-helper/,

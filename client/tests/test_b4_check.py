@@ -1,4 +1,4 @@
-"""What b4 is told of a mail, as a table, and the `wqlab b4-check` command with the JSON that b4 reads."""
+"""Answers to b4 about a mail, as a table, and the `wqlab b4-check` command with the JSON that b4 reads."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_b4_reads_the_answers(lab: FakeLab, home: Path, monkeypatch: pytest.Monk
 
 
 def test_b4_prep_finds_the_series_of_its_branch(lab: FakeLab, tmp_path: Path) -> None:
-    """The program `b4 prep --check` with the command that docs/ci.md gives."""
+    """The real `b4 prep --check` runs the command of docs/ci.md."""
     change_ids: list[str] = []
 
     def page(request: Request) -> Reply:
@@ -212,7 +212,7 @@ def test_b4_prep_finds_the_series_of_its_branch(lab: FakeLab, tmp_path: Path) ->
         each.query["series_key"] for each in lab.requests if "fewer-locks" in each.query.get("series_key", "")
     ]
     (tmp_path / "workqueue.c").write_text("int locks = 3;\n")
-    run("git", "commit", "--quiet", "--all", "--amend", "--no-edit")  # b4 keeps the answer about a patch
+    run("git", "commit", "--quiet", "--all", "--amend", "--no-edit")  # b4 caches the answer for a patch
     told = run("b4", "--no-interactive", "prep", "--check")
     assert f"ERROR: xfs-fsync on xeon-2s: regression: bandwidth +1 % ({lab.url}/r/12)" in told
 

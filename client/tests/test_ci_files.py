@@ -154,7 +154,7 @@ def test_action_submits_annotates_and_summarizes(lab: FakeLab, branch: Path, mea
 def test_files_of_the_commits_are_neither_run_nor_followed(
     lab: FakeLab, branch: Path, measured: dict[str, Any]
 ) -> None:
-    """A job for pull requests has the lab's token, and so must run nothing of what it measures."""
+    """A job for pull requests has the lab's token, so it must not run files of the commits that it measures."""
     outside = branch.parent / "outside"
     outside.write_text("before")
     for name in ("json", "subprocess"):

@@ -25,7 +25,7 @@ TOOL = "wqlab"
 MAIL_BYTES = 4 << 20
 """Largest mail that is read."""
 _TRACKING = "--- b4-submit-tracking ---"
-"""Line of the cover commit behind which b4 keeps what it knows of the branch, as JSON."""
+"""Line of the cover commit before the JSON in which b4 describes the branch."""
 UNSEEN = "not measured: the lab has not seen this mail"
 
 
@@ -53,7 +53,7 @@ class CheckResult:
 
 
 def identify_series(mail: bytes) -> SeriesIdentity:
-    """Return what identifies the series of a mail. Any bytes can be read; what is no mail has no ids and no key."""
+    """Return the identity of a mail's series. Never raises: bytes that are no mail have no ids and no key."""
     text = mail[:MAIL_BYTES].decode("utf-8", "surrogateescape").replace("\r\n", "\n")
     message = parse_headers(text.partition("\n\n")[0])
     own = message_ids(header(message, "Message-ID"))
@@ -67,7 +67,7 @@ def identify_series(mail: bytes) -> SeriesIdentity:
 def prepared_change_id(folder: Path) -> str:
     """Return the change-id of the branch that `b4 prep` has made in a repository; empty if there is none.
 
-    The patches that `b4 prep --check` gives have neither it nor a Message-ID that was ever mailed.
+    The patches that `b4 prep --check` passes have no change-id, and a Message-ID that was never mailed.
     """
     command = ["git", "log", "-1", "--format=%B", f"--grep=^{_TRACKING}$"]
     try:
@@ -82,7 +82,8 @@ def prepared_change_id(folder: Path) -> str:
 def newest_result(found: Sequence[SubmissionSummary], version: int) -> SubmissionSummary | None:
     """Return the newest submission with results, else the newest that is not canceled; None if there is none.
 
-    Only those of this version count, and those without one, such as of a branch: a version may answer an earlier one.
+    Submissions of other versions do not count, since a version may be a reply to an earlier one. Submissions without a
+    version, such as of a branch, count.
     """
     kept = [each for each in found if each.outcome is not Outcome.CANCELED and each.version in {version, None}]
     finished = [each for each in kept if each.state is SubmissionState.FINISHED]

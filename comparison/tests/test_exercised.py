@@ -42,7 +42,7 @@ def test_lines_of_functions_and_sides_are_apart_and_changes_without_code_stay() 
         ([lines(Ran.NEVER, 1), lines(Ran.OUTSIDE, 2)], {Arm.CANDIDATE}, ""),
         ([lines(Ran.NEVER, 1), lines(Ran.MEASURED)], {Arm.CANDIDATE}, ""),  # the rest of a statement that ran
         ([lines(Ran.NEVER, 1), lines(Ran.UNKNOWN, function="")], {Arm.CANDIDATE}, ""),  # a variable
-        ([lines(Ran.NEVER, 1)], BOTH, ""),  # the boots of the baseline told nothing
+        ([lines(Ran.NEVER, 1)], BOTH, ""),  # no boot of the baseline reports lines
         ([lines(Ran.NEVER)], {Arm.CANDIDATE}, ""),
         ([], set(), ""),
     ],

@@ -1,4 +1,4 @@
-"""Say which changed lines ran in the boots of a run, and whether that can be said of none. Pure."""
+"""Combine the changed lines that ran in the boots of a run, and decide if a series was not exercised. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from wqlab_contracts.enums import Arm, Ran
 from wqlab_contracts.messages import RanLines
 
 _ORDER = tuple(Ran)
-"""A line that ran in one boot ran: the first of the states of its boots counts."""
+"""Precedence: a line has the first of these states that any of its boots reports."""
 
 
 def lines_of_boots(boots: Iterable[Sequence[RanLines]]) -> list[RanLines]:
     """Return which lines ran in any of the boots, by file, function, side and state.
 
-    The lines of a boot are those of its kernel. Entries without lines stay: they are of changes without code.
+    A boot reports lines of its own kernel. Entries without lines are kept: they stand for changes without code.
     """
     states: dict[tuple[str, str, Arm], dict[int, Ran]] = defaultdict(dict)
     without: dict[tuple[str, str, Arm, Ran], None] = {}
@@ -37,10 +37,11 @@ def lines_of_boots(boots: Iterable[Sequence[RanLines]]) -> list[RanLines]:
 
 
 def why_not_exercised(lines: Sequence[RanLines], changed: Set[Arm]) -> str:
-    """Return why no figure says anything about the series; empty if a changed line ran, or may have.
+    """Return the reason for the verdict `not_exercised`; empty if a changed line ran or may have run.
 
-    `lines` is what `lines_of_boots` returns. `changed`: the kernels that have changed lines; each must have told.
-    A change without code, such as that of a variable, may act without running.
+    `lines` is the result of `lines_of_boots`. `changed` are the kernels that have changed lines; the reason is empty
+    unless boots of each of them reported lines. A change without code, such as of a variable, may have an effect
+    without running.
     """
     never = sum(len(each.lines) for each in lines if each.ran is Ran.NEVER)
     if not never or changed - {each.arm for each in lines} or any(each.ran is not Ran.NEVER for each in lines):

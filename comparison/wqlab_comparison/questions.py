@@ -56,8 +56,7 @@ class TargetFacts:
     """(scenario, setting, metric) -> largest effect, in the unit of effects, of a control that differs by nops only; of
     modelled metrics whose control was measured."""
     not_exercised: str = ""
-    """Reason for which no figure says anything about the series: none of its lines ran. Empty if one did, or if it is
-    not known."""
+    """Reason for the verdict `not_exercised`: no line of the series ran. Empty if one ran, or if that is not known."""
     ended: bool = True
     """False at a look at a run of the same submission: further blocks of this one may follow."""
 

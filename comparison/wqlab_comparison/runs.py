@@ -81,7 +81,7 @@ def recorded_run(
     floors: Mapping[tuple[str, str, str], float] = MappingProxyType({}),
     not_exercised: str = "",
 ) -> RecordedRun:
-    """Return what was planned for the run of a record, and how it ended; see `TargetFacts` for the other arguments."""
+    """Return the plan and the outcome of a record's run. The other arguments are those of `TargetFacts`."""
     return RecordedRun(
         plan=record.plan,
         device_type=record.device_type,

@@ -129,11 +129,11 @@ class SpinWaits(Message):
     """Waits for spinlocks of one kind by one function, in virtual time."""
 
     lock: Symbol = ""
-    """Data in whose cache line the lock is, named as in `HotLine.symbol`; empty if it cannot be told."""
+    """Data whose cache line has the lock, named as in `HotLine.symbol`; empty if it is not known."""
     site: Symbol
     """Function that called the function of the lock."""
     site_line: Path = ""
-    """Of the longest waits: `kernel/workqueue.c:2310`; empty if the debug information does not tell it."""
+    """Source line of the longest waits, `kernel/workqueue.c:2310`; empty if the debug information lacks it."""
     count: Count
     wait_ns: Count
 

@@ -78,8 +78,8 @@ def describe_defect(kind: FindingKind, title: str, stack: Sequence[StackFrame] =
     and their files are equal. Lines of callers do not count: one defect is often reached from several lines of one
     caller. A WARN is the same by its line and condition, a deadlock by its lock classes, a leak of a work item by its
     function; other BUGs, KASAN and hung tasks by the first function that does not only check or wait. A lockup or an
-    RCU stall is the same by the outermost function of what was stuck, a workqueue lockup by its work functions. Left
-    out are addresses, offsets, tasks, CPUs, PIDs, page frames, times and inlined functions.
+    RCU stall is the same by the outermost function of what was stuck, a workqueue lockup by its work functions.
+    Addresses, offsets, tasks, CPUs, PIDs, page frames, times and inlined functions do not count.
     """
     if kind is FindingKind.WARNING:
         return f"{kind.value}: {describe_warning(title, stack, excerpt)}"

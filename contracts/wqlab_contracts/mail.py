@@ -28,7 +28,7 @@ _POLICY = SMTP.clone(max_line_length=998, cte_type="8bit")
 _ID = re.compile(r"[^<>\s@]{1,400}@[^<>\s@]{1,400}")
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
-"""What mail servers deliver to, of `addr-spec` in RFC 5322: a dot-atom on each side."""
+"""The part of `addr-spec` (RFC 5322) that mail servers deliver to: a dot-atom on each side of the @."""
 _TRAILER = re.compile(r"^(?:[A-Za-z]+-)+by:", re.MULTILINE | re.IGNORECASE)
 _OF_THIS_MACHINE = re.compile(r"https?://(?:localhost|127\.[0-9.]+|0\.0\.0\.0|\[::1\])(?=[:/?#\s<>]|$)", re.IGNORECASE)
 _HEAD_LIMIT = 100_000

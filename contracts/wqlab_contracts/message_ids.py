@@ -45,7 +45,7 @@ def find_message_id(text: str) -> str | None:
 
 
 def find_series(text: str) -> str | None:
-    """Return the address of a series of a Patchwork: `https://HOST/series/N/` of any URL of it, `N` of a number alone.
+    """Return the address of a Patchwork series: `https://HOST/series/N/` for any of its URLs, `N` for a number alone.
 
     Return None if `text` is neither.
     """

@@ -1,8 +1,8 @@
-"""Find what kept a CPU or a pool of workers busy: the function by which two lockups are the same defect or not.
+"""Find the function that kept a CPU or a worker pool busy. Two lockups with the same function are one defect.
 
-A loop is seen in whatever function it calls, so the innermost function of a lockup differs from boot to boot. What
-stays is the outermost function of the task: its work function, the function of its thread, timer or softirq, or what
-serves the system call. Formats: kernel/workqueue.c (show_pwq, show_cpu_pools_hogs), kernel/sched/core.c.
+A lockup may be detected in any function that a loop calls, so the innermost function differs from boot to boot. The
+outermost function of the task stays the same: its work function, the function of its thread, timer or softirq, or the
+function that serves the system call. Formats: kernel/workqueue.c (show_pwq, show_cpu_pools_hogs), kernel/sched/core.c.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DISPATCHING = re.compile(
     r"|do_int80_\w+|x64_sys_call|invoke_syscall|system_call\w*|\w*el0\w*_(?:svc|sync|ia|da)\w*|el0_\w+|el0t_\w+|\w*asm_exc_\w+"
     r"|do_trap_\w+|handle_exception|(?:__)?do_syscall|ret_fast_syscall|asm_\w+|do_idle|secondary_startup_\w+|start_\w+"
 )
-"""Functions that call what has been queued, requested or interrupted."""
+"""Functions that call work items, threads, timers, interrupt handlers and system calls."""
 _SERVING = re.compile(
     r"__(?:x64|ia32|arm64|se|s390x?|riscv|loongarch)_(?:compat_)?sys_\w+|__do_(?:compat_)?sys_\w+|_{0,3}sys_\w+|ksys_\w+|(?:compat_)?S[yY]S_\w+"
     r"|do_sys_\w+|_{0,2}vfs_\w+|do_vfs_\w+|new_sync_\w+|do_iter_\w+|do_loop_readv_\w+|_{0,2}sock_(?:send|recv|write)\w*"
@@ -43,13 +43,13 @@ _WORKERS = re.compile(r"\bShowing backtraces of \w+ workers in stalled\b")
 _WORKERS_POOL = re.compile(r"\bpool (\d+):\s*$")
 _WORK = re.compile(r"\bWorkqueue: .+? ([A-Za-z_]\w*)(?: \[\w+\])?(?: \(.*\))?\s*$")
 _LINE_LIMIT, _TASK_LIMIT = 2000, 300
-"""Characters that are searched of a line with work items, and of one about a task."""
+"""Maximum number of characters searched in a line with work items, and in a line about a task."""
 
 
 def stuck_work_functions(title: str, excerpt: str) -> list[str]:
     """Return the work functions that kept the pool of a workqueue lockup busy, sorted; empty if the report has none.
 
-    It is that of the worker that the kernel shows running, else those in flight in the pool.
+    It is the function of the worker that the kernel shows as running; else all functions in flight in the pool.
     """
     lines = [line[:_LINE_LIMIT] for line in excerpt.split("\n")]
     locked_up = _LOCKED_UP.search(title)
@@ -65,7 +65,7 @@ def stuck_work_functions(title: str, excerpt: str) -> list[str]:
 
 
 def _running_work(lines: Sequence[str], number: str) -> str:
-    """Return the function of the first running worker that is shown of a pool; of any pool if none is known."""
+    """Return the work function of the first running worker of pool `number`; of any pool if `number` is empty."""
     shown = False
     pool = number
     for line in lines:
@@ -79,9 +79,10 @@ def _running_work(lines: Sequence[str], number: str) -> str:
 
 
 def stuck_function(stack: Sequence[StackFrame]) -> str:
-    """Return the outermost function of the task, interrupt or softirq in which a CPU was stuck, innermost frame first.
+    """Return the outermost function of the task, interrupt or softirq in which a CPU was stuck.
 
-    Without what called it in the trace it is the innermost function; empty if there is none.
+    `stack` has the innermost frame first. If the trace does not reach the caller of that function, return the innermost
+    function; without frames, an empty text.
     """
     frames = [frame.function for frame in without_reporting(stack, checking=True, spinning=True)]
     if not frames or _matches(_DISPATCHING, frames[0]):

@@ -1,6 +1,6 @@
-"""`wqlab ab root@HOST` on an emulated Debian: what happens to the machine, and what the user is told.
+"""`wqlab ab root@HOST` on an emulated Debian: the effect on the machine, and the messages to the user.
 
-Each test prints what was said and how long it took; docs/own-machine.md has the table.
+Each test prints the messages with their times; docs/own-machine.md has the table of events.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Debian:
 
 @dataclass
 class Ab:
-    """A running `wqlab ab`, and what it says."""
+    """A running `wqlab ab`, and its output."""
 
     machine: Debian
     process: subprocess.Popen[str]

@@ -1,4 +1,4 @@
-"""Collapsed stacks: frames by place, counts that add up, and names that no parser takes for something else."""
+"""Collapsed stacks: frames by place in the source, sums of counts, and names that cannot add frames."""
 
 from __future__ import annotations
 

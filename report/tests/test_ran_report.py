@@ -1,4 +1,4 @@
-"""What a report says of the lines and functions of a series that ran."""
+"""Sentences of a report about the lines and functions of a series that ran."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_lines_that_did_not_run_are_named_as_places() -> None:
     assert (found.measured, found.outside, found.never, found.not_exercised) == (10, 2, 5, "")
     assert found.sentences == [
         "the plan executed 10 of 17 changed lines with code, and 2 more only while the kernel booted or the plan "
-        f"prepared its runs; nothing here says anything about lines 24 to 30 of {FILE} (f), line 60 of {FILE} (f), "
+        f"prepared its runs; the figures say nothing about lines 24 to 30 of {FILE} (f), line 60 of {FILE} (f), "
         f"removed line 7 of {FILE} (g)"
     ]
 
@@ -44,7 +44,7 @@ def test_series_in_dead_code_has_the_reason_of_its_verdict() -> None:
     found = ran_report([[lines(Ran.NEVER, 12)]], CHANGES, [])
     assert found is not None
     assert found.not_exercised == "not exercised: the only changed line with code did not run"
-    assert found.sentences[0].startswith("the plan executed 0 of 1 changed line with code; nothing here")
+    assert found.sentences[0].startswith("the plan executed 0 of 1 changed line with code; the figures")
 
 
 def test_lines_of_modules_are_not_known() -> None:
@@ -61,7 +61,7 @@ def test_functions_ran_if_they_did_in_any_traced_boot_and_those_not_traced_are_n
     assert found is not None
     assert found.functions == {"f": True, "g": False}
     assert found.sentences == [
-        "1 of 2 changed functions ran in the traced boots; nothing here says anything about g",
+        "1 of 2 changed functions ran in the traced boots; the figures say nothing about g",
         "not traced, as a function that is inlined or that the tracer must not stop in: h",
     ]
 

@@ -72,7 +72,7 @@ _RENDERERS: dict[ReportFormat, Callable[[Report], str]] = {
 
 
 class NotAvailable(Exception):
-    """The submission has no final results yet, or none of what the format shows."""
+    """The submission has no final results yet, or no data for the format."""
 
 
 def render(report: Report, format_: ReportFormat, sender: Sender) -> str:

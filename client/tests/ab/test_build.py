@@ -1,4 +1,4 @@
-"""Kernels that are built from commits: what of a build goes on."""
+"""Kernels that are built from commits: the modules of a build."""
 
 from __future__ import annotations
 

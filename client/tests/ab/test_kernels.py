@@ -101,7 +101,7 @@ def test_a_package_that_has_no_kernel_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("bsdtar") is None, reason="no bsdtar here")
 def test_kernel_and_modules_may_be_in_several_packages(tmp_path: Path) -> None:
-    """The files are archives, as which bsdtar reads RPM packages too."""
+    """The files are plain archives; bsdtar reads RPM packages in the same way."""
     files(tmp_path / "core", f"lib/modules/{RELEASE}/vmlinuz", f"lib/modules/{RELEASE}/config")
     files(tmp_path / "modules", f"lib/modules/{RELEASE}/modules.dep", f"lib/modules/{RELEASE}/kernel/xfs.ko")
     names = []

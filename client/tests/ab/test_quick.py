@@ -1,4 +1,4 @@
-"""`wqlab ab --quick`: what is said of one boot."""
+"""`wqlab ab --quick`: the exit code and the line for one boot."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_every_call_of_a_boot_is_made_on_both_kernels(folder: StateFolder) -> No
     for arm in Arm.BASELINE, Arm.CANDIDATE:
         records = (folder.path / "repro" / f"{arm.value}.out").read_text()
         assert records.count("\nvalue\tcount\t") == len(planned)
-    assert "    count\t1[2J\n" in done.stdout, "what controls a terminal is left out"
+    assert "    count\t1[2J\n" in done.stdout, "control characters are removed"
     kernels = [line.split("-kernel ")[1].split()[0] for line in (folder.path.parent / "qemu").read_text().splitlines()]
     assert kernels == ["kernels/baseline/image", "kernels/candidate/image"]
     assert (folder.path.parent / "plan" / job.plan.script).read_text() == job.files[job.plan.script]

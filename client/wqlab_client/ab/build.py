@@ -29,8 +29,8 @@ REPORT_S = 15.0
 def build_commit(  # noqa: PLR0917 - what is built, and how
     data: DataFolder, revision: str, recipe: Recipe, cache: Path, say: Callable[[str], None], since: str = ""
 ) -> GivenKernel:
-    """Return the kernel of a commit, of the working tree, or of mails on a commit (see `local_source`), which is built
-    unless the cache has it. `since`: commit that was built before, of which only changes are compiled.
+    """Build the kernel of a commit, of the working tree, or of mails on a commit (see `local_source`), unless the cache
+    has it. `since`: a commit that was built before; only files that differ from it are compiled.
 
     Raises UsageError if the commit does not exist or does not compile, LabUnavailable if it cannot be built here.
     """

@@ -78,8 +78,8 @@ def make_job(
 ) -> RunJob:
     """Return the job. `blocks`, `settings` and `parameters` replace those of the plan's profile.
 
-    Of one kernel the first of `settings` is compared with the others. The run has a fixed size: nothing looks at it
-    before its end. Raises UsageError for an unknown setting or parameter.
+    With one kernel, the first of `settings` is compared with each other one. The number of blocks is fixed: there are
+    no interim looks. Raises UsageError for an unknown setting or parameter.
     """
     profile = plan.profile(device_type.emulated)
     try:

@@ -47,7 +47,7 @@ class GivenKernel:
 
 
 def is_file_name(name: str) -> bool:
-    """Return True if a name means a kernel in files or a package, not files of the repository in this folder."""
+    """Return True if `name` is a path or a package, False if it is a commit or the working tree of this folder."""
     return name.startswith((_PACKAGE, _RPM, "/", "./", "../", "~"))
 
 

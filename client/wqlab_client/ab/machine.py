@@ -166,7 +166,7 @@ def _is_known_to_have(kernel: GivenKernel, module: str) -> bool:
 
 
 def watchdogs(look: Look, kernels: Iterable[GivenKernel]) -> list[str]:
-    """Return the watchdog drivers that all kernels have: one that nobody feeds would restart a kernel that works."""
+    """Return the watchdog drivers that all kernels have. A watchdog would restart a kernel that cannot feed it."""
     return [each for each in look.watchdog_modules if all(_is_known_to_have(kernel, each) for kernel in kernels)]
 
 
@@ -237,7 +237,7 @@ def prepare_machine(
 
 
 def new_warnings(target: str, note: MachineNote) -> list[str]:
-    """Return what the user of a machine was not warned of when its folder was made. Raises as `look_at` does."""
+    """Return the warnings about a machine that its folder does not have. Raises what `look_at` raises."""
     return [each for each in warnings(look_at(target).look) if each not in note.warnings]
 
 

@@ -31,7 +31,7 @@ class Wanted:
 
     plan: str
     kernels: Mapping[Arm, GivenKernel]
-    """One kernel is the baseline: its settings are compared."""
+    """Baseline and candidate, or only a baseline, whose settings are compared."""
     blocks: int | None = None
     scenarios: Sequence[str] = ()
     settings: Sequence[str] = ()

@@ -40,8 +40,8 @@ def check(
 ) -> ExitCode:
     """Boot the kernel once for each of CHECKS; `say` gets a line for each. Return the exit code of the command.
 
-    The folders `wqlab-ab-quick-PLAN` have the consoles; those of an earlier call are replaced. Raises as
-    `prepare_emulator` does.
+    The folders `wqlab-ab-quick-PLAN` have the consoles; those of an earlier call are replaced. Raises what
+    `prepare_emulator` raises.
     """
     worst = ExitCode.DONE
     for each in CHECKS:
@@ -57,7 +57,7 @@ def check(
 
 
 def judge(this: Check, report: Report) -> tuple[ExitCode, str]:
-    """Return the exit code for one boot, and what was seen."""
+    """Return the exit code for one boot, and the text of its line."""
     target = report.targets[0]
     if target.findings:
         said = "; ".join(f"{each.kind.replace('_', ' ')}: {each.title}" for each in target.findings)

@@ -311,7 +311,7 @@ def _submission(  # noqa: PLR0917 - what is known of a run
 
 
 def _title(plan: Plan) -> str:
-    """Return what was compared. Kernels are named by commits or releases, or as given if these are equal."""
+    """Return `SECOND against FIRST`, with commits or releases, or with the names of the user if these are equal."""
     short = []
     for arm, note in plan.kernels.items():
         commit = f"{note.commit[:12]}{' with changes' if note.has_changes else ''}" if note.commit else ""

@@ -43,7 +43,7 @@ def script(folder: StateFolder, plan: Plan, headline: str) -> str:
         "@CALLS@": "\n".join(_call(each.action, each.environment) for each in calls(job, job.blocks[0].block)),
         "@FILES@": "\n".join(_files(folder, job, arm) for arm in job.kernels),
     }
-    # At once: the text of a kernel may look like a field.
+    # All fields in one pass, because the text of a kernel may look like a field.
     return re.sub("|".join(fields), lambda match: fields[match[0]], _TEMPLATE)
 
 

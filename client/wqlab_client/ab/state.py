@@ -53,14 +53,14 @@ class KernelNote(Message):
 
 
 class MachineNote(Message):
-    """What is known of a machine: its name, and how to leave its distribution and to come back."""
+    """A machine: its name, and how it leaves its distribution and returns to it."""
 
     name: str
     has_systemd: bool
     watchdogs: list[str] = []
     """Modules of watchdogs that its kernels under test have."""
     warnings: list[str] = []
-    """What the user was warned of, and agreed to."""
+    """Warnings that the user has accepted."""
 
 
 class Plan(Message):

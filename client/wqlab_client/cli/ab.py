@@ -143,7 +143,7 @@ def ab(  # noqa: PLR0917 - the options of a command
 
 
 def _names(target: str, sources: list[str], kernels: tuple[str, str] | None, *, one: bool) -> list[tuple[str, bool]]:
-    """Return the kernels that are named, each with whether it is in a file. Raises UsageError for another number."""
+    """Return each kernel's name, with True if it is in a file. Raises UsageError unless there are two, or `one`."""
     from ..ab.kernels import is_file_name
 
     names = [(each, True) for each in kernels or ()] + [(each, is_file_name(each)) for each in sources]
@@ -162,7 +162,7 @@ def _names(target: str, sources: list[str], kernels: tuple[str, str] | None, *, 
 def _recipe(  # noqa: PLR0917 - the options of the command
     session: Session, data: DataFolder, target: str, plan: str, topology: str, config: str | None, *, only_loaded: bool
 ) -> Recipe:
-    """Return how kernels are built, and say what is added to a configuration that was given."""
+    """Return the recipe of the kernels, and print the options that it adds to the user's configuration."""
     from ..ab.machine import configuration
     from ..ab.recipes import added_options, read_config, recipe_for
 
@@ -188,7 +188,7 @@ def _find_kernels(
     modules: tuple[Path, Path] | None,
     recipe: Recipe | None,
 ) -> dict[Arm, GivenKernel]:
-    """Return the kernels; `recipe` is that of those that are not in files."""
+    """Return the kernels. `recipe` builds those that are not in files."""
     from ..ab.build import build_commit
     from ..ab.kernels import find_kernel
 
@@ -287,7 +287,7 @@ def _confirm(question: str, folder: StateFolder) -> None:
 
 
 def _ask_again(session: Session, folder: StateFolder) -> None:
-    """Look at the machine of a folder once more, and ask if somebody uses it by now."""
+    """Inspect the machine of a folder again, and ask for confirmation if it has new warnings, such as users."""
     from ..ab.machine import new_warnings
     from ..errors import LabUnavailable
 

@@ -45,7 +45,7 @@ def check(
 
 
 def _find(session: Session, mail: b4_check.SeriesIdentity, prepared: str) -> b4_check.CheckResult | None:
-    """Return the result of the mail's series: by Message-ID, else by its change-id, that of the branch or subject."""
+    """Return the result of the mail's series, found by Message-ID, change-id (of mail or branch) or subject."""
     token = session.config.token
     calls = SubmissionCalls(session.url, token.value if token else None, retry=ONCE, timeout_s=TIMEOUT_S)
     for message_id in mail.message_ids[:MAILS]:

@@ -58,7 +58,7 @@ def parse_series(given: SeriesOptions) -> Series | None:
             raise UsageError(
                 f"--message-id: there is no Message-ID in {given.message_id[:200]!r}",
                 "write the part between < and > of the mail's Message-ID header, the URL of the mail in an archive, or "
-                "URL or number of a Patchwork's series",
+                "the URL or number of a Patchwork series",
             )
         return Series(thread=ThreadSeries(message_id=given.message_id, revision=given.revision))
     if not given.mbox:

@@ -13,7 +13,7 @@ from ..specs import Backend, CpuArch, Rehearsed, Topology
 
 
 class LeaseView(Message):
-    """Lease of a device, and what it is held for."""
+    """Lease of a device, and the run that holds it."""
 
     run_id: int
     submission_id: int | None

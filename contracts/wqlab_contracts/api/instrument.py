@@ -36,17 +36,17 @@ class PerOperation(Moves):
 
 
 class SpinTimes(Message):
-    """SpinTimes for spinlocks per operation, in the virtual time of a modelled device."""
+    """Number and length of waits for spinlocks per operation, in the virtual time of a modelled device."""
 
     count: float = 0.0
     wait_ns: float = 0.0
 
 
 class SpinChange(Message):
-    """SpinTimes of one function for spinlocks of one kind, with each kernel."""
+    """Waits of one function for spinlocks of one kind, with each kernel."""
 
     lock: str
-    """Data in whose cache line the lock is; empty if it cannot be told."""
+    """Data whose cache line has the lock; empty if it is not known."""
     site: str
     """Function that called the function of the lock."""
     site_line: str

@@ -132,7 +132,7 @@ class TargetReport(Message):
     instrument: list[InstrumentCell] = Field(default_factory=list)
     """Where the counts come from; empty if the device is not instrumented."""
     ran: RanReport | None = None
-    """Which changed lines or functions ran; null if neither the boots nor traced boots tell."""
+    """Which changed lines or functions ran; null if neither boots nor traced boots report it."""
     noise_floors: list[NoiseFloor] = Field(default_factory=list)
     canaries: list[CanaryRecord] = Field(default_factory=list)
     """What A/A comparisons of this plan had shown of the devices that were used, when the report was made."""
@@ -182,6 +182,6 @@ class Report(Message):
     """False if a kernel's configuration was not available: then an empty `config_diff` says nothing."""
     config_sha256: str
     diff: str = ""
-    """What the series changes, as one patch, if a target says which of its lines ran; the end of a long one is cut."""
+    """Diff of the whole series, if a target reports which of its lines ran; a long one is truncated."""
     method: str = ""
     """Description of the statistical method, stored with the report in case the method changes."""

@@ -215,9 +215,9 @@ class PatchPair(Message):
     change: Literal["=", "!", "<", ">"]
     """Equal, changed, removed or added."""
     subject: str
-    """Of the first version, if it has the patch."""
+    """Subject in the first version if that has the patch, else in the second."""
     difference: list[str]
-    """How the patch differs: lines of a diff of diffs."""
+    """Lines of the diff between the two diffs; empty for an equal, removed or added patch."""
 
 
 class FigurePair(ComputedResource):

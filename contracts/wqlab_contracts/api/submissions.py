@@ -176,7 +176,7 @@ class TargetSummary(Message):
     verdict: Verdict | None
     """null until the figures are compared."""
     failure_kind: ErrorKind | None = None
-    """What is at fault for the run's failure; null if it has none."""
+    """Kind of the run's failure; null if the run has not failed."""
     headline: str
     """The verdict in one sentence."""
     done_boots: int

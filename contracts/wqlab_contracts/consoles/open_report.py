@@ -80,7 +80,7 @@ class OpenReport:
     _pieces: str = ""
     """Title so far, while its rest may be on the next line."""
     _may_go_on: bool = False
-    """True while the newest line has named the report."""
+    """True while the newest line is the one with the title."""
     _begins_with_title: bool = False
     """True if the first line is the beginning of a title that was cut off."""
     _last_text: str = ""
@@ -184,7 +184,7 @@ class OpenReport:
 
     @property
     def is_only_title(self) -> bool:
-        """True if there is only a part of a title, which may be none."""
+        """True if the report has only the beginning of a title, and may be no report."""
         return self.kind is None and self._begins_with_title
 
     @property

@@ -150,7 +150,7 @@ _TITLE = LinearPattern(
 _DANGLING = LinearPattern(
     r"(?:address:|KASAN:|NULL| (?:at|for|in|on|of|by|code:|virtual|virtual address)| -| syncing:|,| \d+s!)\s*$"
 )
-"""End of a line that is no end of a title."""
+"""End of a line at which no title ends."""
 _WRAPPED_COLUMNS = 66
 """A mail program wraps a line if this many columns are too few for the next word."""
 

@@ -164,7 +164,7 @@ def _without_superseded(chosen: Sequence[Mail]) -> list[Mail]:
 
 
 def _without_sent_again(chosen: Sequence[Mail], mails: Sequence[Mail], findings: _Findings) -> list[Mail]:
-    """Return the patches with the last of each that was sent again: in reply to itself, or as a single patch."""
+    """Return the patches; of one that was sent again (in reply to itself, or as a single patch), only the last."""
     ordered = sorted(chosen, key=lambda mail: _date(mail) or datetime.min.replace(tzinfo=UTC))
     found = find_sent_again(ordered, {mail.effective_message_id: mail for mail in mails})
     last = {_as_single_patch(mail): mail for mail in ordered if mail.counter is None}
@@ -177,7 +177,7 @@ def _without_sent_again(chosen: Sequence[Mail], mails: Sequence[Mail], findings:
 
 
 def _as_single_patch(mail: Mail) -> object:
-    """Return what a patch without a number has in common with the same patch that was sent again."""
+    """Return a key that is equal for a patch without a number and the same patch sent again."""
     return mail.counter, normalised_subject(mail.title), address_of(mail), mail.parsed.words - {"resend"}
 
 

@@ -69,7 +69,7 @@ def decoded_header(message: Message, name: str, *, last: bool = False) -> str:
 def sender(message: Message) -> str:
     """Return From as `Name <user@host>` with the name decoded, so that `address_of` returns the address that was sent.
 
-    What has several addresses or none stays as it was sent: decoded words may look like an address.
+    A header with several addresses or none is returned undecoded, because decoded words may look like an address.
     """
     text = ", ".join(" ".join(value.split()) for value in _values(message, "From"))
     if len(text) > HEADER_LIMIT:
@@ -199,7 +199,7 @@ def _decode(data: bytes, charset: str) -> tuple[str, str]:
     diff = DIFF.search(text)
     if diff is None:
         return _with_plain_newlines(data.decode(known[0], "replace") if known else text), ""
-    # So is what a mail server adds behind the signature of `git format-patch`.
+    # Bytes that a mail server adds behind the signature of `git format-patch` are no part of the patch.
     end = next((found.end() for found in reversed(list(_SIGNATURE.finditer(text, diff.start())))), len(text))
     message, patch, added = text[: diff.start()], data[diff.start() : end], text[end:]
     try:

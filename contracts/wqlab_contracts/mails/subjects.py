@@ -27,7 +27,7 @@ _VERSION = re.compile(
 )
 _NEWEST_KERNEL = 9
 _LONGTERM_KERNELS = {(4, 4), (4, 9), (5, 4), (6, 1), (6, 6)}
-"""Those of which the number could be that of a patch that was sent again; later minor numbers are 10 or more."""
+"""Kernels whose minor number could be the version of a series; later longterm kernels have minor numbers from 10."""
 _BEFORE_KERNEL = re.compile(r"for|on|stable|linux|lts", re.IGNORECASE)
 _PATCH_WORD = re.compile(r"patch|rfc|resend", re.IGNORECASE)
 _LAST_WORD = re.compile(r"[\s,]\(?v(\d{1,3})\)?$", re.IGNORECASE)

@@ -169,7 +169,7 @@ class ApplyResult(Message):
     changed: list[ChangedLines] = Field(default_factory=list, max_length=CHANGED_LIMIT)
     """Lines that the whole series adds and removes."""
     diff: str = Field(default="", max_length=DIFF_LIMIT)
-    """What the whole series changes, as one patch; a long one is cut, and ends with a mark."""
+    """Diff of the whole series; a long one is truncated and ends with a mark."""
     toolchain: str = ""
     """Exact identity of compiler and linker. It is part of each build key, so that compared kernels always have the
     same compiler."""

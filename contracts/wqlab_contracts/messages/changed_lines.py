@@ -10,9 +10,9 @@ from ..enums import Arm, Ran
 from .base import Message
 
 CHANGED_LIMIT = 4_000
-"""Maximum number of ranges of changed lines in a message. Of a series with more, nothing is said about its lines."""
+"""Maximum number of ranges of changed lines in a message. The lines of a series with more are not reported."""
 LINES_LIMIT = 20_000
-"""Maximum number of changed lines, with the same effect."""
+"""Maximum number of changed lines in a message, with the same consequence."""
 
 SourcePath = Annotated[str, StringConstraints(max_length=240)]
 FunctionName = Annotated[str, StringConstraints(max_length=160)]
@@ -40,8 +40,8 @@ class RanLines(Message):
     arm: Arm
     ran: Ran
     lines: list[Line] = Field(max_length=LINES_LIMIT)
-    """In ascending order; empty if none of them has code of its own: then `ran` is that of the line before them. Of a
-    file that is not part of the kernel's image, all lines."""
+    """Line numbers in ascending order. If no line has code of its own, the list is empty and `ran` is that of the line
+    before them. For a file that is not part of the kernel's image, all changed lines."""
 
 
 RAN_LIMIT = CHANGED_LIMIT * len(Ran)

@@ -75,7 +75,7 @@ class BootVerified(Message):
     golden_s: float
     kexec_s: float
     ran: list[RanLines] = Field(default_factory=list, max_length=RAN_LIMIT)
-    """Which changed lines of this kernel ran; empty if the device does not tell, or the series changes none."""
+    """Which changed lines of this kernel ran; empty if the device does not report it, or the series changes none."""
 
 
 class Sample(Message):

@@ -46,7 +46,7 @@ class ThreadSeries(Message):
     series of a Patchwork."""
 
     message_id: Annotated[str, Field(min_length=1, max_length=2000)]
-    """Message-ID of any mail of the thread. A URL of the mail in any archive is accepted; the id in it is kept. A
+    """Message-ID of any mail of the thread. A URL of the mail in any archive is accepted, and its id is stored. A
     series of a Patchwork is named by its URL, or by its number if the lab knows one Patchwork."""
     revision: Annotated[int, Field(ge=1, le=REVISION_LIMIT), JSON_NUMBER] | None = None
     """Revision to take, 2 for `[PATCH v2]`; null: the latest that the archive has."""

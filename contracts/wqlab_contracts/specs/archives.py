@@ -15,14 +15,14 @@ EPOCH = "{epoch}"
 
 
 class Checks(Strict):
-    """What the lab writes as checks of patches on a Patchwork."""
+    """Where, and for whose submissions, the lab writes checks of patches on a Patchwork."""
 
     project: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
     """Project of the patches, by its name in URLs."""
     token_file: Annotated[str, StringConstraints(pattern=r"^/\S+$", max_length=500)]
     """File with the API token of an account that maintains the project, on the server's host."""
     owners: list[Annotated[str, StringConstraints(min_length=1, max_length=64)]] = Field(min_length=1, max_length=200)
-    """Accounts of the lab whose submissions are told as checks."""
+    """Accounts of the lab for whose submissions checks are written."""
 
     def read_token(self) -> str:
         """Return the API token. Raises ValueError, which names the file, if it cannot be used."""
@@ -54,7 +54,7 @@ class Archive(Strict):
     private: bool = False
     """True for an archive in the lab's own network: its addresses may be private, and its URLs may be http."""
     checks: Checks | None = Field(default=None, exclude=True)
-    """What is written to a Patchwork; null: nothing. Workers do not get it."""
+    """Checks that the lab writes to a Patchwork; null: none. Workers do not get this field."""
 
     @model_validator(mode="after")
     def _check_urls(self) -> Self:

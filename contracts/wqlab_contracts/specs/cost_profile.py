@@ -25,7 +25,7 @@ Percent = Annotated[float, Field(strict=True, ge=0, le=10000, allow_inf_nan=Fals
 _OPTIONAL = ("smt", "smt_percent", "other_l3", "other_node")
 """Costs of levels that a machine need not have."""
 MOST_THREADS = 2
-"""Most threads of a core of a modelled device."""
+"""Maximum number of threads per core of a modelled device."""
 LEAST_TIME = 0.01
 """Least time, in nanoseconds or cycles, of an instruction and of a turn: a picosecond at 10 GHz."""
 

@@ -19,7 +19,7 @@ _Symbol = Annotated[
 _Question = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=20, max_length=300, pattern=r"^[^?]+\?( [^?]+\.)?$")
 ]
-"""A question, and what has to be known beside it."""
+"""A question, and optionally one sentence about its limits."""
 
 
 class DeviceKind(StrEnum):

@@ -1,4 +1,4 @@
-"""What a CI is told of a report: checks that passed, failed, or were skipped, with the reason.
+"""Checks of a report for a CI: checks that passed, failed, or were skipped, with the reason.
 
 There is one check per device type, scenario, setting and primary metric, and one for each other metric that
 regressed; on an emulated device, the primary metrics of real hardware are included as skipped (no evidence).

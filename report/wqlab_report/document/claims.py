@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Claims:
-    """Judged comparisons by verdict, those of primary metrics and large effects first, and what has none."""
+    """Judged comparisons by verdict, primary metrics and large effects first, and targets and metrics without one."""
 
     worse: list[Cell]
     better: list[Cell]
@@ -45,9 +45,9 @@ class Claims:
     failed: list[TargetReport]
     """Targets whose kernel failed."""
     missing: list[TargetReport]
-    """Targets without a verdict for a reason that is no kernel's."""
+    """Targets without a verdict whose kernel did not fail."""
     values: list[str]
-    """Metrics whose values are no evidence on any device of the report."""
+    """Metrics that are evidence on no device of the report."""
 
 
 def cells_of(report: Report) -> list[Cell]:

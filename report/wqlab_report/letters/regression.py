@@ -141,7 +141,7 @@ def _confidence(bisection: Bisection, target: TargetReport, cell: Comparison) ->
 
 
 def _reverted(bisection: Bisection, cell: Comparison) -> str:
-    """Return what became of the metric with the commit reverted: `bandwidth +13.5 % [13.2, 13.9]`."""
+    """Return the effect of the revert on the metric, `bandwidth +13.5 %, 95 % interval [13.2, 13.9]`, or why none."""
     step = bisection.reverted
     if step is not None and step.state is BisectionStepState.MEASURED and step.effect is not None:
         unit = bisection.effect_unit

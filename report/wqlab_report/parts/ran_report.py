@@ -1,4 +1,4 @@
-"""Say which lines or functions of a series ran on a target, and about which nothing is known. Pure."""
+"""List the lines or functions of a series that ran on a target, that did not, and that are not known. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from wqlab_contracts.messages import ApplyResult, RanLines
 from wqlab_contracts.traced_counts import Row, TracedTopic
 
 MAX_PLACES = 5
-"""Places that a sentence names."""
+"""Maximum number of places that a sentence names."""
 _GAP = 10
-"""Most lines without code between two that are named as one place."""
+"""Maximum number of lines without code between two lines of one place."""
 
 
 def ran_report(
     boots: Iterable[Sequence[RanLines]], changes: ApplyResult | None, traced: Iterable[Row]
 ) -> RanReport | None:
-    """Return what ran of a series; None if neither boots nor traced boots tell.
+    """Return the lines and functions of a series that ran; None if neither boots nor traced boots report any.
 
-    `boots`: what each valid boot reports of its lines. `changes`: what the series changes; None without a series.
-    `traced`: what the traced boots counted.
+    `boots`: the changed lines that each valid boot reports. `changes`: the changes of the series; None without one.
+    `traced`: the counts of the traced boots.
     """
     if changes is None:
         return None
@@ -55,7 +55,7 @@ def _of_lines(lines: Sequence[RanLines], number: Mapping[Ran, int]) -> Iterator[
         outside = f"{text}, and {number[Ran.OUTSIDE]} more only while the kernel booted or the plan prepared its runs"
         text = outside if number[Ran.OUTSIDE] else text
         never = [place for each in lines if each.ran is Ran.NEVER for place in _places(each)]
-        yield f"{text}; nothing here says anything about {_list(never)}" if never else text
+        yield f"{text}; the figures say nothing about {_list(never)}" if never else text
     if elsewhere := sorted({each.file for each in lines if each.ran is Ran.UNKNOWN and each.lines}):
         yield f"not part of the kernel's image, so that nothing is known of its lines: {_list(elsewhere)}"
 
@@ -78,7 +78,7 @@ def _of_functions(functions: Mapping[str, bool], touched: Sequence[str]) -> Iter
         return
     never = [name for name, ran in functions.items() if not ran]
     text = f"{len(functions) - len(never)} of {count(len(functions), 'changed function')} ran in the traced boots"
-    yield f"{text}; nothing here says anything about {_list(never)}" if never else text
+    yield f"{text}; the figures say nothing about {_list(never)}" if never else text
     if hidden := [name for name in touched if name not in functions]:
         yield f"not traced, as a function that is inlined or that the tracer must not stop in: {_list(hidden)}"
 

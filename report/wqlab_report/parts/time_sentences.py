@@ -1,4 +1,4 @@
-"""Sentences that say where the virtual time of a modelled device went: spinlocks and functions. Pure."""
+"""Sentences about the spinlocks and functions that took the virtual time of a modelled device. Pure."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from ..document.full_target import anchor
 from ..figures.figures import draw_pairs
 
 _SHOWN = 3
-"""Most comparisons of a claim that are listed."""
+"""Maximum number of comparisons listed for a claim."""
 _FORMATS = {"Text": "txt", "Markdown": "md", "JSON": "json", "JUnit": "xml", "MMTests": "mmtests"}
 _TONES = {
     Verdict.IMPROVEMENT: "good",

@@ -1,4 +1,4 @@
-"""From the lines that boots saw run to the verdict: a series in dead code is not exercised, one that ran is judged."""
+"""Verdicts by the changed lines that ran: a series in dead code is not exercised, a series that ran is judged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def changing(job: ApplyJob, worker: ScriptedWorker) -> ApplyResult:
 
 
 def submit(lab: LabUnderTest, ran: dict[Arm, Ran]) -> int:
-    """Measure a series whose changed lines ran like this in each boot of the kernel; an absent kernel does not tell."""
+    """Measure a series. `ran`: kernel -> state of the changed lines in its boots; without it they report no lines."""
 
     def run_boots(run: RunSession) -> RunResult:
         for plan in run.remaining:

@@ -20,7 +20,7 @@ STARTS_A_JOB = (
     "watches/wq/preview", "git/branches?url=https://git.example/x", "archives/thread?message_id=a@b",
     "git/branches/inspection?url=https://git.example/x&ref=main",
 )  # fmt: skip
-"""Requests by GET for which a worker reads something."""
+"""GET requests that start a read by a worker."""
 NEEDS_NO_TOKEN = {
     "/api/v1/forges/{name}/events", "/api/v1/labs/join", "/api/v1/mail-address/confirm/{token}",
     "/api/v1/unsubscribe/{token}", "/api/v1/session",

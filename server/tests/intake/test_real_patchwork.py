@@ -1,6 +1,6 @@
 """A real Patchwork: a series is submitted by its URL, applied by the real worker, and its patch shows the checks.
 
-It also gives the answers that the tests by day have recorded.
+It also compares the recorded answers, which the tests by day use, with those of the real Patchwork.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def test_series_is_measured_and_its_last_patch_shows_the_checks(
         ]  # fmt: skip
         assert session.get_one(Submission, submission).author.startswith("ada")
 
-    # Refused, told why, and delivered once the operator has changed the token.
+    # The check is refused with a reason, and delivered once the operator has changed the token.
     configure(data_dir, server, "stranger")
     ((state, problem),) = send(lab)
     assert state is DeliveryState.WAITING and "403: You do not have permission to perform this action." in problem

@@ -1,4 +1,4 @@
-"""What a Patchwork is told of a submission: by which series, for whose submissions, when, and in which words."""
+"""Checks that a Patchwork gets for a submission: for which series and owners, when, and with which text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def applied(job: ApplyJob, worker: ScriptedWorker) -> ApplyResult:
 
 
 def told(lab: LabUnderTest) -> list[tuple[str, str, str, DeliveryState]]:
-    """Return context, state and line of each check, and what became of its delivery, oldest first."""
+    """Return context, state and text of each check, and the state of its delivery, oldest first."""
     with lab.transaction() as session:
         rows = session.scalars(
             select(Delivery).where(Delivery.kind == DeliveryKind.PATCHWORK_CHECK).order_by(Delivery.id)

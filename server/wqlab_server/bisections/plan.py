@@ -212,8 +212,11 @@ def decide(request: BisectionRequest, lines: Mapping[str, Line], *, reverts: boo
 
 
 def _revert(found: Found, line: Line, request: BisectionRequest) -> Found | Measure:
-    """Return the measurement of a revert, or what was found if there is none to make: of a merge, of the bad commit,
-    whose revert is its parent, or because it was made."""
+    """Return the measurement of the revert of the commit found.
+
+    Return `found` if the revert was measured, if there is no regression, or if the commit is a merge or the bad commit,
+    whose revert is its parent.
+    """
     commit = found.line.commits[found.last - 1]
     tried = any(each.kind is Kind.REVERT and each.state in _ENDED for each in line.steps)
     regression = found.first == found.last and found.shown.verdict is Verdict.REGRESSION

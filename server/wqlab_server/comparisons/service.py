@@ -118,7 +118,7 @@ def target_facts(session: Session, run: Run, validations: Sequence[Validation] |
 
 
 def _not_exercised(session: Session, run: Run) -> str:
-    """Return why no figure of the run says anything about the series; empty if a line ran, or boots do not tell."""
+    """Return the reason for the verdict `not_exercised`; empty if a line ran, or boots do not report lines."""
     boots = session.scalars(select(Boot.ran).where(Boot.run_id == run.id, Boot.valid, Boot.arm.in_(PAIR)))
     if not (lines := lines_of_boots(boots)):
         return ""

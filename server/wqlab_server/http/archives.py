@@ -9,7 +9,7 @@ _INSTEAD = "save the thread with `b4 am` or `b4 mbox` and submit it as an mbox, 
 
 
 def archive_problem(data: DataFolder, series: ThreadSeries) -> str | None:
-    """Return why the series cannot be found in an archive, or None."""
+    """Return the reason why the lab cannot find the series in an archive; None if it can."""
     if not data.archives:
         return f"this lab has no mail archive; {_INSTEAD} an archive in intake/archives.yaml"
     address = series.patchwork_series

@@ -114,7 +114,7 @@ class Reach:
     """True if the operator's file says that the address is in the lab's own network."""
     limit_s: float
     listed_in: str
-    """The operator's file, for messages."""
+    """Name of the operator's file, for error messages."""
     find: Resolve = resolve
     tls: ssl.SSLContext | None = None
 

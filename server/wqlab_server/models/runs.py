@@ -200,7 +200,7 @@ class Boot(Base):
     commands: Mapped[dict[str, str]] = mapped_column(default=dict)
     """Scenario -> exact command line of the workload."""
     ran: Mapped[list[RanLines]] = mapped_column(default=list)
-    """Which changed lines of its kernel ran; empty if the device does not tell."""
+    """Which changed lines of its kernel ran; empty if the device does not report it."""
     started_at: Mapped[datetime]
     verified_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]

@@ -1,4 +1,4 @@
-"""Checks of patches on a Patchwork, as deliveries: one for each plan and device type, of which the newest one stays."""
+"""Checks of patches on a Patchwork, as deliveries: one for each plan and device type; a newer one replaces it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .post_webhook import Result
 from .send_forge import LIMIT_S, judge
 
 DESCRIPTION_LIMIT = 200
-"""Characters; Patchwork shows a check in a line."""
+"""Maximum number of characters: Patchwork shows a check on one line."""
 ADVICE = {
     401: "; check token_file of its checks",
     403: "; check token_file of its checks, and that its account maintains the project",
@@ -68,7 +68,7 @@ def write(session: Session, settings: Settings, check: PatchCheck, submission_id
 
 
 def send(body: str, data_dir: Path, exchange: Send = exchange) -> Result:
-    """Find the patch by its Message-ID and post the check once. No answer makes this raise."""
+    """Find the patch by its Message-ID and post the check once. Never raises because of an answer."""
     check = PatchCheck.model_validate_json(body)
     archives, problems = read_archives(data_dir)
     archive = next((each for each in archives if each.name == check.archive and not problems), None)

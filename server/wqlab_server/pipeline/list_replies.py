@@ -73,8 +73,8 @@ def handle(
 
 
 def _trust_archive(_: bytes, mail: ReceivedMail) -> str:
-    """Stand for the check that the archive's mail server has made. Raises Unsigned for a mail that it may have read
-    differently."""
+    """Return the sender's domain, since the archive's mail server has checked the signature. Raises Unsigned if that
+    server may have read the mail differently."""
     if mail.ambiguous:
         raise Unsigned(mail.ambiguous)
     return mail.sender.rpartition("@")[2]

@@ -1,4 +1,4 @@
-"""Tell a Patchwork what the lab measures of a series that it has: when it begins, and the result."""
+"""Write checks to a Patchwork for its series: when the lab begins to measure, and with the result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write_checks(session: Session, settings: Settings, submission: Submission, n
 
 
 def is_told(archive: Archive, thread: TakenThread, owner: str) -> bool:
-    """Return True if results of the owner's submissions of this series are told as checks.
+    """Return True if the lab writes checks for the owner's submissions of this series.
 
     The series was taken from the Patchwork, or the lab has read its mails elsewhere and they went to its list.
     """
@@ -65,12 +65,12 @@ def is_told(archive: Archive, thread: TakenThread, owner: str) -> bool:
 
 
 def context_of(target: TargetSummary) -> str:
-    """Return the name of a target's check, of the characters that Patchwork allows."""
+    """Return the name of a target's check, in characters that Patchwork allows."""
     return "-".join(re.sub(r"[^A-Za-z0-9_]+", "-", each) for each in ("wqlab", target.plan, target.device_type))
 
 
 def _said(submission: Submission, targets: list[TargetSummary]) -> tuple[State, str]:
-    """Return state and line of a check; of the worst target if the plan runs more than once on the device type."""
+    """Return state and text of a check; of the worst target if the plan runs more than once on the device type."""
     worst = max(targets, key=lambda target: ORDER.index(status_of(target)))
     kind = f"{kind_of(worst)}: " if kind_of(worst) else ""
     if submission.state is not SubmissionState.FINISHED:

@@ -39,7 +39,7 @@ _TITLES = 20
 def read_step(session: Session, bisection: Bisection, step: BisectionStep, submission: Submission) -> str:
     """Write into the step what its finished submission has measured.
 
-    Returns why the bisection cannot go on; an empty string if it can. It can without the measurement of a revert.
+    Returns why the bisection cannot go on; an empty string if it can. A revert that was not measured does not stop it.
     """
     problem = _read_step(session, bisection, step, submission)
     if problem and step.kind is Kind.REVERT:

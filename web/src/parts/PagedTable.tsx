@@ -18,7 +18,7 @@ interface PagedTableProps<Row extends object>
   lines?: number;
   /** Shown instead of a table without rows. */
   none?: ReactNode;
-  /** What is said instead if filters are set. */
+  /** Text that is shown instead if filters are set. */
   unmatched?: string;
 }
 

@@ -1,4 +1,4 @@
-"""Functions that a series changes."""
+"""Lines and functions that a series changes."""
 
 from __future__ import annotations
 

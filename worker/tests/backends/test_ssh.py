@@ -99,7 +99,7 @@ def test_only_an_ssh_server_greets(says: bytes | None, greets: bool) -> None:
 
 
 def test_a_users_configuration_lends_nothing_to_a_device(tmp_path: Path) -> None:
-    """A kernel under test that gets the user's agent logs in wherever the user may."""
+    """A kernel under test that gets the user's agent can log in wherever the user may."""
     settings = ("ForwardAgent yes", "ForwardX11 yes", "GSSAPIDelegateCredentials yes", "RemoteForward 8080 host:22")
     (tmp_path / "config").write_text("\n".join(["Host *", *settings, "ProxyJump gate"]))
     connection = ssh.FixedSsh(ssh.SshServer("device", 22, "root", "key", user_config=True))

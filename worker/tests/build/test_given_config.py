@@ -1,4 +1,4 @@
-"""Configurations that were given, such as a distribution's."""
+"""Builds with a user's configuration, such as a distribution's."""
 
 from __future__ import annotations
 

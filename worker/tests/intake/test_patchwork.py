@@ -1,4 +1,4 @@
-"""Find a series on a Patchwork by the answers that Patchwork 3.2.1 gave, and by others that it should not give.
+"""Find a series on a Patchwork: with recorded answers of Patchwork 3.2.1, and with wrong answers.
 
 `server/tests/intake/test_real_patchwork.py` compares the recorded answers with those of a real Patchwork by night.
 """
@@ -107,7 +107,7 @@ def incomplete(patchwork: Patchwork) -> None:
 
 
 def renumbered(patchwork: Patchwork) -> None:
-    """Tell a total that the mails contradict: they are 1/2 and 2/2, and one is listed."""
+    """Change the total to 1 and list one mail, `1/2`, whose subject contradicts that."""
     listed = json.loads(patchwork.answers[f"GET {SERIES}"]["body"])["patches"]
     patchwork.change(total=1, patches=listed[:1])
     mbox = patchwork.answers[f"GET {MBOX}"]

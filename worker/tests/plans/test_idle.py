@@ -1,4 +1,4 @@
-"""CPU time that was idle while work waited: the reduction of a trace against a look at each microsecond."""
+"""CPU time that was idle while work waited: the reduction of a trace, compared with a sum over each microsecond."""
 
 from __future__ import annotations
 

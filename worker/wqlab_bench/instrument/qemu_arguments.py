@@ -69,8 +69,8 @@ class Guest:
 
     @property
     def cpu(self) -> str:
-        # Linux that is told of a hypervisor takes its spinlocks by test and set, not in the order of a queue
-        # (virt_spin_lock() in arch/x86/include/asm/qspinlock.h), which no machine does that a model stands for.
+        # Linux that sees a hypervisor takes spinlocks by test and set, not in the order of a queue (virt_spin_lock() in
+        # arch/x86/include/asm/qspinlock.h). The machines that a model describes use the queue.
         without = ",-hypervisor" if self.model is not None and self.arch == "x86_64" else ""
         return topology.cpu(self.cpu_model, self.topology, self.arch) + without
 

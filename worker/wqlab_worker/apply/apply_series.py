@@ -153,7 +153,7 @@ def _result(
 
 
 def _difference(git: ConfinedGit, base: str, commit: str) -> str:
-    """Return what the whole series changes, as one patch. It is no longer than its patches, which have a limit."""
+    """Return the diff of the whole series. It is not longer than the patches, whose size is limited."""
     command = ["git", "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", base, commit]
     return git.pipeline(command, output_bytes=PATCH_BYTES)
 

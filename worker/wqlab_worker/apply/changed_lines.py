@@ -38,7 +38,7 @@ def changed_lines(patch: str) -> list[ChangedLines]:
     """Return the lines that a patch adds and removes, by file, function and side; none if there are more than
     CHANGED_LIMIT ranges or LINES_LIMIT lines.
 
-    The change of a whole series is one patch: numbers of lines are those of both ends.
+    `patch` is the diff of the whole series: line numbers are those before and after the series.
     """
     ends: dict[tuple[str, str, Arm, int], int] = {}
     open_ranges: dict[Arm, tuple[str, str, Arm, int]] = {}
@@ -82,7 +82,7 @@ def _of_patch(patch: str) -> Iterator[tuple[str, str, Arm, int]]:
 
 
 def _has_effect(text: str, file: str) -> bool:
-    """Return False for what cannot change a kernel: blank lines, comments, braces, and texts."""
+    """Return False for a line that cannot change a kernel: blank, comment, brace, or of a text file."""
     stripped = text.strip()
     if file.endswith(_TEXTS) or file.startswith("Documentation/"):
         return False

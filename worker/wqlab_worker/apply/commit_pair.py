@@ -61,8 +61,10 @@ def resolve_pair(pair: CommitPair, job: ApplyJob, mirror: Mirror, toolchain: str
 
 
 def _with_revert(pair: CommitPair, reverted: str, job: ApplyJob, mirror: Mirror, toolchain: str) -> ApplyResult:
-    """Return the candidate with a commit reverted on top, as `git revert` does: merged with the parent's files as a
-    child of the commit. Raises UserError if the commit is not before the candidate, is a merge, or the files conflict.
+    """Return the candidate with a commit reverted on top, as `git revert` does: a three-way merge of the candidate and
+    the commit's parent, with the commit as the base.
+
+    Raises UserError if the commit is not before the candidate, is a merge, or the files conflict.
     """
     git, workspace = mirror.git, mirror.git.workspace
     if not has_commit(git, pair.candidate, reverted):

@@ -62,7 +62,7 @@ class Mails:
     revision: int | None = None
     """Revision to apply; None: the latest."""
     base: str | None = None
-    """Commit to apply them to; None: that which they name, or the head of the tree."""
+    """Commit to apply the series to; None: the commit that the mails name, else the head of the tree."""
 
     @classmethod
     def of_thread(cls, taken: TakenThread, workspace: Workspace) -> Mails:
@@ -114,7 +114,7 @@ def apply_mails(series: Mails, job: ApplyJob, mirror: Mirror, folder: Path, prog
     check_complete(patches)
     git = create_confined(mirror.git.workspace, folder, "git", [], mirror.git.directory)
     if series.base is not None:
-        base, advice = series.base, f"It was applied to {series.base[:12]}, as told. Name the commit that it is for."
+        base, advice = series.base, f"It was applied to {series.base[:12]}, the requested base. Name the right commit."
     else:
         base, advice = _choose_base(texts_of(chosen), job, mirror, git, progress)
     _git_am(mirror, base, folder, patches, advice)

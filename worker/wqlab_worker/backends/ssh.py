@@ -181,7 +181,7 @@ class SshConnection:
             options["IdentitiesOnly"] = "yes"
         if server.new_host_key:
             options |= {"StrictHostKeyChecking": "no", "UserKnownHostsFile": "/dev/null"}
-        # Nothing of this host is lent to the device: no agent, no Kerberos ticket, no display, no forwarded port.
+        # Forward nothing of this host to the device: no agent, no Kerberos ticket, no display, no port.
         words = ["-a", "-k", "-x", *(() if server.user_config else ("-F", "none"))]
         return [*words, *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
 

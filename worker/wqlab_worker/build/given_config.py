@@ -1,4 +1,4 @@
-"""Build with a configuration that was given, such as a distribution's, plus what a plan needs."""
+"""Build with a user's configuration, such as a distribution's, and the options that a plan needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OBJECTS = LinearPattern(r"obj-\$\(CONFIG_(\w+)\)\s*[+:]?=(.*)")
 
 
 def recipe_with(recipe: KernelRecipe, plan: Iterable[str]) -> KernelRecipe:
-    """Return the recipe of kernels that have a given configuration; toolchain and modules are those of `recipe`."""
+    """Return the recipe for a user's configuration; `recipe` has its toolchain and modules, `plan` more fragments."""
     fragments = list(dict.fromkeys([NAME, *NEEDED, *plan]))
     return recipe.model_copy(update={"name": NAME, "fragments": fragments, "arch_fragments": {}})
 
@@ -25,8 +25,8 @@ def recipe_with(recipe: KernelRecipe, plan: Iterable[str]) -> KernelRecipe:
 def with_loaded_modules(config: str, loaded: Collection[str], makefile_lines: Iterable[str]) -> str:
     """Return the configuration without the modules that are not in `loaded`, as `make localmodconfig` does it.
 
-    `makefile_lines`: lines of the tree's Makefiles; a module whose line is not among them stays. What a module needs
-    is loaded with it, or selected by it.
+    `makefile_lines`: lines of the tree's Makefiles; an option that no line names is kept. The modules that a loaded
+    module needs are loaded too, or its option selects theirs.
     """
     names = {each.replace("-", "_") for each in loaded}
     objects: dict[str, set[str]] = {}

@@ -47,7 +47,7 @@ def _unpack(path: Path, folder: Path) -> None:
     command = ["dpkg-deb", "-x", str(path), str(folder)] if is_deb else ["bsdtar", "-xf", str(path), "-C", str(folder)]
     if shutil.which(command[0]) is None:
         raise UserError(
-            f"{command[0]} is not installed, which unpacks {path.name}",
+            f"{path.name} cannot be unpacked: {command[0]} is not installed",
             advice="Install libarchive-tools, or on Fedora bsdtar.",
         )
     done = subprocess.run(command, capture_output=True, text=True, check=False)

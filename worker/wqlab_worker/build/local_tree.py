@@ -25,7 +25,7 @@ WORKING_TREE = "."
 _NOT_SOURCE = ":(exclude,top)wqlab-ab-*"
 """Folders of `wqlab ab`, which it makes in the working tree."""
 _MOST_COMMITS = 100
-"""Most commits that are built as a change of another kernel; more touch most of the files."""
+"""Maximum distance in commits of a build that is a change of another one; a larger change touches most files."""
 _FIXED = {f"GIT_{who}_DATE": "@1767225600 +0000" for who in ("AUTHOR", "COMMITTER")}
 """Dates with which the same files give the same commit."""
 
@@ -44,11 +44,12 @@ class LocalSource:
 def local_source(
     folder: Path, name: str, workspace: Workspace, since: str = "", progress: Progress = no_progress
 ) -> LocalSource:
-    """Return the files that `name` means in the repository that `folder` is in.
+    """Return the source that `name` means in the repository that `folder` is in.
 
-    It is a commit, WORKING_TREE, or `COMMIT+FILE` for the patches of an mbox on a commit. What is built upon another
-    kernel is described as its change, so that only that is compiled: the commit `since` for a commit. The mirror of the
-    tree borrows the repository's objects, so they must stay while the kernel is built. Raises UserError if there is no
+    `name` is a commit, WORKING_TREE, or `COMMIT+FILE` for the patches of an mbox on a commit. A source is described as
+    a change of another commit if that helps, so that only the change is compiled: of `since` for a commit that is
+    near, of the commit for changed files and mails. The mirror of the tree borrows the repository's objects, so they
+    must stay while the kernel is built. Raises UserError if there is no
     repository or no such commit, or if the mails do not apply.
     """
     revision, plus, mails = name.partition("+")
@@ -98,13 +99,13 @@ def _is_near(git: Git, base: str, commit: str) -> bool:
 
 
 def _commit_files(folder: Path, mirror: Mirror) -> str:
-    """Return the commit of the files as they are. It is written into the mirror: the repository stays as it is."""
+    """Commit the files as they are to the mirror, and return the commit. The repository is not changed."""
     git, top = mirror.git, _git(folder, "rev-parse", "--show-toplevel")
     index = Path(_git(folder, "rev-parse", "--path-format=absolute", "--git-path", "index"))
     with git.workspace.temporary("index") as scratch:
         environment = {"GIT_INDEX_FILE": str(scratch / "index"), **_FIXED}
         with suppress(FileNotFoundError):
-            # It knows which files are unchanged, so that the others alone are read.
+            # The copied index knows which files are unchanged, so that git reads only the others.
             shutil.copyfile(index, scratch / "index")
         try:
             git.run(

@@ -31,7 +31,7 @@ class VerifiedBoot:
     console_bytes: int = 0
     """Bytes of the boot's console read so far."""
     ran: Sequence[RanLines] = ()
-    """Which changed lines of the kernel ran; empty if the device does not tell."""
+    """Which changed lines of the kernel ran; empty if the device does not report it."""
 
 
 @dataclass(frozen=True)

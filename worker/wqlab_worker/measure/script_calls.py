@@ -14,7 +14,7 @@ from . import monitor, tracer
 from .health_check_report import console_marker
 
 TRACED_FUNCTIONS = 100
-"""Most changed functions that a traced boot counts calls of."""
+"""Maximum number of changed functions whose calls a traced boot counts."""
 SETUP_TIMEOUT_S = 600.0
 """Time limit of setup and teardown."""
 

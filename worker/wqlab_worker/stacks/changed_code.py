@@ -1,4 +1,4 @@
-"""Tell which changed lines of a kernel ran, from the addresses of the blocks that were executed.
+"""Find the changed lines of a kernel that ran, from the addresses of the blocks that were executed.
 
 As in `decoder.py`, vmlinux is read in the sandbox only, and the answer is validated.
 """
@@ -25,7 +25,7 @@ from .decoder import run_in_sandbox
 log = structlog.get_logger()
 
 BEFORE = 10
-"""Lines in front of changed ones that are looked at too."""
+"""Number of lines before a change that are looked up too."""
 _RANGES = 200_000
 _Offset = Annotated[int, Field(ge=-(1 << 40), le=1 << 40)]
 
@@ -40,19 +40,19 @@ class _Answer(Message):
 
 @dataclass
 class ChangedCode:
-    """The changed lines of one kernel, which are looked up once. `fetch` returns the path of an artifact here."""
+    """The changed lines of one kernel. They are looked up once; `fetch` downloads an artifact and returns its path."""
 
     kernel: Kernel
     fetch: Callable[[Artifact], Path]
     changed: Sequence[ChangedLines]
-    """Those of the source of this kernel."""
+    """Changed lines of this kernel's own source."""
     _found: _Answer | None = field(default=None)
 
     def ran(self, text: int, measured: Mapping[int, int], executed: Mapping[int, int]) -> list[RanLines]:
         """Return the changed lines with whether they ran; nothing if no line changed, or vmlinux cannot be read.
 
-        `text` is the address of `_text` in the boot. `measured` and `executed` have the bytes of blocks by address: in
-        windows, and in the whole boot.
+        `text` is the address of `_text` in the boot. `measured` and `executed` map the address of each block that ran
+        (in windows, and in the whole boot) to its length in bytes.
         """
         if not self.changed or not text:
             return []
@@ -71,7 +71,7 @@ class ChangedCode:
         return list(_grouped(self.changed, lines, set(self._found.files)))
 
     def _look_up(self) -> _Answer | None:
-        """Return the addresses of the changed lines; None if they cannot be told. Never raises."""
+        """Return the addresses of the changed lines; None if vmlinux cannot be read. Never raises."""
         if self.kernel.vmlinux is None:
             return None
         wanted: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -107,7 +107,7 @@ def _grouped(
     """Yield the changed lines by range and by whether they ran.
 
     A range without code, such as the rest of a statement, is listed without lines: it ran if what stands before it did.
-    Outside of functions it can have an effect anywhere, as the value of a variable has.
+    A range outside of functions, such as the value of a variable, can have an effect anywhere.
     """
     for each in changed:
         by_state: dict[Ran, list[int]] = defaultdict(list)

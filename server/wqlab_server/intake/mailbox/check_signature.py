@@ -14,7 +14,7 @@ SIGNATURE_LIMIT = 5
 MINIMUM_KEY_BITS = 1024
 _COVERED = ("from", "date", "in-reply-to")
 _UNREADABLE = (dkim.DKIMException, ValueError, IndexError)
-"""What dkimpy raises for headers and signatures that are malformed."""
+"""Exceptions that dkimpy raises for malformed headers and signatures."""
 
 
 class Unsigned(Exception):

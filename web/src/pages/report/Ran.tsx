@@ -18,7 +18,7 @@ export function Ran({ target, diff }: { target: TargetReport; diff: string }) {
   if (!ran) return null;
   return (
     <div className={classes.whole}>
-      <h3>What ran of the series</h3>
+      <h3>Changed code that ran</h3>
       <ul className={classes.sentences}>
         {ran.sentences.map(sentence => (
           <li key={sentence}>{oneLine(sentence)}</li>
@@ -26,7 +26,7 @@ export function Ran({ target, diff }: { target: TargetReport; diff: string }) {
       </ul>
       {lines.length > 0 && (
         <details open={lines.length <= 120}>
-          <summary>The change, by what ran</summary>
+          <summary>Diff, with a mark at each line</summary>
           <p className={classes.legend}>
             {Object.entries(STATES).map(([state, { sign, word }]) => (
               <span key={state} data-ran={state}>

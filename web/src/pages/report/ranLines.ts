@@ -1,4 +1,4 @@
-/** The lines of a diff, with what is known of each: whether it ran. */
+/** The lines of a diff, each with whether it ran, if that is known. */
 import type { Arm, Ran, RanLines } from "@/api/types";
 
 export interface DiffLine {

@@ -70,7 +70,8 @@ export function Decisions({ name }: { name: string }) {
         unmatched={search.decision || search.reason ? "No decision matches" : ""}
         none={
           <EmptyState title="No decisions yet">
-            Once the watch is enabled, every complete series of the list is decided on, with its reason.
+            Once the watch is enabled, the lab decides on every complete series of the list and shows the
+            decision here with its reason.
           </EmptyState>
         }
       />

@@ -63,7 +63,8 @@ export function Heads({ spec, refreshMs }: { spec: TreeWatch; refreshMs: number 
         unmatched={search.head || search.ref ? "No head matches" : ""}
         none={
           <EmptyState title="No heads yet">
-            The first look finds the head of each branch, from which the lab starts to compare.
+            The first read of the tree finds the head of each branch. The lab measures heads that come after
+            it.
           </EmptyState>
         }
       />

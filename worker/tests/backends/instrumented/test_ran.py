@@ -1,4 +1,4 @@
-"""Which changed lines an instrumented device saw run: a series in executed and in dead code, on the golden kernel."""
+"""Changed lines that ran on an instrumented device: a series in executed and in dead code, on the golden kernel."""
 
 from __future__ import annotations
 

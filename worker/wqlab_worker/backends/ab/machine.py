@@ -139,7 +139,7 @@ class MachineAccess(DeviceAccess):
         self._asked_own_at = 0.0
         self._has_watchdog: bool | None = None
         self._known_logs: set[str] | None = None
-        """Crash logs that the machine had before the first kernel under test; None until it is told to start."""
+        """Crash logs that the machine had before the first kernel under test; None before that is started."""
         self._touched = False
         """True once the machine was told to leave its distribution."""
         self.tap.start()
@@ -215,7 +215,7 @@ class MachineAccess(DeviceAccess):
         return found
 
     def _read_crash_log(self) -> None:
-        """Take what the machine kept of the kernel's log over its crash for console output of this boot."""
+        """Add the crash log that the machine's firmware kept to the console output of this boot."""
         if self._known_logs is not None and (log := recovery.new_log(self._own, self.wakeup, self._known_logs)):
             self._known_logs |= recovery.kept_logs(self._own, self.wakeup)
             self._console.feed(log)
@@ -261,7 +261,7 @@ class MachineAccess(DeviceAccess):
         )
 
     def _tell_waiting(self) -> None:
-        """Say once in each boot what ends the silence of the machine."""
+        """Print, once in each boot, how a machine that does not answer restarts."""
         if self._is_waiting:
             return
         self._is_waiting = True

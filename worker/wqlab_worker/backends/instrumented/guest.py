@@ -18,7 +18,7 @@ VIRTUAL_CLOCK: Mapping[CpuArch, str] = {"x86_64": "tsc", "arm64": "arch_sys_coun
 
 
 def clock_problem(device: DeviceFacts, environment: Mapping[str, str]) -> str:
-    """Return why the times of a modelled boot are not virtual time; empty if they are, or the device has none."""
+    """Return why the times of a modelled boot are not virtual time; empty if they are, or without a cost profile."""
     clock, expected = environment.get("clock source", "unknown"), VIRTUAL_CLOCK[device.arch]
     if device.costs is None or clock == expected:
         return ""

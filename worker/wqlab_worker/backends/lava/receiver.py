@@ -2,7 +2,7 @@
 
 Every path begins with a secret of one job, or of one boot of it, which the job's text contains. The secrets are valid
 until the job ends: whoever reads the text later gets and sends nothing. A boot's secret takes the results of that boot
-only; two that differ count for nothing.
+only; if two results differ, neither is used.
 """
 
 from __future__ import annotations

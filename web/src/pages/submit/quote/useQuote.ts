@@ -16,7 +16,7 @@ export interface LiveQuote {
   quote: Quote | undefined;
   /** True if the quote is for the current request. */
   current: boolean;
-  /** True if the lab lets visitors read nothing. */
+  /** True if visitors of the lab may not read anything. */
   signedOut: boolean;
   error: Error | null;
   errors: readonly RequestError[];
@@ -51,7 +51,7 @@ export function useQuote(request: SubmissionRequest, mboxKey: string): LiveQuote
   };
 }
 
-/** Return true if the session is loaded and may not read, so that it gets no quotes and proposals. */
+/** Return true if the session is loaded and may not read: it gets no quotes and proposals. */
 export function useIsSignedOut(): boolean {
   const session = useSession();
   return session !== null && !session.user && !session.public_reading;

@@ -27,7 +27,7 @@ interface ProposedTargetsProps {
   change: ChangeDraft;
 }
 
-/** What the lab proposes to ask for what the series changes, with device, smallest effect that is found, and cost. */
+/** Questions that the lab proposes for the series, each with device, smallest effect that is found, and cost. */
 export function ProposedTargets({ request, mboxKey, types, draft, change }: ProposedTargetsProps) {
   const signedOut = useIsSignedOut();
   const { ready, key, reading } = useSeries(request, mboxKey);
