@@ -1,4 +1,4 @@
-"""A folder of `wqlab ab` with a plan of the data folder, and a backend that measures what it is told."""
+"""A folder of `wqlab ab` with a plan of the data folder, and a backend with scripted values."""
 
 from __future__ import annotations
 

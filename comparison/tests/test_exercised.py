@@ -15,7 +15,7 @@ def lines(ran: Ran, *numbers: int, arm: Arm = Arm.CANDIDATE, function: str = "f"
     return RanLines(file="kernel/workqueue.c", function=function, arm=arm, ran=ran, lines=list(numbers))
 
 
-def test_line_that_ran_in_one_boot_ran() -> None:
+def test_line_counts_as_run_if_it_ran_in_one_boot() -> None:
     boots = [
         [lines(Ran.NEVER, 1, 2, 3), lines(Ran.OUTSIDE, 4)],
         [lines(Ran.MEASURED, 2, 4), lines(Ran.OUTSIDE, 3), lines(Ran.NEVER, 1)],
@@ -23,7 +23,7 @@ def test_line_that_ran_in_one_boot_ran() -> None:
     assert lines_of_boots(boots) == [lines(Ran.MEASURED, 2, 4), lines(Ran.OUTSIDE, 3), lines(Ran.NEVER, 1)]
 
 
-def test_lines_of_functions_and_sides_are_apart_and_changes_without_code_stay() -> None:
+def test_lines_are_grouped_by_function_and_side_and_changes_without_code_are_kept() -> None:
     boot = [
         lines(Ran.NEVER, 1),
         lines(Ran.NEVER, 1, arm=Arm.BASELINE),

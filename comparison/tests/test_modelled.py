@@ -62,7 +62,7 @@ def test_figures_are_judged_as_on_hardware_with_seeds_for_blocks(
 
 
 @pytest.mark.parametrize("factors", [LARGER, NOISE, [1.0] * 6])
-def test_figures_of_a_series_none_of_whose_lines_ran_are_no_verdict(factors: Sequence[float]) -> None:
+def test_series_that_did_not_run_is_not_exercised_whatever_its_figures(factors: Sequence[float]) -> None:
     found = modelled(SEEDS, times(*factors), not_exercised="not exercised: none of the 2 changed lines ran")
     plain = modelled(SEEDS, times(*factors))
     assert (found.verdict, found.blocks_needed) == (Verdict.NOT_EXERCISED, None)
@@ -73,7 +73,7 @@ def test_figures_of_a_series_none_of_whose_lines_ran_are_no_verdict(factors: Seq
     assert "bandwidth: not exercised: none of the 2 changed lines ran" in conclusion.headline
 
 
-def test_a_failure_stays_one() -> None:
+def test_failure_is_still_failed_if_the_series_did_not_run() -> None:
     facts = replace(FACTS, not_exercised="not exercised")
     failed = replace(facts, failure=Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no power"))
     assert {each.verdict for each in compare(None, [failed]) if each.role is Role.PRIMARY} == {Verdict.FAILED}

@@ -51,12 +51,12 @@ def test_worker_of_another_pool_is_not_the_stuck_one() -> None:
     assert defect(BUSY + shown) == defect() == defect(BUSY + shown + RUNNING.partition("\n")[2])
 
 
-def test_unbound_pools_are_told_apart_by_their_functions() -> None:
+def test_lockups_of_unbound_pools_are_distinguished_by_their_functions() -> None:
     title = TITLE.replace("cpus={cpu} node=0 flags=0x0", "cpus=0-3 flags=0x4")
     busy = BUSY.replace("cpus={cpu} node=0 flags=0x0", "cpus=0-3 flags=0x4")
     assert defect(busy, title) == defect()
     assert stuck_work_functions("BUG: workqueue lockup - pool cpus=9 flags=0x0 nice=0", busy) == []
 
 
-def test_lockup_without_a_stuck_function_is_that_of_its_kind_of_pool() -> None:
+def test_lockups_without_a_stuck_function_are_one_defect_for_each_kind_of_pool() -> None:
     assert defect("") == defect("", cpu=3) != defect("", TITLE.replace("nice=0", "nice=-20"))

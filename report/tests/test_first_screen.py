@@ -44,7 +44,7 @@ def test_claims_are_ordered_by_size_and_counted():
     ]  # fmt: skip
 
 
-def test_nothing_worse_is_said_with_the_number_of_open_comparisons():
+def test_first_screen_states_that_nothing_is_worse_and_how_many_comparisons_are_open():
     text = first_screen(with_verdicts(Verdict.IMPROVEMENT, Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE))
     assert "1 of 3 judged comparisons is decided, 2 are open." in text
 

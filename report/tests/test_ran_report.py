@@ -55,7 +55,7 @@ def test_lines_of_modules_are_not_known() -> None:
     ]
 
 
-def test_functions_ran_if_they_did_in_any_traced_boot_and_those_not_traced_are_named() -> None:
+def test_function_ran_if_any_traced_boot_called_it_and_untraced_functions_are_named() -> None:
     rows = [called("f", 0), called("f", 3), called("g", 0), called("other", 5)]
     found = ran_report([[]], CHANGES, rows)
     assert found is not None
@@ -66,6 +66,6 @@ def test_functions_ran_if_they_did_in_any_traced_boot_and_those_not_traced_are_n
     ]
 
 
-def test_nothing_is_said_without_a_series_or_of_boots_that_do_not_tell() -> None:
+def test_report_has_no_lines_without_a_series_or_if_boots_report_none() -> None:
     assert ran_report([[], []], CHANGES, []) is None
     assert ran_report([[lines(Ran.NEVER, 1)]], None, []) is None

@@ -74,7 +74,7 @@ def of_kernels(before: dict[str, Any], after: dict[str, Any]) -> dict[Arm, dict[
         pytest.param([], [], [], id="no waits"),
     ],
 )
-def test_waits_for_spinlocks_are_told(
+def test_waits_for_spinlocks_have_sentences(
     before: list[dict[str, Any]], after: list[dict[str, Any]], expected: list[str]
 ) -> None:
     assert time_sentences(cell(of_kernels({"spins": before}, {"spins": after}))) == expected

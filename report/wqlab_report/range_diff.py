@@ -53,9 +53,9 @@ class Pair:
     second: int | None
     change: Change
     subject: str
-    """Of the first version, if it has the patch."""
+    """Subject in the first version if that has the patch, else in the second."""
     difference: tuple[str, ...] = ()
-    """How the patch differs: a diff of diffs."""
+    """Lines of the diff between the two diffs; empty for an equal, removed or added patch."""
 
 
 def patches_of(mbox: str) -> list[Patch]:

@@ -154,9 +154,7 @@ def test_watchdog_is_used_if_every_kernel_is_known_to_have_its_driver(here: Path
     assert machine.watchdogs(look, [has, unknown]) == []
 
 
-def test_resumed_run_asks_about_people_who_came_meanwhile(
-    wqlab: Wqlab, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resumed_run_asks_about_new_warnings(wqlab: Wqlab, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = here / "wqlab-ab-one"
     folder.mkdir()
     begun(folder)

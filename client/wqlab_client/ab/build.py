@@ -51,7 +51,7 @@ def build_commit(  # noqa: PLR0917 - what is built, and how
             if result.reused:
                 say(f"{revision}: built before")
             for each in result.unmet_options if config is not None else ():
-                say(f"{revision}: the tree does not take {each}")
+                say(f"{revision}: Kconfig did not accept {each}")
             return _given(revision, found, job.recipe.name, result, build_folder(opened, job.key), opened)
     except JobError as error:
         failure = error.failure

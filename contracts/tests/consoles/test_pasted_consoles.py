@@ -63,7 +63,7 @@ def test_wrapped_title_in_a_quotation_is_joined_without_its_marks() -> None:
     assert report.title == "BUG: kernel NULL pointer dereference, address: 0000000000000008"
 
 
-def test_report_begins_behind_a_title_that_is_none() -> None:
+def test_report_begins_after_a_line_that_only_looks_like_a_title() -> None:
     (report,) = read(f"{STAMP}WARNING: a driver says something that a mail may wrap", f"{STAMP}BUG: it")
     assert (report.first_line, report.title) == (2, "BUG: it")
 
@@ -165,7 +165,7 @@ def test_trace_of_arm_without_a_heading() -> None:
     assert report.stack == ["show_stack", "do_it"]
 
 
-def test_title_of_syzbot_is_no_stall() -> None:
+def test_title_of_a_mail_by_syzbot_is_no_stall() -> None:
     (report,) = read("INFO: rcu detected stall in corrupted", "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:^M")
     assert report.title == "INFO: rcu_preempt detected stalls on CPUs/tasks:"
 

@@ -251,7 +251,7 @@ def test_soft_lockups_at_different_places_of_one_loop_are_one_defect(outside: st
     assert found == {f"lockup: BUG: soft lockup in {stuck}"}
 
 
-def test_stall_whose_trace_does_not_reach_its_caller_is_that_of_the_innermost_function() -> None:
+def test_stall_without_a_known_caller_is_the_defect_of_its_innermost_function() -> None:
     text = SOFT.replace("process_one_work+0x171/0x310", "unknown+0x1/0x2")
     assert report_of(text, top="loops", callers="caller+0x1/0x2").defect == "lockup: BUG: soft lockup in loops"
 

@@ -170,7 +170,7 @@ def test_mbox_of_many_mails_is_refused_before_they_are_parsed() -> None:
 
 
 @pytest.mark.parametrize(("added", "problem"), [("--\n2.43.2\n\n=B1=BE\n", ""), ("=B1=BE\n--\n2.43.2\n", "altered")])
-def test_bytes_that_are_no_utf8_are_left_behind_the_signature_only(added: str, problem: str) -> None:
+def test_bytes_that_are_not_utf8_are_accepted_only_behind_the_signature(added: str, problem: str) -> None:
     encoded = mail("[PATCH] x", DIFF + added, Content_Transfer_Encoding="quoted-printable", Content_Type="text/plain")
     (read,) = mbox.parse_mails(encoded)
     assert (problem in read.problem) if problem else not read.problem

@@ -55,9 +55,7 @@ def submit(lab: LabUnderTest, ran: dict[Arm, Ran]) -> int:
 
 
 @pytest.mark.parametrize("candidate", [5.0, 33.0, 60.0])
-def test_series_none_of_whose_lines_ran_is_neither_equivalent_nor_better_nor_worse(
-    lab: LabUnderTest, candidate: float
-) -> None:
+def test_series_that_did_not_run_is_not_exercised(lab: LabUnderTest, candidate: float) -> None:
     lab.worker.value = lambda arm, *_: 33.0 if arm is Arm.BASELINE else candidate
     submission_id = submit(lab, dict.fromkeys((Arm.BASELINE, Arm.CANDIDATE), Ran.NEVER))
     (target,) = lab.report(submission_id).targets
@@ -69,14 +67,14 @@ def test_series_none_of_whose_lines_ran_is_neither_equivalent_nor_better_nor_wor
 
 
 @pytest.mark.parametrize("ran", [{Arm.BASELINE: Ran.MEASURED, Arm.CANDIDATE: Ran.NEVER}, {Arm.CANDIDATE: Ran.NEVER}])
-def test_series_of_which_a_line_ran_or_may_have_is_judged(lab: LabUnderTest, ran: dict[Arm, Ran]) -> None:
+def test_series_is_judged_if_a_line_ran_or_may_have_run(lab: LabUnderTest, ran: dict[Arm, Ran]) -> None:
     lab.worker.value = lambda *_: 33.0
     report = lab.report(submit(lab, ran))
     assert report.targets[0].verdict is Verdict.EQUIVALENT
     assert report.diff == DIFF
 
 
-def test_without_lines_nothing_is_said_and_the_change_is_not_shown(lab: LabUnderTest) -> None:
+def test_report_has_no_diff_if_boots_report_no_lines(lab: LabUnderTest) -> None:
     lab.worker.value = lambda *_: 33.0
     report = lab.report(submit(lab, {}))
     assert report.targets[0].ran is None

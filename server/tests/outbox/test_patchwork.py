@@ -91,12 +91,12 @@ def test_refusal_says_what_to_do(folder: Path, found: str, posted: str, outcome:
         (b"[7]", "the list of patches is not that of REST API 1.3"),
     ],
 )
-def test_other_list_of_patches_is_repeated(folder: Path, body: bytes, problem: str) -> None:
+def test_check_is_retried_after_an_invalid_list_of_patches(folder: Path, body: bytes, problem: str) -> None:
     result = send(CHECK.model_dump_json(), folder, lambda *_: Answer(200, {}, body))
     assert (result.outcome, result.problem) == (AttemptOutcome.FAILED, problem)
 
 
-def test_limit_of_requests_is_waited_for(folder: Path) -> None:
+def test_check_waits_for_the_limit_of_requests(folder: Path) -> None:
     limited = send(CHECK.model_dump_json(), folder, lambda *_: Answer(429, {"retry-after": "90"}, b""))
     assert (limited.outcome, limited.wait_s) == (AttemptOutcome.FAILED, 90)
 
@@ -109,7 +109,7 @@ def test_patchwork_that_is_gone_is_tried_again(folder: Path, sent: bool, outcome
     assert send(CHECK.model_dump_json(), folder, gone) == Result(outcome, problem="no answer within 15 s")
 
 
-def test_private_address_needs_the_operators_word(folder: Path) -> None:
+def test_private_address_needs_the_operators_permission(folder: Path) -> None:
     (folder / FILE).write_text((folder / FILE).read_text().replace(URL, "https://127.0.0.1:9"))
     problem = send(CHECK.model_dump_json(), folder).problem
     assert "127.0.0.1" in problem and "`private: true` in intake/archives.yaml" in problem

@@ -92,7 +92,7 @@ def test_failure_blames_the_series_only_for_its_own_faults(lab: LabUnderTest, ki
     assert last[:3] == ("wqlab-locks-single", state, f"{kind}: patch 2 does not apply to kernel/workqueue.c")
 
 
-def test_kernel_fails_its_check_and_without_a_control_or_a_device_nobody_is_blamed(lab: LabUnderTest) -> None:
+def test_check_fails_for_a_kernel_and_warns_without_a_passing_baseline_or_a_device(lab: LabUnderTest) -> None:
     for on_run, state, text in (
         (with_finding(FindingKind.LOCKDEP, (0, Arm.CANDIDATE), (1, Arm.CANDIDATE)), "fail", "emulated: failed: "),
         (candidate_panics, "warning", "emulated: inconclusive: the candidate showed panic in 2 of 2 boots"),
@@ -125,7 +125,9 @@ def test_canceled_submission_does_not_stay_pending(lab: LabUnderTest) -> None:
         ({"list": "wq@lists.example.org"}, "lore", "eve", "wq@lists.example.org", False),
     ],
 )  # fmt: skip
-def test_which_series_are_told(changes: dict[str, Any], taken_from: str, owner: str, to: str, expected: bool) -> None:
+def test_series_and_owners_that_get_checks(
+    changes: dict[str, Any], taken_from: str, owner: str, to: str, expected: bool
+) -> None:
     source = SourceMail(message_id="a@b", sender="ada@example.org", to=[to] if to else [], subject="s")
     thread = taken_thread(MAILS).model_copy(update={"archive": taken_from, "source": source})
     assert is_told(Archive.model_validate(ARCHIVE | changes), thread, owner) is expected

@@ -318,7 +318,7 @@ class TestRevert:
         assert view.reverted is not None and view.reverted.effect == last.effect
         assert view.culprit_effect is not None and view.culprit_effect < 0
 
-    def test_revert_that_conflicts_is_told_and_the_commit_is_found(
+    def test_conflicting_revert_is_reported_and_the_commit_is_found(
         self, hardware: WatchingLab, upstream: Upstream
     ) -> None:
         found, commits = self.bisect(hardware, upstream, elsewhere=False)

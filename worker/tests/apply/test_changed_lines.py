@@ -112,7 +112,7 @@ def test_lines_have_the_numbers_of_their_own_source() -> None:
     ]
 
 
-def test_what_cannot_change_a_kernel_is_left_out() -> None:
+def test_lines_that_cannot_change_a_kernel_are_skipped() -> None:
     added = ADDED.replace("@@ -100,2 +100,12", "@@ -100,2 +100,13").replace(
         "\t\treturn true;\n", "\t\treturn true; /* yes */\n+\t/*\n+\t * A comment.\n+\t */\n+\t*last = 1;\n"
     )
@@ -150,7 +150,7 @@ def test_removed_line_that_looks_like_the_name_of_a_file_is_a_line() -> None:
     assert ranges(patch)[0][-2:] == (1, 2)
 
 
-def test_of_a_series_that_changes_too_much_no_line_is_listed() -> None:
+def test_no_line_is_listed_if_a_series_changes_too_many() -> None:
     apart = "".join(f"+\tx{number}();\n \ty();\n" for number in range(4001))
     assert changed_lines(f"{HEAD}@@ -1 +1 @@ void f(void)\n{apart}") == []
     many = "".join(f"+\tx{number}();\n" for number in range(20_001))

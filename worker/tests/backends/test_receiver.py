@@ -48,7 +48,7 @@ def test_job_fetches_files_and_sends_results_of_each_boot_once(receiver: Receive
     assert httpx.post(job.callback, timeout=None).status_code == 200
 
 
-def test_results_that_somebody_sends_before_the_device_count_for_nothing(receiver: Receiver) -> None:
+def test_two_differing_results_of_a_boot_are_both_refused(receiver: Receiver) -> None:
     """The job is public in LAVA, with the secrets of all its boots."""
     job = receiver.open_job(["first", "second"])
     results = job.results(receiver.url())["second"]

@@ -98,7 +98,7 @@ def test_only_an_ssh_server_greets(says: bytes | None, greets: bool) -> None:
         assert connection.greets(2.0) == greets
 
 
-def test_a_users_configuration_lends_nothing_to_a_device(tmp_path: Path) -> None:
+def test_users_configuration_forwards_nothing_to_a_device(tmp_path: Path) -> None:
     """A kernel under test that gets the user's agent can log in wherever the user may."""
     settings = ("ForwardAgent yes", "ForwardX11 yes", "GSSAPIDelegateCredentials yes", "RemoteForward 8080 host:22")
     (tmp_path / "config").write_text("\n".join(["Host *", *settings, "ProxyJump gate"]))

@@ -59,7 +59,7 @@ def test_a_kernel_is_built_from_a_commit(repository: Repository, elsewhere: Work
     assert build(build_job(source), elsewhere).reused
 
 
-def test_commit_after_another_is_a_change_of_it(repository: Repository, elsewhere: Workspace) -> None:
+def test_near_commit_is_a_change_of_the_earlier_one(repository: Repository, elsewhere: Workspace) -> None:
     before = repository.git("rev-parse", "HEAD")
     repository.edit("kernel/workqueue.c", "512", "1024")
     repository.commit("workqueue: raise max_active")

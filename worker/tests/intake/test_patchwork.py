@@ -89,7 +89,7 @@ def test_series_is_found_by_message_id(patchwork: Patchwork, message_id: str) ->
     assert "later revisions in other threads are not known" in taken.notes[0]
 
 
-def test_message_that_it_does_not_have_is_looked_for_elsewhere(patchwork: Patchwork) -> None:
+def test_next_archive_is_asked_for_a_message_that_the_patchwork_lacks(patchwork: Patchwork) -> None:
     with HostileServer(answer=hostile.mails(mail("[PATCH] x", "nobody@x"))).running() as other:
         assert patchwork.take("nobody@x", None, other.archive(search=None)).archive == "hostile"
         with pytest.raises(UserError, match="Patchwork pw has no series 77"):
@@ -122,7 +122,7 @@ def renumbered(patchwork: Patchwork) -> None:
         (renumbered, "v1 of the series is incomplete: patch 2/2 is missing", ""),
     ],
 )
-def test_what_the_series_lacks_is_a_user_error(
+def test_incomplete_series_is_a_user_error(
     patchwork: Patchwork, change: Callable[[Patchwork], object], message: str, advice: str
 ) -> None:
     change(patchwork)
@@ -175,7 +175,7 @@ def test_slow_patchwork_is_an_infrastructure_error(patchwork: Patchwork) -> None
         patchwork.take(seconds=1)
 
 
-def test_private_address_needs_the_operators_word(patchwork: Patchwork) -> None:
+def test_private_address_needs_the_operators_permission(patchwork: Patchwork) -> None:
     public = patchwork.archive(url=f"https://127.0.0.1:{patchwork.server.port}", private=False)
     client = ArchiveClient(patchwork.lab, limits=Limits(pauses_s=()))
     with pytest.raises(InfrastructureError, match=r"127\.0\.0\.1 is the private address"):

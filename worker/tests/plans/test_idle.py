@@ -135,7 +135,7 @@ def reduce(case: Case, awk: str, trace: Path) -> dict[str, str]:
 @pytest.mark.parametrize("awk", AWKS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
-def test_reduction_is_what_each_microsecond_says(case: Case, awk: str, tmp_path: Path) -> None:
+def test_reduction_equals_the_sum_over_each_microsecond(case: Case, awk: str, tmp_path: Path) -> None:
     found = reduce(case, awk, tmp_path / "trace")
     assert found["idle_while_work_waits_us"] == f"{reference(case, confined=False)}"
     assert found["idle_in_scope_while_work_waits_us"] == f"{reference(case, confined=True)}"
@@ -146,7 +146,7 @@ def test_item_that_max_active_holds_back_does_not_wait_for_a_cpu(tmp_path: Path)
     assert reduce(held, AWKS[0], tmp_path / "trace")["idle_while_work_waits_us"] == "5"
 
 
-def test_cpus_without_a_known_pod_leave_the_figure_of_the_scope_out(tmp_path: Path) -> None:
+def test_figure_of_the_scope_is_missing_if_a_cpu_has_no_known_pod(tmp_path: Path) -> None:
     idle = (frozenset(), frozenset(range(END_US)))
     case = Case(2, frozenset({0, 1}), (frozenset({0}),), idle, (Item(0, 1, 1, 2, 9),))
     found = reduce(case, AWKS[0], tmp_path / "trace")

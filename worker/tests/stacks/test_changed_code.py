@@ -115,7 +115,7 @@ def test_rest_of_a_statement_ran_if_its_beginning_did(code: tuple[ChangedCode, d
     assert (variable.ran, variable.lines) == (Ran.UNKNOWN, [])
 
 
-def test_vmlinux_that_cannot_be_read_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_vmlinux_gives_no_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "vmlinux").write_bytes(b"no ELF")
     kernel, fetch = compiled_kernel({"/vmlinux": tmp_path / "vmlinux", "/sources.zip": tmp_path / "none"})
     known = ChangedCode(kernel, fetch, [changed("f", 1, 1)])

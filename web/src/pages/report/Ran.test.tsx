@@ -46,7 +46,7 @@ test("lines have the numbers of their own side, also if they look like the name 
   ]);
 });
 
-test("what ran is said in words and marked in the diff", async () => {
+test("the sentences are shown, and each changed line of the diff has a mark", async () => {
   const sentence = "the plan executed 1 of 3 changed lines with code";
   const ran = {
     measured: 1,
@@ -63,7 +63,7 @@ test("what ran is said in words and marked in the diff", async () => {
   expect(line.getAttribute("data-ran")).toBe("never");
 });
 
-test("a target of which nothing is known has no such part", async () => {
+test("a target without reported lines shows nothing", async () => {
   const { container } = await renderPart(<Ran target={target} diff={DIFF} />);
   expect(container.textContent).toBe("");
 });

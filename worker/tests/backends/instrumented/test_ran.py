@@ -36,7 +36,7 @@ def lines_of(found: BootVerified, function: str) -> Iterator[tuple[int, Ran]]:
             yield from ((line, each.ran) for line in each.lines)
 
 
-def test_boot_tells_which_changed_lines_ran(
+def test_boot_reports_which_changed_lines_ran(
     backend: Callable[[], InstrumentedBackend], kernel: Kernel, source: list[str]
 ) -> None:
     def changed(function: str, first: int, last: int, file: str = FILE) -> ChangedLines:

@@ -144,7 +144,7 @@ def test_a_wait_that_began_before_the_window_is_not_counted(waits: Waits) -> Non
     assert waits.records() == []
 
 
-def test_a_call_without_a_function_of_locks_between_is_the_call(waits: Waits) -> None:
+def test_direct_call_of_the_slow_path_is_the_call(waits: Waits) -> None:
     waits.begin(0, POOL, QUEUE, 1000)
     waits.end(0, 2000)
     waits.stack[STACK] = TIMER

@@ -141,7 +141,7 @@ class MachineAccess(DeviceAccess):
         self._known_logs: set[str] | None = None
         """Crash logs that the machine had before the first kernel under test; None before that is started."""
         self._touched = False
-        """True once the machine was told to leave its distribution."""
+        """True once the machine has left its distribution, or was asked to."""
         self.tap.start()
 
     def close(self) -> None:
