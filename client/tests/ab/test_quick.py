@@ -9,7 +9,7 @@ from ab_runs import METRIC, PANIC, ROOT, ScriptedBackend, begun
 
 from wqlab_client.ab import run
 from wqlab_client.ab.job import find_data
-from wqlab_client.ab.quick import CHECKS, Check, judge
+from wqlab_client.ab.quick import CHECKS, Check, judge, worst
 from wqlab_contracts.enums import Arm, ExitCode
 
 
@@ -42,3 +42,16 @@ def test_each_check_is_of_a_plan_that_counts_it() -> None:
         plan = find_data(ROOT).plans[each.plan]
         assert each.scenario in {scenario.name for scenario in plan.scenarios}
         assert {plan.metric(name).unit for name in each.zero} == {"works"}
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [
+        ([ExitCode.DONE, ExitCode.DONE], ExitCode.DONE),
+        ([ExitCode.DONE, ExitCode.INFRASTRUCTURE], ExitCode.INFRASTRUCTURE),
+        ([ExitCode.SERIES_FAILED, ExitCode.INFRASTRUCTURE], ExitCode.SERIES_FAILED),
+        ([ExitCode.INFRASTRUCTURE, ExitCode.SERIES_FAILED], ExitCode.SERIES_FAILED),
+    ],
+)
+def test_a_fault_of_the_kernel_decides_the_exit_code(codes: list[ExitCode], code: ExitCode) -> None:
+    assert worst(codes) is code

@@ -43,7 +43,7 @@ def check(
     The folders `wqlab-ab-quick-PLAN` have the consoles; those of an earlier call are replaced. Raises what
     `prepare_emulator` raises.
     """
-    worst = ExitCode.DONE
+    codes = []
     for each in CHECKS:
         name = f"quick-{each.plan}"
         shutil.rmtree(f"{PREFIX}{name}", ignore_errors=True)
@@ -52,8 +52,13 @@ def check(
         prepare_emulator(folder, data, wanted, topology, cache=cache, root=root, say=lambda _: None)
         code, text = judge(each, measure_all(folder, cache, lambda _: None))
         say(f"{each.plan}: {text}" + (f"; see {folder.path.name}" if code else ""))
-        worst = max(worst, code)
-    return worst
+        codes.append(code)
+    return worst(codes)
+
+
+def worst(codes: Sequence[ExitCode]) -> ExitCode:
+    """Return the exit code for all boots. A fault of the kernel counts more than a boot that the host lost."""
+    return next((code for code in (ExitCode.SERIES_FAILED, ExitCode.INFRASTRUCTURE) if code in codes), ExitCode.DONE)
 
 
 def judge(this: Check, report: Report) -> tuple[ExitCode, str]:
