@@ -37,7 +37,12 @@ def kind_of(target: TargetSummary) -> str:
 
 
 def text_of(target: TargetSummary) -> str:
-    """Return the verdict and its sentence; how many boots are done if there is none."""
+    """Return the verdict and its sentence; how many boots are done if there is none.
+
+    A target that the lab failed to measure has the sentence alone: "failed" would read as the series.
+    """
     if target.verdict is None:
         return f"{target.done_boots} of {target.total_boots} boots"
+    if target.headline and target.verdict is Verdict.FAILED and status_of(target) != "fail":
+        return target.headline
     return ": ".join(filter(None, [target.verdict.value.replace("_", " "), target.headline]))

@@ -96,7 +96,7 @@ def test_check_fails_for_a_kernel_and_warns_without_a_passing_baseline_or_a_devi
     for on_run, state, text in (
         (with_finding(FindingKind.LOCKDEP, (0, Arm.CANDIDATE), (1, Arm.CANDIDATE)), "fail", "emulated: failed: "),
         (candidate_panics, "warning", "emulated: inconclusive: the candidate showed panic in 2 of 2 boots"),
-        (lambda run: infrastructure_result(), "warning", "emulated: failed: not measured (infrastructure"),
+        (lambda run: infrastructure_result(), "warning", "emulated: not measured (infrastructure"),
     ):
         lab.worker.on_run = on_run
         lab.finished(lab.submit("locks@single", series=SERIES, force=True))
