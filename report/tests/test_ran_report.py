@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from report_examples import improvement
+
+from wqlab_contracts.api.ran import RanReport
 from wqlab_contracts.enums import Arm, Outcome, Ran
 from wqlab_contracts.messages import ApplyResult, ChangedLines, RanLines
 from wqlab_contracts.traced_counts import Row, TracedTopic
 from wqlab_report.parts.ran_report import ran_report
+from wqlab_report.writers.html import render_html
+from wqlab_report.writers.markdown import render_markdown
+from wqlab_report.writers.text import render_text
 
 FILE = "kernel/workqueue.c"
 CHANGES = ApplyResult(
@@ -69,3 +75,15 @@ def test_function_ran_if_any_traced_boot_called_it_and_untraced_functions_are_na
 def test_report_has_no_lines_without_a_series_or_if_boots_report_none() -> None:
     assert ran_report([[], []], CHANGES, []) is None
     assert ran_report([[lines(Ran.NEVER, 1)]], None, []) is None
+
+
+def test_every_format_says_which_changed_lines_ran() -> None:
+    report = improvement()
+    said = (
+        "the plan executed 3 of 4 changed lines with code; the figures say nothing about line 9 of kernel/workqueue.c"
+    )
+    ran = RanReport(measured=3, never=1, sentences=[said])
+    targets = [each.model_copy(update={"ran": ran}) for each in report.targets]
+    changed = report.model_copy(update={"targets": targets})
+    for render in (render_text, render_markdown, render_html):
+        assert "executed 3 of 4 changed" in " ".join(render(changed).split())

@@ -52,6 +52,7 @@ WITHOUT_SUCCESS = {
     "get_run_artifact",  # needs the hash of an artifact
     "get_submission_series",  # needs a finished apply
     "propose_targets",  # needs an mbox with a patch, or a thread or branch that a worker has read
+    "compare_series",  # needs two submissions whose patches were applied
     "compare_anything",  # needs two measured sides with a figure in common
     "receive_forge_event",  # needs a signature
     *("get_forge", "poll_forge"),  # need a forge, which is in the operator's file

@@ -39,7 +39,7 @@ WIDEST = 78
 LEAST_TEXT = 20
 """Fewest characters of a text that is cut for a table."""
 INDENT = "    "
-REST = {"* ": "  ", "  ": "    ", "": "  "}
+REST = {"* ": "  ", "  ": "    ", "": "  ", "Ran: ": "  "}
 """What begins the further lines of an item, by what begins its first one."""
 
 

@@ -204,7 +204,7 @@ def test_targets_are_proposed_for_a_branch_that_the_worker_reads(
     scene.devices()
     (scene_data_dir / "testplans/touches.yaml").write_text(
         "touches: [{name: wq, paths: [kernel/workqueue.c], symbols: [max_active], plans: ["
-        "{plan: flush, finds: Whether a flush takes fewer locks.}]}]\n"
+        "{plan: flush, asks: Does a flush take fewer locks?}]}]\n"
     )
     live.app.state.data._checked_at = float("-inf")  # it is read at most once a second
     kernel.git("switch", "--quiet", "-c", "topic")

@@ -72,8 +72,8 @@ touches:
     paths: [kernel/workqueue.c]
     symbols: [flush_*]
     plans:
-      - {plan: locks, finds: Whether a flush takes fewer locks.}
-      - {plan: affinity, devices: [multi_l3], finds: Whether a flush changes where works run.}
+      - {plan: locks, asks: "Does a flush take fewer locks?"}
+      - {plan: affinity, devices: [multi_l3], asks: "Does a flush change where works run?"}
 """
 
 

@@ -169,7 +169,7 @@ def test_a_week_has_its_shifts_by_device_type(person: MakePerson, scene: Scene, 
     reader = person("read")
     page = reader.page
     reader.open("/")
-    page.get_by_role("link", name="Trends", exact=True).click()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Trends").click()
     expect(page.get_by_role("heading", name="This week")).to_be_visible()
     table = page.get_by_role("table", name=re.compile("^tiny:"))
     expect(table).to_have_accessible_name("tiny: 1 worse, 1 not reproduced, 1 explained")

@@ -255,7 +255,7 @@ def table(data_dir: Path) -> None:
     """A lab that proposes locks@single for changes of two functions."""
     (data_dir / "testplans/touches.yaml").write_text(
         "touches: [{name: wq, paths: [kernel/workqueue.c], symbols: [wake_up_worker], plans: ["
-        "{plan: locks, finds: Whether a flush takes fewer locks.}]}]\n"
+        "{plan: locks, asks: Does a flush take fewer locks?}]}]\n"
     )
 
 

@@ -60,7 +60,7 @@ def seen_by_kernel(device_type: DeviceType, folder: Path) -> dict[str, str]:
     command = qemu_arguments.arguments(guest, boot, plugin, Firmware(folder))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-1000:]
-    (frame,) = boots.stream.read(boot.output)
+    frame, *_ = boots.stream.read(boot.output)  # the blocks follow
     assert isinstance(frame, boots.stream.Frame)
     return dict(line.split(":", 1) for line in frame.data.decode().splitlines())
 

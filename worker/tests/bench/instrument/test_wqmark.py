@@ -92,7 +92,8 @@ SENDS = [f"{name} send {name}.bin" for name in CONTENTS]
 def test_files_and_windows_arrive_unchanged(arch: CpuArch, tmp_path: Path) -> None:
     marks = [f"empty {command}" for command in ("begin", "end", "track", "begin", "end", "untrack")]
     started = boot(arch, SENDS[:3] + marks + SENDS[3:], tmp_path, build_plugin.plugin(tmp_path, arch))
-    records = list(stream.read(started.output))
+    *records, blocks = stream.read(started.output)
+    assert isinstance(blocks, stream.Blocks)
     assert [record.name if isinstance(record, Frame) else record.number for record in records] == [
         "empty.bin", "odd.bin", "even.bin", 1, 2, "zeros.bin", "every-byte.bin", "text.bin", "large.bin",
     ]  # fmt: skip
