@@ -144,7 +144,7 @@ class VirtualTime(Message):
     busy_ns: Count
     idle_ns: Count
     spins: list[SpinWaits] = Field(default_factory=list, max_length=SPIN_LIMIT)
-    """Waits for spinlocks that were not free, a part of the busy time, longest first. Not on arm64."""
+    """Time spent waiting for contended spinlocks, longest first; part of `busy_ns`. Empty on arm64."""
 
 
 class Window(Message):

@@ -33,7 +33,7 @@ _SERVING = re.compile(
     r"|do_one_initcall|do_initcalls?|kernel_init\w*|do_init_module|load_module|notifier_call_chain|\w+_notifier_call_chain"
     r"|process_backlog|_{0,2}netif_receive_skb\w*"
 )
-"""Functions of system calls, page faults, exits and received packets, which serve many others."""
+"""Entry functions of system calls, page faults, process exit and received packets, which call many different loops."""
 _POOL = r"cpus=(\S+)(?: node=(\S+))? flags=(\S+)(?: nice=(\S+)| (bh\S*))"
 _LOCKED_UP = re.compile(rf"workqueue lockup - pool {_POOL}")
 _POOL_QUEUE = re.compile(rf"\bpwq (\d+): {_POOL}")

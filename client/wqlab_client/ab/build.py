@@ -29,8 +29,10 @@ REPORT_S = 15.0
 def build_commit(  # noqa: PLR0917 - what is built, and how
     data: DataFolder, revision: str, recipe: Recipe, cache: Path, say: Callable[[str], None], since: str = ""
 ) -> GivenKernel:
-    """Build the kernel of a commit, of the working tree, or of mails on a commit (see `local_source`), unless the cache
-    has it. `since`: a commit that was built before; only files that differ from it are compiled.
+    """Return a built kernel of a commit, the working tree, or patches on a commit (see `local_source`).
+
+    A kernel in the cache is not built again. With `since`, a commit that was built before, only the files that differ
+    from that commit are compiled.
 
     Raises UsageError if the commit does not exist or does not compile, LabUnavailable if it cannot be built here.
     """

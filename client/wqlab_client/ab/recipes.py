@@ -25,9 +25,9 @@ class Recipe:
     emulated: bool
     fragments: Sequence[str]
     config: str | None = None
-    """Configuration in place of that of the recipe."""
+    """Kernel configuration that replaces the one of the recipe."""
     loaded: Collection[str] | None = None
-    """Modules to build, of those in `config`; None: all."""
+    """Names of the modules in `config` that are built; None if all are."""
 
 
 def read_config(path: Path) -> str:

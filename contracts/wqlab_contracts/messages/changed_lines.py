@@ -27,13 +27,13 @@ class ChangedLines(Message):
     function: FunctionName = ""
     """Empty outside of functions."""
     arm: Arm
-    """Kernel whose source has the lines: the baseline's if they are removed, the candidate's if they are added."""
+    """Removed lines are numbered in the source of the baseline, added lines in the source of the candidate."""
     first: Line
     last: Line
 
 
 class RanLines(Message):
-    """Changed lines of one function that have code and ran alike."""
+    """Changed lines of one function with the same answer to whether they ran."""
 
     file: SourcePath
     function: FunctionName = ""

@@ -1,4 +1,4 @@
-"""Mail archives in which series are found by Message-ID, and Patchworks in which they are found by number too."""
+"""Mail archives and Patchwork servers. Both find a series by Message-ID; Patchwork also finds it by its number."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Checks(Strict):
 
 
 class Archive(Strict):
-    """A public-inbox archive of one or more mailing lists, or a Patchwork."""
+    """A mail archive run by public-inbox, or a Patchwork server."""
 
     name: Name
     kind: Literal["public_inbox", "patchwork"] = "public_inbox"

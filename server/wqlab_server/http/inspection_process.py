@@ -84,7 +84,7 @@ BoundedInspect = Annotated[Inspect, Depends(RequestInspection)]
 
 
 def _limited(function: Callable[..., T], texts: Sequence[str], cpu_s: int) -> T:
-    """Call a function. The kernel ends the process when it has used `cpu_s` seconds more than before."""
+    """Call a function with limits: the kernel kills the process after `cpu_s` more seconds of CPU time."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     used, (_, most) = int(time.process_time()), resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (used + cpu_s, most))

@@ -215,7 +215,7 @@ def release(session: Session, name: str, by: str) -> Device:
 
 
 def request_check(session: Session, device: Device) -> None:
-    """Record that a health check is wanted as soon as the device is free, and trigger a tick, which orders it."""
+    """Request a health check. The next tick schedules it for when the device is free."""
     if device.check_requested_at is None:
         device.check_requested_at = clock(session)
         post(session, Message(TICK, None, SERVER_QUEUE))

@@ -36,9 +36,9 @@ class LocalSource:
 
     source: Source
     commit: str
-    """Commit of the repository: that of the files, or the one to which `changes` are made."""
+    """Commit that is built, or to which `changes` are applied."""
     changes: bytes = b""
-    """Mails or a diff, which `git am` or `git apply` takes; empty for a commit."""
+    """Patches on top of `commit`: mails for `git am`, or a diff for `git apply`. Empty for a commit as it is."""
 
 
 def local_source(

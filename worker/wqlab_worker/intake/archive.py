@@ -215,7 +215,7 @@ class ArchiveClient:
             raise TooLarge(f"{self._limits.compressed_bytes // MIB} MiB of compressed mails")
 
     async def _expand(self, download: _Download, answer: httpx.Response, file: IO[bytes], url: str) -> None:
-        """Write the mails of an answer; raises TooLarge before more than the limit is expanded from a gzip stream."""
+        """Write the mails of a response to a file. Raises TooLarge when their decompressed size exceeds the limit."""
         archive, packed, first = download.archive, download.begin == _GZIP, len(download.begin)
         inflate = zlib.decompressobj(wbits=31)
         received = written = 0
