@@ -132,8 +132,11 @@ def test_report_link_works_without_scripts_or_sign_in(submitted: Submitted, pers
     reader = person(scripts=False)
     answer = reader.page.goto(f"/r/{submitted.id}")
     assert answer is not None and answer.status == 200
-    expect(reader.page.locator("body")).to_contain_text("locks_per_flush")
-    expect(reader.page.locator("body")).to_contain_text("equivalent")
+    expect(reader.page.get_by_role("region", name="Verdict")).to_contain_text("locks per flush")
+    text = reader.page.locator(".report-text")
+    expect(text).to_be_visible()
+    expect(text).to_contain_text("locks_per_flush")
+    expect(text).to_contain_text("equivalent")
 
 
 def test_pages_of_a_submission_are_accessible_and_fit(submitted: Submitted, pictures: Path) -> None:
