@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,21 +115,6 @@ def test_report_printed_without_charts_shows_their_values(person: MakePerson, en
     reader.page.emulate_media(media="print")
     reader.page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
     expect(figure.get_by_role("table")).to_be_visible()
-
-
-def test_console_text_differs_from_its_background(admin: Person, ended: Ended) -> None:
-    """Also with reduced motion, where the terminal reads its colours from the page."""
-    admin.open(f"/submissions/{ended.first}")
-    rows = admin.page.locator(".xterm-rows")
-    expect(rows).to_contain_text(re.compile(r"\d+\.\d{6}"))
-    ink, paper = rows.evaluate(
-        """rows => {
-          let behind = rows;
-          while (getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)") behind = behind.parentElement;
-          return [getComputedStyle(rows).color, getComputedStyle(behind).backgroundColor];
-        }"""
-    )
-    assert ink != paper
 
 
 def test_form_is_operable_by_keyboard(admin: Person) -> None:

@@ -1,18 +1,32 @@
 /**
- * A log as plain text with line numbers, for screen readers, the browser's search and selection. The whole log is in
- * the document; chunks outside the viewport are not laid out (`content-visibility`), so 10 MB stay responsive.
+ * A log as text with line numbers, which screen readers and the browser's search can read. The whole log is in the
+ * document; chunks outside the viewport are not laid out (`content-visibility`), so 10 MB stay responsive.
  */
 import { type MouseEvent, memo, useEffect, useLayoutEffect, useRef } from "react";
 import { clean } from "@/lib/words";
 import { Scroll } from "@/parts/Scroll";
 import classes from "./LogText.module.css";
-import type { LogRendererProps } from "./renderer";
+import type { Log } from "./log";
 import { useLogVersion } from "./useLog";
 
 const CHUNK_LINES = 250;
 const ROW_REM = 1.125;
 
-export function LogText(props: LogRendererProps) {
+interface LogTextProps {
+  log: Log;
+  /** Accessible name: `Console of boot 3B`. */
+  name: string;
+  /** The selected line, from 1. */
+  line: number | null;
+  following: boolean;
+  /** Called when the user scrolls to the end or away from it. */
+  onFollow(atEnd: boolean): void;
+  onLine(line: number): void;
+  /** Highlighted lines, such as findings. */
+  marked: ReadonlySet<number>;
+}
+
+export function LogText(props: LogTextProps) {
   const { log, name, line, following, onFollow, onLine, marked } = props;
   useLogVersion(log);
   const box = useRef<HTMLDivElement>(null);
@@ -92,7 +106,7 @@ function rowPx(): number {
 }
 
 interface ChunkProps {
-  log: LogRendererProps["log"];
+  log: Log;
   from: number;
   to: number;
   /** Text of the chunk while it still grows; null once it is complete. */

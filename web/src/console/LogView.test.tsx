@@ -14,7 +14,7 @@ async function mount(address: Partial<LogAddress> = {}) {
     <LogView
       log={log}
       name="Log of build 7"
-      address={{ line: null, find: "", view: "text", ...address }}
+      address={{ line: null, find: "", ...address }}
       onAddress={onAddress}
       lineHref={line => `/submissions/3?build=7${line === null ? "" : `&line=${line}`}`}
       download={{ href: "/api/v1/builds/7/log", file: "build-7.log" }}

@@ -1,14 +1,5 @@
 /** Log viewer: search, go to and link to a line, follow, copy and download. */
-import {
-  type ComponentType,
-  type KeyboardEvent,
-  lazy,
-  type ReactNode,
-  Suspense,
-  useCallback,
-  useDeferredValue,
-  useState,
-} from "react";
+import { type KeyboardEvent, type ReactNode, useCallback, useDeferredValue, useState } from "react";
 import { bytes, grouped } from "@/lib/numbers";
 import { CopyButton } from "@/parts/CopyButton";
 import { announce } from "@/parts/LiveRegion";
@@ -16,7 +7,6 @@ import { useDebouncedText } from "@/parts/useDebouncedText";
 import { LogText } from "./LogText";
 import classes from "./LogView.module.css";
 import type { Log, LogState } from "./log";
-import type { LogRendererProps } from "./renderer";
 import { Search } from "./search";
 import { useLogVersion, useSearchOf } from "./useLog";
 
@@ -24,7 +14,6 @@ import { useLogVersion, useSearchOf } from "./useLog";
 export interface LogAddress {
   line: number | null;
   find: string;
-  view: "terminal" | "text";
 }
 
 interface LogViewProps {
@@ -37,18 +26,14 @@ interface LogViewProps {
   lineHref(line: number | null): string;
   download: { href: string; file: string };
   marked?: ReadonlySet<number>;
-  /** Offer the terminal view, for consoles with colours. */
-  terminal?: boolean;
+  /** The text grows while it is shown, so offer to follow its end. */
+  grows?: boolean;
   /** Note above the text, for example that it was truncated. */
   note?: ReactNode;
   empty: string;
   onRetry?(): void;
 }
 
-/** Falls back to the text view if the terminal's code cannot be loaded. */
-const TerminalView = lazy<ComponentType<LogRendererProps>>(() =>
-  import("./TerminalView").catch(() => ({ default: LogText })),
-);
 const NO_MARKS: ReadonlySet<number> = new Set();
 
 const STATES: Record<LogState, string> = {
@@ -60,7 +45,7 @@ const STATES: Record<LogState, string> = {
 };
 
 export function LogView(props: LogViewProps) {
-  const { log, name, address, onAddress, lineHref, download, marked = NO_MARKS, terminal = false } = props;
+  const { log, name, address, onAddress, lineHref, download, marked = NO_MARKS, grows = false } = props;
   useLogVersion(log);
   const [find, setFind] = useDebouncedText(address.find, find => onAddress({ find }, true));
   const query = useDeferredValue(find);
@@ -74,18 +59,6 @@ export function LogView(props: LogViewProps) {
     setAtEnd(true);
     if (address.line !== null) onAddress({ line: null }, true);
   };
-  const view: LogRendererProps = {
-    log,
-    name,
-    line: address.line,
-    find: query,
-    following,
-    onFollow,
-    onLine,
-    lineHref,
-    marked,
-  };
-  const showTerminal = terminal && address.view === "terminal";
   return (
     <div className={classes.whole}>
       <div className={`${classes.bar} no-print`}>
@@ -95,7 +68,7 @@ export function LogView(props: LogViewProps) {
         />
         <div className={classes.group}>
           <LineField key={address.line} line={address.line} last={log.lineCount} onLine={onLine} />
-          {terminal && (
+          {grows && (
             <button
               type="button"
               className={classes.button}
@@ -105,22 +78,6 @@ export function LogView(props: LogViewProps) {
             >
               Follow
             </button>
-          )}
-          {terminal && (
-            <fieldset className={classes.choice}>
-              <legend className="hidden-visually">View</legend>
-              {(["terminal", "text"] as const).map(each => (
-                <button
-                  key={each}
-                  type="button"
-                  className={classes.button}
-                  aria-pressed={address.view === each}
-                  onClick={() => onAddress({ view: each }, true)}
-                >
-                  {each === "terminal" ? "Terminal" : "Text"}
-                </button>
-              ))}
-            </fieldset>
           )}
         </div>
       </div>
@@ -139,9 +96,7 @@ export function LogView(props: LogViewProps) {
           </div>
         ) : (
           <>
-            <Suspense fallback={null}>
-              {showTerminal ? <TerminalView {...view} /> : <LogText {...view} />}
-            </Suspense>
+            <LogText line={address.line} {...{ log, name, following, onFollow, onLine, marked }} />
             {log.lineCount === 0 && (
               <p className={`${classes.message} muted`}>
                 {log.state === "loading" ? "Loading" : props.empty}

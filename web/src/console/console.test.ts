@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ConsoleDecoder, finalText } from "./decoder";
 import { Log } from "./log";
-import { lineOfRow, type Rows, rowsOfLine } from "./rows";
 import { Search } from "./search";
 import { followConsole } from "./stream";
 
@@ -14,12 +13,7 @@ function logOf(text: string): Log {
 }
 
 test.each([
-  ["\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m", "colours are kept"],
-  [
-    "\x1b[38;2;9;9;9mx\x1b[0;58;5;1my\x1b[38;5;2mz\x1b[4:3mw",
-    "xy\x1b[38;5;2mzw",
-    "24-bit and underline colours are removed",
-  ],
+  ["\x1b[1;31mred\x1b[0m\x1b[38;2;9;9;9mx\x1b[4:3mw", "redxw", "colours are removed"],
   ["\x1bc\x1b[?7l\x1b[2Jboot", "boot", "clearing the screen removes no text"],
   ["\x1b]0;title\x07text\x1b]8;;http://x\x1b\\link", "textlink", "titles and links are removed"],
   ["\x1b]0;never ended\nnext", "]0;never ended\nnext", "a line feed ends an unterminated string"],
@@ -49,7 +43,6 @@ test.each([
   ["12%\r13%", "13%"],
   ["abc\r", "abc"],
   ["abc\b\bX", "aXc"],
-  ["\x1b[32mok\x1b[0m", "ok"],
 ])("the final text of %j is %j", (given, expected) => expect(finalText(given)).toBe(expected));
 
 test("lines are numbered from 1 and found by byte offset", () => {
@@ -89,33 +82,6 @@ test("a log of 10 MB is read and searched completely", () => {
   expect(log.lineCount).toBe(many);
   expect(new Search(log, "hogged").advance().lines.length).toBe(many);
   expect(log.lineAt(log.bytes - 1)).toBe(many);
-});
-
-/** A fake terminal buffer: for each row, true if it continues the line above. */
-const buffer = (wrapped: boolean[]): Rows => ({
-  baseY: wrapped.length - 1,
-  cursorY: 0,
-  getLine: row => (wrapped[row] === undefined ? undefined : { isWrapped: wrapped[row] }),
-});
-
-test("terminal rows map to log lines, counted from either end", () => {
-  // Lines 1 to 7: line 2 takes three rows, line 6 two.
-  const rows = buffer([false, false, true, true, false, false, false, false, true, false]);
-  const lines = [1, 2, 2, 2, 3, 4, 5, 6, 6, 7];
-  for (const whole of [true, false]) {
-    expect(lines.map((_, row) => lineOfRow(rows, row, 6, whole))).toEqual(lines);
-    expect(rowsOfLine(rows, 2, 6, whole)).toEqual({ first: 1, count: 3 });
-    expect(rowsOfLine(rows, 6, 6, whole)).toEqual({ first: 7, count: 2 });
-    expect(rowsOfLine(rows, 8, 6, whole)).toBeNull();
-  }
-});
-
-test("rows map to lines after the oldest rows were dropped", () => {
-  // Twelve lines were written; the last four remain, the first of them without its beginning.
-  const rows = buffer([true, false, false, true, false]);
-  expect([0, 1, 2, 3, 4].map(row => lineOfRow(rows, row, 11, false))).toEqual([9, 10, 11, 11, 12]);
-  expect(rowsOfLine(rows, 9, 11, false)).toBeNull();
-  expect(rowsOfLine(rows, 11, 11, false)).toEqual({ first: 2, count: 2 });
 });
 
 beforeEach(() => void vi.useFakeTimers());

@@ -1,6 +1,6 @@
 /**
  * Decoding of console output. A console is untrusted data: it may clear the screen, move the cursor or set the title.
- * Colours are kept and all other control sequences removed, so that no output is lost and each line feed is one line.
+ * Control sequences are removed, so that no output is lost and each line feed is one line.
  */
 
 /** A complete escape sequence: CSI, OSC, other strings and short sequences. A line feed ends any of them. */
@@ -11,24 +11,11 @@ const SEQUENCE =
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression matches control characters
 const INCOMPLETE_SEQUENCE = /\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]*\x1b?|[ -/]*)$/;
 const MAX_SEQUENCE_LENGTH = 256;
+/** Control characters except backspace, tab, line feed and carriage return. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression matches control characters
-const COLOUR = /^\x1b\[[0-9;]*m$/;
-/** A 24-bit or underline colour: may be unreadable in one of the themes, and xterm.js needs an inline style for it. */
-const UNSUPPORTED_COLOUR = /(?:^|[[;])(?:[34]8;2|58)(?:;|m)/;
-/** Control characters except backspace, tab, line feed, carriage return and escape. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression matches control characters
-const CONTROL = /[\0-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]/g;
-/** An escape character outside of a colour sequence. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression matches control characters
-const STRAY_ESCAPE = /\x1b(?!\[[0-9;]*m)/g;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression matches control characters
-const COLOURS = /\x1b\[[0-9;]*m/g;
+const CONTROL = /[\0-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]/g;
 
-function isKept(sequence: string): boolean {
-  return COLOUR.test(sequence) && !UNSUPPORTED_COLOUR.test(sequence);
-}
-
-/** Incremental decoder. Its text keeps colours, tabs, carriage returns and backspaces. */
+/** Incremental decoder. Its text keeps tabs, carriage returns and backspaces. */
 export class ConsoleDecoder {
   private readonly decoder = new TextDecoder("utf-8");
   private incomplete = "";
@@ -51,16 +38,13 @@ export class ConsoleDecoder {
       this.incomplete = incomplete[0];
       text = text.slice(0, -this.incomplete.length);
     }
-    return text
-      .replace(SEQUENCE, sequence => (isKept(sequence) ? sequence : ""))
-      .replace(STRAY_ESCAPE, "")
-      .replace(CONTROL, "");
+    return text.replace(SEQUENCE, "").replace(CONTROL, "");
   }
 }
 
-/** Return a line as finally displayed: without colours, with carriage returns and backspaces applied. */
+/** Return a line as finally displayed, with carriage returns and backspaces applied. */
 export function finalText(line: string): string {
-  const plain = line.replace(COLOURS, "").replace(/\r+$/, "");
+  const plain = line.replace(/\r+$/, "");
   if (!plain.includes("\r") && !plain.includes("\b")) return plain;
   const cells: string[] = [];
   let at = 0;

@@ -7,14 +7,13 @@ import { ConsoleDecoder, finalText } from "./decoder";
 export type LogState = "loading" | "live" | "reconnecting" | "ended" | "failed";
 
 export class Log {
-  /** Lines without colours. The last line may still grow; it is empty after a line feed. */
+  /** The last line may still grow; it is empty after a line feed. */
   private readonly textLines: string[] = [""];
   /** Byte offset of each line. */
   private readonly lineOffsets: number[] = [0];
-  private readonly chunks: string[] = [];
   private readonly decoder = new ConsoleDecoder();
   private readonly listeners = new Set<() => void>();
-  /** Text of the last, incomplete line, with colours. */
+  /** Text of the last, incomplete line, with carriage returns and backspaces. */
   private incomplete = "";
   private byteCount = 0;
   private notifyTimer: ReturnType<typeof setTimeout> | undefined;
@@ -55,12 +54,7 @@ export class Log {
     return Math.max(1, Math.min(low + 1, this.lineCount));
   }
 
-  /** Return the text with colours in the chunks received, from chunk `from` on. */
-  chunksFrom(from = 0): readonly string[] {
-    return this.chunks.slice(from);
-  }
-
-  /** Return the whole text without colours. */
+  /** Return the whole text. */
   plainText(): string {
     return this.textLines.join("\n");
   }
@@ -90,7 +84,6 @@ export class Log {
 
   private addText(text: string): void {
     if (text === "") return;
-    this.chunks.push(text);
     const lines = (this.incomplete + text).split("\n");
     this.incomplete = lines.at(-1) as string;
     this.textLines.pop();

@@ -1,7 +1,6 @@
 /** Observable Plot as a component. Import it only with `lazy()`: it is half the size of the rest of the code. */
 import * as Plot from "@observablehq/plot";
 import { useLayoutEffect } from "react";
-import { adoptStyleSheet } from "@/lib/adoptedStyles";
 import { useWidth } from "./useWidth";
 
 export interface PlotDrawingProps {
@@ -36,9 +35,14 @@ export default function PlotDrawing({ draw, height }: PlotDrawingProps) {
 
 const adopted = new Set<string>();
 
-/** Adopt Plot's style rules once for all figures: they are the same in each. */
+/**
+ * Adopt Plot's style rules once for all figures: they are the same in each. The content security policy refuses `style`
+ * elements but allows style sheets that a script constructs.
+ */
 function adoptOnce(css: string) {
   if (adopted.has(css)) return;
   adopted.add(css);
-  adoptStyleSheet(css);
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(css);
+  document.adoptedStyleSheets.push(sheet);
 }

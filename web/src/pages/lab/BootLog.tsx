@@ -53,7 +53,7 @@ function Read({ run, boot, log, onRetry }: OpenedProps & { log: Log }) {
     <LogView
       log={log}
       name={`Console of boot ${boot} of ${name}`}
-      address={{ line: search.line, find: search.find, view: search.view }}
+      address={{ line: search.line, find: search.find }}
       onAddress={(change, replace) =>
         void navigate({ search: { ...search, ...change }, hash: true, replace, resetScroll: false })
       }
@@ -66,7 +66,7 @@ function Read({ run, boot, log, onRetry }: OpenedProps & { log: Log }) {
         }).href
       }
       download={{ href: consoleUrl(run, boot), file: `${name}-boot-${boot}-console.txt` }}
-      terminal
+      grows
       empty="The device printed nothing."
       onRetry={onRetry}
     />

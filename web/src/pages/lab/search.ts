@@ -1,5 +1,5 @@
 /** Search parameters of a device's page. */
-import { oneOf, searchParams, text, whole } from "@/lib/search";
+import { searchParams, text, whole } from "@/lib/search";
 
 /** Runs on one page of a device's history. */
 export const HISTORY_PAGE = 25;
@@ -11,5 +11,4 @@ export const deviceSearch = searchParams({
   boot: whole({ min: 1 }),
   line: whole({ min: 1 }),
   find: text(),
-  view: oneOf(["terminal", "text"], "terminal"),
 });

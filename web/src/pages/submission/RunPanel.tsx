@@ -194,7 +194,7 @@ function ReadConsole({
           lineHref={lineHref}
           download={{ href: consoleUrl(run.id, boot.id), file: `run-${run.id}-boot-${boot.id}-console.txt` }}
           marked={marked}
-          terminal
+          grows
           note={boot.console_truncated && "The console exceeded the lab's size limit and was truncated."}
           empty={boot.state === "finished" ? "The device printed nothing." : "No output yet."}
           onRetry={onRetry}

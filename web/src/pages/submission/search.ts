@@ -1,7 +1,7 @@
 /** Search parameters of a submission's page. */
 import { oneOf, searchParams, text, whole } from "@/lib/search";
 
-/** Selected step, log line and view. Without `step`, `build`, `run` and `boot` the page follows the active step. */
+/** Selected step and log line. Without `step`, `build`, `run` and `boot` the page follows the active step. */
 export const submissionSearch = searchParams({
   step: oneOf(["series"]),
   build: whole({ min: 1 }),
@@ -9,7 +9,6 @@ export const submissionSearch = searchParams({
   boot: whole({ min: 1 }),
   line: whole({ min: 1 }),
   find: text(),
-  view: oneOf(["terminal", "text"], "terminal"),
 });
 
 export type SubmissionSearch = typeof submissionSearch.defaults;

@@ -15,9 +15,9 @@ export function useLogAddress(selection: Selection) {
   const fixed = JSON.stringify(pinned(selection));
   const searchFor = useCallback(
     (change: Partial<LogAddress>): SubmissionSearch => {
-      const { line, find, view } = search;
+      const { line, find } = search;
       const chosen = change.line == null ? {} : (JSON.parse(fixed) as Partial<SubmissionSearch>);
-      return { ...search, ...chosen, line, find, view, ...change };
+      return { ...search, ...chosen, line, find, ...change };
     },
     [search, fixed],
   );
@@ -35,6 +35,6 @@ export function useLogAddress(selection: Selection) {
       }).href,
     [router, id, searchFor, fixed],
   );
-  const address: LogAddress = { line: search.line, find: search.find, view: search.view };
+  const address: LogAddress = { line: search.line, find: search.find };
   return { address, onAddress, lineHref };
 }
