@@ -52,7 +52,7 @@ CONNECTION = {"httpx", "pydantic", "wqlab_contracts.messages", "wqlab_contracts.
     ids=lambda value: None if isinstance(value, set) else "all" if len(value) > 1 else "".join(value) or "none",
 )
 def test_commands_import_only_what_they_need(commands: list[str], unneeded: set[str]) -> None:
-    """A start of `wqlab` is mostly imports; benchmarks/start.py has the times."""
+    """A start of `wqlab` is mostly imports."""
     words = [sys.executable, "-c", LISTED, *commands]
     loaded = set(json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout))
     assert {f"wqlab_client.cli.{COMMANDS[name][0]}" for name in commands} <= loaded
