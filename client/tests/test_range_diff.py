@@ -1,4 +1,4 @@
-"""`wqlab range-diff`: what changed between two versions, and their figures side by side."""
+"""`wqlab range-diff`: what changed between the patches of two versions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import json
 
 import pytest
 from commandline import Wqlab
-from example_views import VIEWS
 from fakelab import FakeLab, Reply
-
-from wqlab_contracts.api.steps import SubmissionComparison, SubmissionVersion
 
 MBOX = """\
 From 1 Mon Sep 17 00:00:00 2001
@@ -28,36 +25,25 @@ diff --git a/a.c b/a.c
 """
 
 
-def version(number: int) -> SubmissionVersion:
-    fields = {name: getattr(VIEWS[-1], name) for name in SubmissionVersion.model_fields if hasattr(VIEWS[-1], name)}
-    return SubmissionVersion(**{**fields, "id": number, "base_commit": None, "tree_oid": None})
-
-
 @pytest.fixture(autouse=True)
 def versions(lab: FakeLab) -> None:
-    compared = SubmissionComparison(
-        first=version(12), second=version(17), notes=["The two submissions are not paired."], targets=[], figures=[]
-    )
     for number, text in ((12, MBOX), (17, MBOX.replace("new", "newer").replace("@@ -1,2 +1,2", "@@ -9,2 +9,2"))):
         lab.answers[("GET", f"/api/v1/submissions/{number}/series")] = lambda _, text=text: Reply(body=text.encode())
-    lab.serve("/submissions/12/compare/17", compared)
 
 
-def test_patches_and_notes_are_printed(wqlab: Wqlab) -> None:
+def test_patches_are_printed(wqlab: Wqlab) -> None:
     ended = wqlab("range-diff", "12", "17")
     assert ended.code == 0
     lines = ended.out.splitlines()
     assert lines[0] == "1: ! 1: wq: take one lock"
     assert any("new" in line and line.startswith("    -+") for line in lines)
     assert "\x1b" not in ended.out
-    assert ended.err == "The two submissions are not paired.\n"
 
 
-def test_json_has_the_patches_and_the_comparison(wqlab: Wqlab) -> None:
+def test_json_has_the_patches(wqlab: Wqlab) -> None:
     found = json.loads(wqlab("range-diff", "12", "17", "--json").out)
     (pair,) = found["patches"]
     assert (pair["first"], pair["second"], pair["change"]) == (1, 1, "!")
-    assert found["comparison"]["second"]["id"] == 17
 
 
 def test_equal_versions_have_no_difference(wqlab: Wqlab, lab: FakeLab) -> None:

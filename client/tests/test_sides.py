@@ -9,15 +9,20 @@ from fakelab import FakeLab
 from wqlab_client.cli.sides import are_sides
 from wqlab_contracts.api.any_comparison import AnyComparison, ComparedFigure, ComparedSide, PairedRun, Pairing
 from wqlab_contracts.api.report import ArmSummary, EnvironmentDifference
-from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.enums import Arm, Direction, Evidence, ExitCode, Role, Scale
+from wqlab_contracts.api.submissions import SubmissionRequest, TargetSummary
+from wqlab_contracts.enums import Arm, Direction, Evidence, ExitCode, JobState, Outcome, Role, Scale, Verdict
 from wqlab_contracts.messages import CommitPair, Series, Target
+
+TARGET = TargetSummary(
+    run_id=3, plan="xfs-fsync", device_type="tiny", emulated=True, device="tiny-1", state=JobState.FINISHED,
+    outcome=Outcome.PASSED, verdict=Verdict.IMPROVEMENT, headline="locks: 2 less", done_boots=4, total_boots=4,
+)  # fmt: skip
 
 
 def side(selector: str) -> ComparedSide:
     return ComparedSide(
         selector=selector, submission_id=12, title="Fewer locks", arm=Arm.CANDIDATE, tree="linux",
-        commit="c" * 40, devices=["tiny-1"], finished_at=None,
+        commit="c" * 40, devices=["tiny-1"], targets=[TARGET], finished_at=None,
     )  # fmt: skip
 
 
@@ -61,6 +66,7 @@ def test_both_sides_what_differs_and_the_offer_are_printed(wqlab: Wqlab, lab: Fa
     done = wqlab("compare", "12", "17")
     assert done.code == 0
     assert "environments: the environments differ" in done.out
+    assert "       xfs-fsync on tiny: improvement; locks: 2 less\n" in done.out
     assert "differs: compiler: gcc 12 | gcc 13" in done.out
     assert "-2 locks [-3, -1]; a difference beyond noise" in done.out
     assert "wqlab compare '12' '17' --submit" in done.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast
+from typing import TypedDict, Unpack, cast
 
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.quotes import Quota
@@ -13,9 +13,6 @@ from wqlab_contracts.enums import Outcome, SubmissionState
 
 from ..transport import Retry, decode
 from .connection import API, Connection
-
-if TYPE_CHECKING:
-    from wqlab_contracts.api.steps import SubmissionComparison
 
 
 class SubmissionFilter(TypedDict, total=False):
@@ -108,13 +105,6 @@ class SubmissionCalls(Connection):
         path, what = submission_path(submission_id)
         response = self._transport.call("GET", f"{path}/mbox", what=f"mbox of {what}", headers={"Accept": "text/plain"})
         return response.content.decode("utf-8", errors="surrogateescape")
-
-    def compare_submissions(self, first: int, second: int) -> SubmissionComparison:
-        """Return the targets and figures of two submissions side by side; they are not tested against each other."""
-        from wqlab_contracts.api.steps import SubmissionComparison  # only few commands need its models
-
-        path, what = submission_path(first)
-        return self._get(SubmissionComparison, f"{path}/compare/{second}", f"compare {what} with {second}")
 
     def quotas(self) -> list[Quota]:
         """Return one's quotas with what is left; empty for maintainers and administrators."""

@@ -52,7 +52,15 @@ def print_comparison(session: Session, left: str, right: str, *, submit: bool, a
 
 
 def _lines(found: AnyComparison) -> list[Text | str]:
-    lines: list[Text | str] = [f"left   {_side(found.left)}", f"right  {_side(found.right)}", ""]
+    lines: list[Text | str] = []
+    for name, side in (("left ", found.left), ("right", found.right)):
+        lines.append(f"{name}  {_side(side)}")
+        lines += [
+            f"       {one_line(f'{target.plan} on {target.device_type}: {target.verdict.value}; {target.headline}')}"
+            for target in side.targets
+            if target.verdict is not None
+        ]
+    lines.append("")
     lines += [Text.assemble((f"{found.pairing.value}: ", "bold"), one_line(found.says))]
     lines += [
         f"  differs: {one_line(each.name)}: {one_line(each.baseline)} | {one_line(each.candidate)}"

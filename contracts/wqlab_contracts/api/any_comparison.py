@@ -12,7 +12,7 @@ from ..messages import Message
 from ..units import effect_unit
 from .base import ComputedResource
 from .report import ArmSummary, EnvironmentDifference
-from .submissions import SubmissionRequest
+from .submissions import SubmissionRequest, TargetSummary
 
 
 class Pairing(StrEnum):
@@ -41,6 +41,8 @@ class ComparedSide(Message):
     """Commit of the kernel; of a series, its base. Empty if it is not known."""
     devices: list[str]
     """Devices of the compared boots."""
+    targets: list[TargetSummary]
+    """Targets of the submission, with its verdicts against its own baseline."""
     finished_at: datetime | None
 
 

@@ -6,16 +6,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import Field, computed_field
+from pydantic import Field
 
-from ..enums import Arm, BootState, ErrorKind, JobState, Outcome, Question, Scale
+from ..enums import Arm, BootState, ErrorKind, JobState, Outcome
 from ..messages import Failure, Message, TakenThread
 from ..messages.looks import LookRecord
 from ..specs import CpuArch
-from .base import ComputedResource
-from .report import AttemptView, Comparison
+from .report import AttemptView
 from .runs import FindingView
-from .submissions import Eta, SubmissionSummary, TargetSummary
+from .submissions import Eta, SubmissionSummary
 
 
 class FailureBrief(Message):
@@ -192,20 +191,6 @@ class SubmissionVersion(SubmissionSummary):
     """Hash of the candidate's source tree; equal for two submissions of the same code."""
 
 
-class FigureChange(StrEnum):
-    """Change of the verdict from one submission to another; no test compares the two."""
-
-    SAME = "same"
-    BETTER = "better"
-    WORSE = "worse"
-    OTHER = "other"
-    """The verdicts differ in another way, such as inconclusive against equivalent."""
-    ONLY_FIRST = "only_first"
-    ONLY_SECOND = "only_second"
-    NONE = "none"
-    """Neither has a verdict, or the figure is no evidence."""
-
-
 class PatchPair(Message):
     """A patch in two versions of a series, or in one of them, as git-range-diff(1) shows it."""
 
@@ -218,54 +203,6 @@ class PatchPair(Message):
     """Subject in the first version if that has the patch, else in the second."""
     difference: list[str]
     """Lines of the diff between the two diffs; empty for an equal, removed or added patch."""
-
-
-class FigurePair(ComputedResource):
-    """The same target, scenario, setting and metric in two submissions."""
-
-    plan: str
-    device_type: str
-    scenario: str
-    setting: str
-    question: Question
-    kernel: Arm | None
-    metric: str
-    first: Comparison | None
-    second: Comparison | None
-    change: FigureChange
-    effect_change: float | None
-    """Second effect minus first: percentage points for scale ratio, units for difference; without an interval."""
-    intervals_overlap: bool | None
-    """null unless both have an interval."""
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def effect_change_unit(self) -> str:
-        """Unit of `effect_change`; empty without a figure."""
-        figure = self.first or self.second
-        if figure is None:
-            return ""
-        return "points" if figure.scale is Scale.RATIO else figure.effect_unit
-
-
-class TargetPair(Message):
-    """The same target in two submissions."""
-
-    plan: str
-    device_type: str
-    first: TargetSummary | None
-    second: TargetSummary | None
-
-
-class SubmissionComparison(Message):
-    """Comparison of two submissions of a series."""
-
-    first: SubmissionVersion
-    second: SubmissionVersion
-    notes: list[str]
-    """Caveats: the submissions are not paired, and other differences."""
-    targets: list[TargetPair]
-    figures: list[FigurePair]
 
 
 # --- a cell -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Versions of a series, and two submissions side by side."""
+"""Versions of a series, and what changed between two of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 from sqlalchemy import select
 
-from wqlab_contracts.api.steps import (
-    FigureChange,
-    PatchPair,
-    SubmissionComparison,
-    SubmissionVersion,
-)
+from wqlab_contracts.api.steps import PatchPair, SubmissionVersion
 from wqlab_contracts.enums import Arm, ArtifactKind
 from wqlab_server.models import Apply
 from wqlab_server.storage.db import SessionFactory, transaction
@@ -27,12 +22,6 @@ def versions(client: httpx.Client, number: int) -> list[SubmissionVersion]:
     answer = client.get(f"{URL}/{number}/versions")
     assert answer.status_code == 200, answer.text
     return TypeAdapter(list[SubmissionVersion]).validate_json(answer.content)
-
-
-def pair(client: httpx.Client, first: int, second: int) -> SubmissionComparison:
-    answer = client.get(f"{URL}/{first}/compare/{second}")
-    assert answer.status_code == 200, answer.text
-    return SubmissionComparison.model_validate_json(answer.content)
 
 
 @pytest.fixture
@@ -67,35 +56,6 @@ def test_versions_of_a_series_are_listed(client: httpx.Client, scene: Scene, two
     )
     assert [version.id for version in versions(client, other)] == [other]
     assert client.get(f"{URL}/9999/versions").status_code == 404
-
-
-def test_two_versions_are_compared_side_by_side(client: httpx.Client, two: tuple[int, int]) -> None:
-    found = pair(client, *two)
-    assert (found.first.id, found.second.id) == two
-    assert "not paired" in found.notes[0]
-    assert any("different base commits" in note for note in found.notes)
-    assert any("same source code" in note for note in found.notes)
-    (target,) = found.targets
-    assert target.first is not None
-    assert target.second is not None
-    assert target.first.run_id != target.second.run_id
-    (figure,) = found.figures
-    assert figure.first is not None
-    assert figure.second is not None
-    assert (figure.first.candidate.mean, figure.second.candidate.mean) == (5.0, 40.0)  # type: ignore[union-attr]
-    assert figure.change is FigureChange.SAME, "the scene gives both the verdict improvement"
-
-
-def test_comparison_with_itself_or_unknown_is_refused(client: httpx.Client, two: tuple[int, int]) -> None:
-    assert client.get(f"{URL}/{two[0]}/compare/{two[0]}").status_code == 422
-    assert client.get(f"{URL}/{two[0]}/compare/9999").status_code == 404
-
-
-def test_note_names_an_unfinished_submission(client: httpx.Client, scene: Scene, two: tuple[int, int]) -> None:
-    number = scene.submission()
-    found = pair(client, two[0], number)
-    assert any(f"Submission {number} is not finished" in note for note in found.notes)
-    assert [figure.change for figure in found.figures] == [FigureChange.ONLY_FIRST]
 
 
 def test_series_of_two_versions_are_compared_patch_by_patch(

@@ -29,6 +29,7 @@ from wqlab_contracts.units import effect_unit
 from ..http.problems import ApiProblem
 from ..models import Boot, Build, Run, Submission
 from ..views.environment import facts_of
+from ..views.load import target_summaries
 from . import sides
 
 SAYS = {
@@ -240,6 +241,7 @@ def _side(
         tree=submission.tree,
         commit=sides.commit_of(session, source),
         devices=sorted({value.device for value in values}),
+        targets=target_summaries(session, [submission.id]).get(submission.id, []),
         finished_at=submission.finished_at,
     )
 

@@ -1,11 +1,11 @@
-"""Endpoints for a submission's page: its steps, the versions of its series, and two submissions side by side."""
+"""Endpoints for a submission's page: its steps, the versions of its series, and what changed between two of them."""
 
 from __future__ import annotations
 
 from anyio import from_thread
 from fastapi import APIRouter, Request
 
-from wqlab_contracts.api.steps import PatchPair, SubmissionComparison, SubmissionSteps, SubmissionVersion
+from wqlab_contracts.api.steps import PatchPair, SubmissionSteps, SubmissionVersion
 from wqlab_report.range_diff import patches_of, range_diff
 
 from ..http.auth import Reader
@@ -33,13 +33,6 @@ def list_submission_versions(submission_id: Id, session: Db, _: Reader) -> list[
     """All submissions of the same series (equal `series_key`), this one included, newest first, at most 100. A settings
     study has no other versions."""
     return versions.of_series(session, queries.get(session, submission_id))
-
-
-@router.get("/{submission_id}/compare/{other_id}", responses=documented(rules="a submission is compared with itself"))
-def compare_submissions(submission_id: Id, other_id: Id, session: Db, _: Reader) -> SubmissionComparison:
-    """Compare the figures of two submissions side by side, target by target. Each submission has its own baseline, its
-    own boots and possibly its own device: they are not paired and not tested against each other."""
-    return versions.compare_submissions(session, queries.get(session, submission_id), queries.get(session, other_id))
 
 
 @router.get("/{submission_id}/range-diff/{other_id}", responses=documented(410, 503, rules="the series are too large"))

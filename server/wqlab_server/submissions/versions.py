@@ -1,4 +1,4 @@
-"""Versions of a series, and the side-by-side comparison of two submissions."""
+"""Versions of a series."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from sqlalchemy import select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session, defer
 
-from wqlab_contracts.api.report import Comparison as ComparisonData
-from wqlab_contracts.api.steps import SubmissionComparison, SubmissionVersion
-from wqlab_contracts.enums import RunPurpose
+from wqlab_contracts.api.steps import SubmissionVersion
 
-from ..http.problems import invalid
-from ..models import Apply, Comparison, Run, Submission
+from ..models import Apply, Submission
 from ..views.build import VerdictCounts, submission_summary
 from ..views.load import deciding_verdicts, target_summaries
-from .side_by_side import Side, compare
 
 MAX_VERSIONS = 100
 
@@ -56,27 +52,3 @@ def _views(session: Session, rows: Sequence[Submission]) -> list[SubmissionVersi
         fields = {name: getattr(summary, name) for name in type(summary).model_fields}
         views.append(SubmissionVersion(**fields, base_commit=base_commit, tree_oid=tree_oid))
     return views
-
-
-def compare_submissions(session: Session, first: Submission, second: Submission) -> SubmissionComparison:
-    """Compare two submissions side by side. Raises ApiProblem 422 if both are the same submission."""
-    if first.id == second.id:
-        detail = "a submission cannot be compared with itself; give another submission's id"
-        raise invalid([{"parameter": "other_id", "in": "path", "detail": detail}])
-    versions = _views(session, [first, second])
-    sides = [
-        Side(version, row.request, _figures(session, row.id))
-        for version, row in zip(versions, (first, second), strict=True)
-    ]
-    return compare(*sides)
-
-
-def _figures(session: Session, submission_id: int) -> list[ComparisonData]:
-    return list(
-        session.scalars(
-            select(Comparison.data)
-            .join(Run, Run.id == Comparison.run_id)
-            .where(Run.submission_id == submission_id, Run.purpose == RunPurpose.MEASURE, Comparison.patch.is_(None))
-            .order_by(Comparison.position)
-        )
-    )

@@ -6,14 +6,7 @@ import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-que
 import { api, dataOf } from "./client";
 import type { paths } from "./gen/schema";
 import { ApiError } from "./problem";
-import type {
-  AnyComparison,
-  BranchInspection,
-  GitBranches,
-  SubmissionComparison,
-  SubmissionRequest,
-  ThreadPreview,
-} from "./types";
+import type { AnyComparison, BranchInspection, GitBranches, SubmissionRequest, ThreadPreview } from "./types";
 
 /** For resources that change only when an operator edits a file. */
 const RARELY_CHANGES = { staleTime: 5 * 60_000 } as const;
@@ -70,20 +63,6 @@ export const cellValuesQuery = (run: number, scenario: string, metric: string) =
           signal,
         }),
       ),
-  });
-
-/** The comparison of two submissions. */
-export const comparisonQuery = (first: number, second: number) =>
-  queryOptions({
-    queryKey: ["submission", first, "compared-with", second],
-    queryFn: ({ signal }) =>
-      dataOf(
-        api.GET("/api/v1/submissions/{submission_id}/compare/{other_id}", {
-          params: { path: { submission_id: first, other_id: second } },
-          signal,
-        }),
-        // openapi-fetch's types turn tuples into arrays.
-      ) as Promise<SubmissionComparison>,
   });
 
 /** The series of two submissions, patch by patch. */

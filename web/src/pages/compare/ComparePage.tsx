@@ -1,29 +1,22 @@
-/** Two sides beside each other: submissions against their own baselines, or kernels, heads, settings and devices. */
+/** Two sides beside each other: kernels of submissions, heads of a tree, settings or devices. */
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import type { FormEvent } from "react";
 import fields from "@/parts/FilterBar.module.css";
 import { Page } from "@/parts/Page";
 import classes from "./ComparePage.module.css";
 import { SidesResult } from "./SidesResult";
-import { SubmissionsResult } from "./SubmissionsResult";
-import { submissionsOf } from "./search";
 
 const route = getRouteApi("/compare");
 
 export function ComparePage() {
   const { left, right } = route.useSearch();
-  const numbers = submissionsOf(left, right);
   return (
     <Page
       title={left && right ? `Compare ${left} with ${right}` : "Compare"}
-      lead="Two submissions, each against its own baseline; or two kernels, heads of a tree, settings or devices. This page states no verdict."
+      lead="Two kernels, heads of a tree, settings or devices. Only the verdicts of the submissions themselves are verdicts."
     >
       <Sides key={`${left} ${right}`} left={left} right={right} />
-      {numbers ? (
-        <SubmissionsResult first={numbers[0]} second={numbers[1]} />
-      ) : (
-        left && right && left !== right && <SidesResult left={left} right={right} />
-      )}
+      {left && right && left !== right && <SidesResult left={left} right={right} />}
     </Page>
   );
 }
@@ -52,8 +45,8 @@ function Sides({ left, right }: { left: string; right: string }) {
       )}
       {left !== "" && left === right && <p className={classes.wrong}>Both sides are the same.</p>}
       <p className={classes.help}>
-        A side is a submission, <code>12</code>; one of its kernels, <code>12:candidate</code>; or a head of a
-        watched tree, <code>linux-next@1f2e3d4c5b6a</code>. Narrow kernels and heads with <code>;plan=</code>,{" "}
+        A side is a kernel of a submission, <code>12:baseline</code>, or <code>12</code> for its candidate; or
+        a head of a watched tree, <code>linux-next@1f2e3d4c5b6a</code>. Narrow it with <code>;plan=</code>,{" "}
         <code>;device_type=</code>, <code>;device=</code> or <code>;setting=</code>.
       </p>
     </form>

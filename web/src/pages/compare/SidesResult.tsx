@@ -11,6 +11,7 @@ import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
+import { TargetVerdicts } from "@/parts/TargetVerdicts";
 import classes from "./ComparePage.module.css";
 
 const PAIRINGS = {
@@ -123,6 +124,7 @@ function Side({ name, of }: { name: string; of: ComparedSide }) {
         )}
         , {of.devices.length > 0 ? of.devices.join(", ") : "no device"}
       </p>
+      <TargetVerdicts targets={of.targets} />
     </section>
   );
 }

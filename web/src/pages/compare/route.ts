@@ -1,8 +1,8 @@
 import { createRoute } from "@tanstack/react-router";
-import { anyComparisonQuery, comparisonQuery } from "@/api/queries";
+import { anyComparisonQuery } from "@/api/queries";
 import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
-import { compareSearch, submissionsOf } from "./search";
+import { compareSearch } from "./search";
 
 export const compareRoute = createRoute({
   getParentRoute: () => rootRoute,
@@ -10,9 +10,7 @@ export const compareRoute = createRoute({
   ...compareSearch,
   loaderDeps: ({ search: { left, right } }) => ({ left, right }),
   loader: ({ context: { client }, deps: { left, right } }) => {
-    const numbers = submissionsOf(left, right);
-    if (numbers) void client.prefetchQuery(comparisonQuery(...numbers));
-    else if (left && right && left !== right) void client.prefetchQuery(anyComparisonQuery(left, right));
+    if (left && right && left !== right) void client.prefetchQuery(anyComparisonQuery(left, right));
   },
   component: lazyPage(() => import("./ComparePage"), "ComparePage"),
 });
