@@ -119,7 +119,7 @@ function Line({ line }: { line: HistoryLineData }) {
           <Events line={line} range={range} onShown={onShown} />
         </>
       )}
-      <OtherTypes line={line} range={range} view={view} />
+      <OtherTypes line={line} />
     </Page>
   );
 }

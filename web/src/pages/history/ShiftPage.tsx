@@ -1,12 +1,11 @@
 /** A shift of a line's level: both sides, the figures, and what became of it. */
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { historyLineQuery, historyShiftQuery } from "@/api/historyQueries";
 import { useHasScope, useSession } from "@/api/session";
 import type { HeadRef, HistoryLineData, HistoryShift, ShiftBisection } from "@/api/types";
 import { watchQuery } from "@/api/watchQueries";
-import { count } from "@/lib/numbers";
 import { clean, humanize, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
 import { Page, Section } from "@/parts/Page";
@@ -28,10 +27,10 @@ import {
   shortCommit,
   suspectedText,
 } from "./labels";
-import { MiniChart } from "./MiniChart";
+import { LineChart } from "./LineChart";
 import { valueText } from "./points";
 import { ShiftForm } from "./ShiftForm";
-import { lowerBound } from "./view";
+import { lowerBound, type Shown, widened } from "./view";
 
 /** Poll while its confirmation may be running: there are no events for shifts. */
 const REFRESH_MS = 30_000;
@@ -231,45 +230,32 @@ function BisectionText({ of }: { of: ShiftBisection }) {
 /** The heads around the shift, and its two sides. */
 function Around({ shift }: { shift: HistoryShift }) {
   const { data: line } = useQuery(historyLineQuery(shift.line.id));
-  const heads = useMemo(() => (line ? headsAround(line, shift) : []), [line, shift]);
-  // Without the other shifts of the line.
-  const drawn = useMemo(() => line && { ...line, shifts: [shift] }, [line, shift]);
-  const first = heads[0];
-  const last = heads.at(-1);
   return (
     <Section
       id="sides"
       title="Both sides"
       actions={
-        first !== undefined &&
-        last !== undefined && (
-          <Link
-            to="/history/$id"
-            params={{ id: shift.line.id }}
-            search={{ from: first, to: last, at: shift.after.id }}
-          >
-            Open in the chart
-          </Link>
-        )
+        <Link to="/history/$id" params={{ id: shift.line.id }} search={{ at: shift.after.id }}>
+          Open the whole line
+        </Link>
       }
     >
-      {drawn ? (
-        <figure className={classes.around} aria-label={`${count(heads.length, "head")} around the shift`}>
-          <MiniChart line={drawn} heads={heads} height={160} />
-          <figcaption className="muted">
-            {count(heads.length, "head")} around the shift, equally far apart. The vertical line is the shift;
-            horizontal lines are the levels.
-          </figcaption>
-        </figure>
-      ) : (
-        <Skeleton lines={1} height="160px" />
-      )}
+      {line ? <ShiftChart line={line} shift={shift} /> : <Skeleton lines={1} height="360px" />}
       <dl className="facts">
         <Side name="Last with the old level" head={shift.before} shift={shift} line={line} />
         <Side name="First with the new level" head={shift.after} shift={shift} line={line} />
       </dl>
     </Section>
   );
+}
+
+/** The chart of the line without its other shifts, at first with the heads around the shift. */
+function ShiftChart({ line, shift }: { line: HistoryLineData; shift: HistoryShift }) {
+  const drawn = useMemo(() => ({ ...line, shifts: [shift] }), [line, shift]);
+  const [shown, setShown] = useState(() => around(line, shift));
+  const places = useMemo(() => [indexOf(line, shift)], [line, shift]);
+  const onShown = useCallback((next: Shown) => setShown(next), []);
+  return <LineChart line={drawn} floor={null} shown={shown} places={places} onShown={onShown} />;
 }
 
 interface SideProps {
@@ -302,9 +288,17 @@ function Side({ name, head, shift, line }: SideProps) {
   );
 }
 
-/** Return the ids of the heads up to AROUND points before and after a shift. */
-export function headsAround({ series }: HistoryLineData, { after }: Pick<HistoryShift, "after">): number[] {
-  const ids = series.map(point => point.head.id);
-  const index = lowerBound(ids, after.id);
-  return ids.slice(Math.max(0, index - AROUND), index + AROUND);
+function indexOf({ series }: HistoryLineData, { after }: Pick<HistoryShift, "after">): number {
+  return lowerBound(
+    series.map(point => point.head.id),
+    after.id,
+  );
+}
+
+/** Return what shows up to AROUND points before and after a shift. */
+export function around(line: HistoryLineData, shift: Pick<HistoryShift, "after">): Shown {
+  const index = indexOf(line, shift);
+  const total = line.series.length;
+  const range = { start: Math.max(0, index - AROUND), end: Math.min(total, index + AROUND) };
+  return { range: widened(range, total), at: null };
 }

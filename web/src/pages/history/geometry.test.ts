@@ -12,8 +12,7 @@ import {
   ticksOf,
   valueDomain,
 } from "./geometry";
-import { sharedHeads } from "./OtherTypes";
-import { headsAround } from "./ShiftPage";
+import { around } from "./ShiftPage";
 import { makeLineData, makePoint } from "./testing";
 
 const BOX = { left: 50, right: 150, top: 10, bottom: 110 };
@@ -97,18 +96,8 @@ test("each verdict has a shape of its own", () => {
   expect(path("inconclusive")).toContain("a4 4");
 });
 
-test("charts of several device types share the heads between the ends", () => {
-  const line = makeLineData(20);
-  const other = makeLineData(20);
-  other.series = other.series.filter((_, index) => index % 2 === 0).map(point => ({ ...point }));
-  const odd = { ...line, series: line.series.filter((_, index) => index % 2 === 1) };
-  expect(sharedHeads(odd, [other], { start: 1, end: 4 })).toEqual([4, 5, 6, 7, 8]);
-  expect(sharedHeads(odd, [other], { start: 0, end: 10 })).toHaveLength(20);
-});
-
 test("a shift is shown with twenty heads on both sides", () => {
   const line = makeLineData(100);
-  const after = makePoint(50).head;
-  const heads = headsAround(line, { after });
-  expect([heads[0], heads.at(-1), heads.length]).toEqual([31, 70, 40]);
+  expect(around(line, { after: makePoint(50).head }).range).toEqual({ start: 30, end: 70 });
+  expect(around(line, { after: makePoint(2).head }).range).toEqual({ start: 0, end: 22 });
 });
