@@ -6,11 +6,10 @@ import { oneLine } from "@/lib/words";
 import { Canaries } from "@/parts/Canaries";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Page, Section } from "@/parts/Page";
-import { parametersOf } from "./labels";
+import { documentationOf, parametersOf } from "./labels";
 import { Metrics } from "./Metrics";
 import classes from "./PlanPage.module.css";
 import { Profiles } from "./Profiles";
-import { Prose } from "./Prose";
 import { References } from "./References";
 import { SourceFile } from "./SourceFile";
 
@@ -23,6 +22,7 @@ export function PlanPage() {
   if (!found) throw notFound();
   const { plan, script = "", files = {}, readme } = found;
   const measures = plan.metrics.length > 0;
+  const documentation = documentationOf(readme);
   return (
     <Page
       title={plan.name}
@@ -53,7 +53,11 @@ export function PlanPage() {
       </nav>
       {readme && (
         <Section id="about" title="About">
-          <Prose markdown={readme} />
+          {documentation ? (
+            <a href={documentation}>What {plan.name} runs and what its figures show</a>
+          ) : (
+            <SourceFile name="README.md" text={readme} open />
+          )}
         </Section>
       )}
       {measures && (

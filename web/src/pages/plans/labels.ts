@@ -1,5 +1,5 @@
 /** Display texts for enum values of a plan. */
-import type { Direction, Metric, Role, TestPlan } from "@/api/types";
+import type { Direction, Metric, Role } from "@/api/types";
 import { effectUnitOf, withUnit } from "@/lib/numbers";
 
 export const BETTER: Record<Direction, string> = {
@@ -21,14 +21,15 @@ export function deltaOf(metric: Metric): string {
   return withUnit(metric.delta, effectUnitOf(metric)) + emulated;
 }
 
-/** Return the name of the plan's primary metric for hardware or emulated devices. */
-export function primaryOf(plan: TestPlan, role: "role_hardware" | "role_emulated"): string | null {
-  return plan.metrics.find(metric => metric[role] === "primary")?.name ?? null;
-}
-
 /** Format parameters as `name=value` pairs. */
 export function parametersOf(parameters: { [name: string]: string | number }): string {
   return Object.entries(parameters)
     .map(([name, value]) => `${name}=${value}`)
     .join(" ");
+}
+
+/** Return the page of the documentation that a plan's README links to; null if it links to none. */
+export function documentationOf(readme: string | undefined): string | null {
+  const page = /\(\.\.\/\.\.\/docs\/([a-z0-9/-]+)\.md\)/.exec(readme ?? "")?.[1];
+  return page === undefined ? null : `/docs/${page}/`;
 }
