@@ -42,6 +42,19 @@ def test_plan_can_use_the_files_of_another_plan(folder: Path) -> None:
     assert files == {"check.sh": "echo fine\n", "lib.sh": "shared() { :; }\n", "more.sh": "more() { :; }\n"}
 
 
+def test_metric_takes_what_it_leaves_out_from_the_plan_whose_files_it_uses(folder: Path) -> None:
+    plan = dedent(FILES["testplans/health-check/plan.yaml"]).replace("metrics: []", "metrics: [METRIC]")
+    cost = "name: cost, summary: what it costs, unit: us, scale: ratio, direction: none, class: mechanism, delta: 2"
+    write(folder, "testplans/health-check/plan.yaml", plan.replace("METRIC", f"{{{cost}, taken_from: traced}}"))
+    own = plan.replace("name: health-check", "name: wider") + "files_of: health-check\n"
+    write(folder, "testplans/wider/plan.yaml", own.replace("METRIC", "{name: cost, delta: 3}"))
+    data = load_data(folder)
+    lent, (metric,) = data.plans["health-check"].metrics[0], data.plans["wider"].metrics
+    assert metric == lent.model_copy(update={"delta": 3.0})
+    write(folder, "testplans/wider/plan.yaml", own.replace("METRIC", "{name: costs}"))
+    assert "testplans/wider/plan.yaml:11: metrics[0].unit: required field is missing" in problems(folder)
+
+
 def test_common_device_type_gives_the_defaults(folder: Path) -> None:
     boot = load_data(folder).device_types["tiny"].boot
     assert (boot.console_speed, boot.golden_timeout_s, boot.console_device) == (57600, 30, "ttyS0")

@@ -10,7 +10,8 @@
     kernels/fragments/<name>.config
     kernels/modules/<name>/        source of a kernel module, with a Kbuild that makes <name>.ko (optional)
     kernels/modules/common/        headers that each module gets beside its own files (optional)
-    testplans/<plan>/plan.yaml     next to the files sent to the device; `files_of:` adds those of another plan
+    testplans/<plan>/plan.yaml     next to the files sent to the device; `files_of:` adds those of another plan, and
+                                   values of its metrics
     testplans/common/              files sent to the device with every plan (optional); no plan's own has such a name
     testplans/validation.yaml      the list `validations:` of plans that cost profiles are validated for (optional)
     testplans/touches.yaml         the table `touches:` of plans that are proposed for files and functions (optional)
@@ -24,7 +25,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -38,6 +39,7 @@ from .data_folder import DataFolder
 from .forges_file import read_forges
 from .fragments import fragment_problems
 from .hardware_conditions import with_hardware_conditions
+from .plan_file import PLAN_FILE, read_plan
 from .specs import (
     Archive,
     DeviceType,
@@ -118,7 +120,7 @@ class _Reader:
             return None
         fragments = self._fragments()
         recipe_documents, recipes = self._load("kernels/recipes", self._stems("kernels/recipes"), KernelRecipe)
-        plan_documents, plans = self._load("testplans", self._plan_folders(), TestPlan)
+        plan_documents, plans = self._load("testplans", self._plan_folders(), TestPlan, read=read_plan)
         common = self._common_device_type()
         type_documents, device_types = self._load(
             "device-types", self._stems("device-types", but=COMMON), DeviceType, common, self._addresses()
@@ -178,7 +180,7 @@ class _Reader:
         return {path.stem: path for path in paths if path.stem != but}
 
     def _plan_folders(self) -> dict[str, Path]:
-        found = {path.parent.name: path for path in sorted((self.root / "testplans").glob("*/plan.yaml"))}
+        found = {path.parent.name: path for path in sorted((self.root / "testplans").glob(f"*/{PLAN_FILE}"))}
         if not found:
             self.problems.append(Problem("testplans", 0, "", "no <plan>/plan.yaml in this folder"))
         return found
@@ -190,6 +192,8 @@ class _Reader:
         model: type[M],
         defaults: Document | None = None,
         addresses: Mapping[str, str] | None = None,
+        *,
+        read: Callable[[Path, str], Document] = Document.read,
     ) -> tuple[_Loaded, dict[str, M]]:
         """Read and validate the files in `paths`. Return all documents, and the models of the valid ones, by name.
 
@@ -198,7 +202,7 @@ class _Reader:
         loaded, models = _Loaded(), {}
         for name, path in paths.items():
             file = str(path.relative_to(self.root))
-            document = Document.read(path, file) if addresses is None else read_device_type(path, file, addresses)
+            document = read(path, file) if addresses is None else read_device_type(path, file, addresses)
             if defaults is not None:
                 document = document.over(defaults)
             if addresses is not None:
@@ -324,7 +328,7 @@ class _Reader:
         for path in sorted(folder.rglob("*")) if folder.is_dir() else []:
             name = path.relative_to(folder)
             hidden = any(part.startswith((".", "__")) for part in name.parts)
-            if path.is_file() and not hidden and str(name) != "plan.yaml":
+            if path.is_file() and not hidden and str(name) != PLAN_FILE:
                 text = self._text(path)
                 if text is not None:
                     texts[str(name)] = text

@@ -122,6 +122,24 @@ class Document:
             return self
         return Document(self.file, _merge(defaults.root, self.root), self.problems)
 
+    def over_named(self, key: str, defaults: Document) -> Document:
+        """Return this document with each mapping in the list at `key` merged over the one of the same `name` there.
+
+        Defaults that have problems are ignored.
+        """
+        own, theirs = self._node((key,)), defaults._node((key,))
+        if self.root is None or defaults.problems or not own or not isinstance(theirs, yaml.SequenceNode):
+            return self
+        known = {name.value: item for item in theirs.value if (name := _child(item, "name")) is not None}
+        items = [
+            _merge(known[name.value], item) if (name := _child(item, "name")) and name.value in known else item
+            for item in own.value
+        ]
+        merged = yaml.SequenceNode(own.tag, items, own.start_mark, own.end_mark)
+        content = [(each, merged if each.value == key else value) for each, value in self.root.value]
+        root = yaml.MappingNode(self.root.tag, content, self.root.start_mark, self.root.end_mark)
+        return Document(self.file, root, self.problems)
+
     def problem(self, location: Location, message: str) -> Problem:
         """Return a problem at the value at `location`, or at the nearest enclosing value that exists."""
         mark = self._mark(location)

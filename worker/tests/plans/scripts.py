@@ -7,8 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from wqlab_contracts.plan_file import read_plan
 from wqlab_contracts.specs import TestPlan
-from wqlab_contracts.yamlfile import Document
 from wqlab_worker.measure.collect import Records, read_records
 
 PLANS = Path(__file__).parents[3] / "testplans"
@@ -19,7 +19,7 @@ AWKS = ["/usr/bin/mawk", "busybox awk"]
 
 @functools.cache
 def plan(name: str) -> TestPlan:
-    document = Document.read(PLANS / name / "plan.yaml", name)
+    document = read_plan(PLANS / name / "plan.yaml", name)
     found = document.validate_as(TestPlan)
     assert found is not None, document.problems
     return found

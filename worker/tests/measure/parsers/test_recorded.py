@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from wqlab_contracts.messages import MeasuredTopology
+from wqlab_contracts.plan_file import read_plan
 from wqlab_contracts.specs import TestPlan
-from wqlab_contracts.yamlfile import Document
 from wqlab_worker.measure.collect import Measurement, collect
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -23,7 +23,7 @@ PLANS = Path(__file__).parents[4] / "testplans"
 
 @functools.cache
 def plan(name: str) -> TestPlan:
-    document = Document.read(PLANS / name / "plan.yaml", name)
+    document = read_plan(PLANS / name / "plan.yaml", name)
     found = document.validate_as(TestPlan)
     assert found is not None, document.problems
     return found

@@ -1,0 +1,24 @@
+"""Read the file of a test plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .yamlfile import Document
+
+PLAN_FILE = "plan.yaml"
+
+
+def read_plan(path: Path, file: str) -> Document:
+    """Read `testplans/<plan>/plan.yaml`, as `Document.read` does.
+
+    A plan with `files_of` measures with the script of another plan: a metric takes the values that it leaves out from
+    the metric of the same name in that plan.
+    """
+    document = Document.read(path, file)
+    content = {} if document.problems else document.plain()
+    lender = content.get("files_of") if isinstance(content, dict) else None
+    lent = path.parents[1] / str(lender) / PLAN_FILE
+    if not isinstance(lender, str) or "/" in lender or not lent.is_file():
+        return document
+    return document.over_named("metrics", Document.read(lent, f"testplans/{lender}/{PLAN_FILE}"))
