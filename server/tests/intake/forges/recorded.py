@@ -16,8 +16,60 @@ SECRET = "secret-of-the-webhook"
 OLD, NEW = "a" * 40, "b" * 40
 
 
+GITHUB_NEW = {"updated_at": "2026-01-12T11:00:00Z", "head": {"sha": NEW}}
+GITEA_NEW = {"updated_at": "2026-01-12T11:00:00+01:00", "head": {"sha": NEW}}
+GITLAB_NEW = {"updated_at": "2026-01-12 11:00:00 UTC", "last_commit": {"id": NEW}}
+LATER: dict[str, tuple[str, dict[str, Any]]] = {
+    "github-pull_request-synchronize": (
+        "github-pull_request-opened",
+        {"action": "synchronize", "before": OLD, "after": NEW, "pull_request": GITHUB_NEW},
+    ),
+    "github-pull_request-reopened": (
+        "github-pull_request-opened",
+        {"action": "reopened", "pull_request": GITHUB_NEW | {"updated_at": "2026-01-12T13:00:00Z"}},
+    ),
+    "github-pull_request-closed": (
+        "github-pull_request-opened",
+        {
+            "action": "closed",
+            "pull_request": GITHUB_NEW | {"updated_at": "2026-01-12T12:00:00Z", "state": "closed", "merged": True},
+        },
+    ),
+    "gitea-pull_request-synchronized": (
+        "gitea-pull_request-opened",
+        {"action": "synchronized", "pull_request": GITEA_NEW},
+    ),
+    "gitea-pull_request-closed": (
+        "gitea-pull_request-opened",
+        {
+            "action": "closed",
+            "pull_request": GITEA_NEW | {"updated_at": "2026-01-12T12:00:00+01:00", "state": "closed"},
+        },
+    ),
+    "gitlab-merge_request-update": (
+        "gitlab-merge_request-open",
+        {"object_attributes": GITLAB_NEW | {"action": "update"}},
+    ),
+    "gitlab-merge_request-close": (
+        "gitlab-merge_request-open",
+        {
+            "object_attributes": GITLAB_NEW
+            | {"updated_at": "2026-01-12 12:00:00 UTC", "state": "closed", "action": "close"}
+        },
+    ),
+}
+"""Event -> the event before it, and the values in which it differs."""
+
+
 def load(name: str) -> Any:
-    return json.loads((FOLDER / f"{name}.json").read_text())
+    first, changes = LATER.get(name, (name, {}))
+    return _changed(json.loads((FOLDER / f"{first}.json").read_text()), changes)
+
+
+def _changed(payload: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    return payload | {
+        name: _changed(payload[name], value) if isinstance(value, dict) else value for name, value in changes.items()
+    }
 
 
 def event_headers(kind: str, event: str, body: bytes, delivery: str = "1", secret: str = SECRET) -> dict[str, str]:
