@@ -108,7 +108,7 @@ def architectures(machines: Sequence[str]) -> list[str]:
 
 
 def usage(paths: LabPaths) -> str:
-    """Return what a person can do with the lab."""
+    """Return the text that says how a person uses the rehearsal lab."""
     devices = _devices(paths)
     checks = "\n".join(f"    .venv/bin/wqlab device check {device}" for device in devices)
     return f"""

@@ -7,7 +7,10 @@ from datetime import timedelta
 
 
 class Wait(Exception):
-    """What was asked for has to wait; the text says for what. `pause`: time until it may be possible, if known."""
+    """A request cannot be carried out yet; the text says what it waits for.
+
+    `pause`: time until it may be possible, if known.
+    """
 
     def __init__(self, reason: str, *, pause: timedelta | None = None) -> None:
         super().__init__(reason)

@@ -235,8 +235,9 @@ class TestPlan(Strict):
         return any(metric.metric_class is MetricClass.MODELLED for metric in self.metrics)
 
     def for_instrumented(self, *, modelled: bool = False) -> TestPlan:
-        """Return the plan as instrumented devices run it: with the emulator's metrics, before which modelled devices
-        have the plan's own.
+        """Return the plan as instrumented devices run it: with the emulator's metrics.
+
+        On modelled devices the plan's own metrics come first.
 
         Elsewhere times mean nothing, so the plan's own metrics are not measured. What refers to metrics that are not
         measured is left out. The result is an ordinary plan for emulated devices.

@@ -90,7 +90,7 @@ class _Counted:
 def choose_subsystems(cell: CellSums, basis: Basis) -> tuple[SubsystemChange | None, list[SubsystemChange]]:
     """Return the sum of the kernel's subsystems, and the subsystems to show, the largest change first, with OTHER last.
 
-    Half of them are those that changed most, the others the largest. User space is always one.
+    Half of them are those that changed most, the others the largest. User space is always among them.
     """
     counted = [basis.counted(entry.change, entry.sums) for entry in cell.subsystems]
     found = [each for each in counted if _has_counts(each)]

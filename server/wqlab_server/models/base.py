@@ -195,5 +195,5 @@ def _create_trigram_extension(_: MetaData, connection: Connection, **__: Any) ->
 
 @event.listens_for(Base.metadata, "after_create")
 def _keep_more_statistics(_: MetaData, connection: Connection, **__: Any) -> None:
-    """Let PostgreSQL know the frequencies of rare facets, by which it chooses an index."""
+    """Make PostgreSQL keep statistics of rare facets, because it chooses an index by them."""
     connection.execute(text("ALTER TABLE submissions ALTER COLUMN facets SET STATISTICS 1000"))

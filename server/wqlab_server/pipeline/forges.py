@@ -124,7 +124,7 @@ def _tell(session: Session, settings: Settings, change: ForgeChange, head: Forge
 
 
 def _status(session: Session, head: ForgeHead, submission: Submission | None) -> tuple[StatusState, str] | None:
-    """Return state and description of the commit's status; None if nothing is said."""
+    """Return state and description of the commit's status; None if the lab sends no status."""
     if head.withdrawn_at is not None:
         return "canceled", head.reason
     if submission is None:

@@ -123,7 +123,7 @@ class ArtifactStore:
             return bytes(obstore.get(self._store, _key(sha256)).bytes())
 
     def chunks(self, sha256: str) -> Iterator[bytes]:
-        """Yield the whole content in chunks, for a thread that must not hold all of it. Raises FileNotFoundError."""
+        """Yield the whole content in chunks: the caller never holds all of it in memory. Raises FileNotFoundError."""
         with self._translating_errors():
             for chunk in obstore.get(self._store, _key(sha256)).stream(min_chunk_size=_CHUNK):
                 yield bytes(chunk)

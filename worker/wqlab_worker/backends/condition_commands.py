@@ -224,7 +224,7 @@ def _evaluate_idle_states(value: str, now: Mapping[str, str]) -> ConditionResult
 
 
 def evaluate_temperature(conditions: Conditions, answer: str) -> ConditionResult | None:
-    """Compare the sensors that the waiting `apply_command` read last with the limit; None without a limit."""
+    """Compare the last temperatures that `apply_command` read while it waited with the limit; None without a limit."""
     limit = conditions.start_below_c
     if limit is None:
         return None

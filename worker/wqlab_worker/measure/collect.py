@@ -39,7 +39,8 @@ class NotMeasured(Exception):
 class NoSamples(NotMeasured):
     """The output is readable, but the workload left no data to compute from.
 
-    In an undamaged output this is a valid result of this repetition; anything else not measured is a fault to retry.
+    If the output is complete, this is the result of the repetition. Every other NotMeasured is a fault, and the
+    repetition is run again.
     """
 
 

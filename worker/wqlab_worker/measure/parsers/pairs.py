@@ -101,8 +101,9 @@ def chance(pairs: Sequence[Pair], domain: Sequence[int]) -> float:
 def check_starts(chosen: float, others: float, queued: float, started: float, seen: int) -> None:
     """Raise NotMeasured if the counts of a trace contradict each other.
 
-    `queued` and `started` count the works of all functions. The script records where works of some chosen functions
-    start: `chosen` of these and `others` of the rest were queued, and `seen` of the chosen ones started. A work starts
+    `queued` and `started` count the works of all functions. The script records where works of the plan's functions
+    start: `chosen` works of these functions and `others` of all other functions were queued, and `seen` works of the
+    plan's functions started. A work starts
     only after it was queued, and the trace may end before the last works start.
     """
     if chosen + others > queued:

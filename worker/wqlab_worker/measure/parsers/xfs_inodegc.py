@@ -104,7 +104,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
 def check_unlinked(records: Records, fio: FioResult) -> int:
     """Return the number of files that were to be unlinked. Raises NotMeasured if one of them was not.
 
-    Nothing is checked after an error of fio, which says what happened.
+    If fio reports an error, the files are not checked: the error is the result.
     """
     files = int(records.value("files"))
     if files <= 0:
