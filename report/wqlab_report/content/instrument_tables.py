@@ -278,11 +278,6 @@ def _largest_change(cell: InstrumentCell) -> float:
     return abs(counts[-1] / counts[0] - 1) if len(counts) > 1 and counts[0] else 0.0
 
 
-def relative_change(before: float, after: float) -> str:
-    """Format a change in percent: `-70.1 %`; empty if both counts are equal or the baseline's is zero."""
-    return f"{words.signed(100 * (after / before - 1))} %" if before and before != after else ""
-
-
 def totals_of(function: FunctionChange, instructions: bool) -> dict[Arm, float]:
     """Return the instructions or the transfers of a function by arm."""
     return {arm: each.instructions if instructions else each.transfers for arm, each in function.per_op.items()}
