@@ -20,6 +20,15 @@ STAMPED = {
     "/dev/kmsg": ("4,1234,12345678,-,caller=T123;", "T123"),
     "extended netconsole": ("6.12.48,4,1234,12345678,-;", ""),
     "quoted": ("> [   12.345678] ", ""),
+    "kernel without a host": ("[   12.345678] kernel: ", ""),
+    "logread": ("Mon Nov 30 10:00:00 2026 kern.warn kernel: [   12.345678] ", ""),
+    "space behind the time": ("[   12.345678 ] ", ""),
+    "level behind the thread": ("[  12.345678][ T123][E] ", "T123"),
+    "CPU behind the time": ("[   12.345678]c0  ", ""),
+    "CPU in the time": ("[   12.345678,3] ", ""),
+    "date in the time": ("[   12.345678 / 11-30 10:00:00.123] ", ""),
+    "CPU and thread": ("<4>[   12.345678]-(1)[825:kworker/4:1]", "825"),
+    "/proc/last_kmsg": (" 12.345678:   <1> (11-30 10:00:00.123456789) ", ""),
 }
 WITHOUT_TIME = {
     "dmesg -T": "[Mon Nov 30 10:00:00 2026] ",
@@ -30,6 +39,18 @@ WITHOUT_TIME = {
     "short-precise": "Nov 30 10:00:00.123456 host kernel: ",
     "short-iso": "2026-11-30T10:00:00+0000 host kernel: ",
     "short-full": "Mon 2026-11-30 10:00:00 UTC host kernel: ",
+    "dmesg -T, day of one digit": "[Mon Nov 9 10:00:00 2026] ",
+    "dmesg -T, day before the month": "[lun.  9 nov. 10:00:00 2026] ",
+    "dmesg --human, comma": "[  +0,000012] ",
+    "busybox": "Nov 30 10:00:00 host kern.alert kernel: ",
+    "RFC 5424": "<4>1 2026-11-30T10:00:00.003Z host kernel - - - ",
+    "log viewer": "30.11.2026 10:00:00:123 kernel  ",
+    "time removed": "[] ",
+    "time replaced by dots": "[...] ",
+    "time cut off": "739.934016] ",
+    "Android": "11-30 10:00:00.195     0     0 E         : ",
+    "Android, tag": "11-30 10:00:00.195  root     0     0 W kernel  : ",
+    "Android, -v time": "11-30 10:00:00.195 W/        (    0): ",
 }
 
 
@@ -46,8 +67,23 @@ def test_date_before_the_message_is_left_out(name: str) -> None:
     assert (line.message, line.time_s) == ("BUG: it", None)
 
 
+@pytest.mark.parametrize("line", ["W BUG     : it", "W/BUG     (    0): it"])
+def test_tag_of_androids_log_is_the_beginning_of_the_message(line: str) -> None:
+    before = "11-30 10:00:00.195 " + ("    0     0 " if "(" not in line else "")
+    assert read_line(before + line).message == "BUG: it"
+
+
 @pytest.mark.parametrize(
-    "text", ["program: BUG: it", "2026-11-30T10:00:00 BUG: it", "12,5;BUG: it", "[42] BUG: it", "[Nov 30] BUG: it"]
+    "text",
+    [
+        "11-30 10:00:00.195  1230  1231 W BUG     : it",
+        "10:00 test: in kernel: BUG: it",
+        "program: BUG: it",
+        "2026-11-30T10:00:00 BUG: it",
+        "12,5;BUG: it",
+        "[42] BUG: it",
+        "[Nov 30] BUG: it",
+    ],
 )
 def test_other_text_is_part_of_the_message(text: str) -> None:
     assert read_line(text).message == text

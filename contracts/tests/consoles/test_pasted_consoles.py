@@ -173,3 +173,45 @@ def test_title_of_a_mail_by_syzbot_is_no_stall() -> None:
 def test_functions_of_powerpc_begin_with_a_dot() -> None:
     (report,) = read("WARNING: CPU: 16 PID: 1263 at crypto/testmgr.c:5652 .alg_test+0x874/0xcd0", *TRACE)
     assert report.defect == "warning: WARNING in alg_test crypto/testmgr.c@5652"
+
+
+@pytest.mark.parametrize("margin", ["  ", "\t", "        ", "| ", "  |  "])
+@pytest.mark.parametrize("stamp", ["", "[] ", STAMP])
+def test_indented_report_is_read_as_one_that_is_not(margin: str, stamp: str) -> None:
+    lines = [
+        "------------[ cut here ]------------",
+        "WARNING: CPU: 1 PID: 5 at mm/v.c:5 f+0x1/0x2",
+        *TRACE,
+        "---[ end trace 0000000000000000 ]---",
+    ]
+    lines = ["Tested on a board:", "", *(f"{margin}{stamp}{line}" for line in lines), "", "It is gone."]
+    (report,) = read(*lines)
+    assert (report.first_line, report.last_line, report.stack) == (3, 9, ["do_it"])
+    assert report.excerpt.splitlines()[1].endswith("WARNING: CPU: 1 PID: 5 at mm/v.c:5 f+0x1/0x2")
+
+
+@pytest.mark.parametrize(
+    ("title", "kind"),
+    [
+        ("WARNING: CPU: 0 PID: 15 at kernel/irq_work.c:144 irq_work_queue_on", "warning"),
+        ("WARNING: CPU: 5 PID: 95 at drivers/a.c:304  f+0x2d0/0x3f0", "warning"),
+        ("WARNING: arch/arm64/kernel/topology.c:410 at counters_read_on_cpu", "warning"),
+        ("Unable to handle kernel NULL pointer dereference", "oops"),
+        ("Unable to handle kernel paging request at virtual address ...", "oops"),
+        ("BUG: unable to handle page fault for address: ...", "oops"),
+        ("Oops: general protection fault, probably for non-canonical address", "oops"),
+        ("Oops: general protection fault, 0000 [#1] SMP KASAN NOPTI", "oops"),
+        ("Oops: 0038 ilc:3 [#1]SMP", "oops"),
+    ],
+)
+def test_shortened_title_is_that_of_its_report(title: str, kind: str) -> None:
+    (report,) = read(title, *TRACE)
+    assert (report.kind, report.title) == (kind, title)
+
+
+def test_report_begins_behind_the_prose_that_follows_another() -> None:
+    first, second = "BUG: unable to handle page fault for address: ...", "Unable to handle kernel paging request at"
+    panic, end = "Kernel panic - not syncing: Attempted to kill init!", "---[ end Kernel panic - not syncing: Attempted"
+    found = read(first, *TRACE, "", "On arm64:", second, "virtual address 00", panic, end, "to kill init! ]---", panic)
+    assert [(each.kind, each.first_line) for each in found] == [("oops", 1), ("oops", 8), ("panic", 10), ("panic", 13)]
+    assert found[0].title == first

@@ -14,32 +14,51 @@ _CALLER = r"(?:\[ *([TC]\d+|\d{1,3}: *[^\]\s][^\]]{0,15}: *\d{1,7})\] ?)?"
 _ONLY_CALLER = r"\[ *([TC]\d+)\] "
 _WORD = r"\pL{2,5}\.?"
 """Name of a day or month in the language of the machine."""
-_STAMP = rf"\[ *(\d+\.\d{{1,9}})\] ?{_CALLER}"
+_TIME = r"\[ *(\d+\.\d{1,9})(?:,\d{1,2}| / [\d:. -]{14,28})? ?\] ?"
+"""printk's time; two vendors add the CPU or the date."""
+_STAMP = rf"{_TIME}{_CALLER}"
 _LEVEL = r"(?:<\d{1,2}>|[a-z0-9]{3,8} *:[a-z]{3,6} *: )?"
 """printk's level; facility and level of `dmesg --decode`."""
 _PREFIX = LinearPattern(
     rf"{_LEVEL}(?:{_STAMP}"
     # `dmesg -T`, conserver
-    rf"|\[{_WORD} {_WORD} [ \d]\d [\d:]{{8}} \d{{4}}\] ?(?:\[ *(\d+\.\d{{1,9}})\] ?)?{_CALLER}"
-    rf"| {{0,8}}(?:{_WORD} [ \d]\d [\d:]{{8}}(?:\.\d{{1,6}})?"
-    rf"|{_WORD} \d{{4}}-\d\d-\d\d [\d:]{{8}}(?:\.\d{{1,6}})? \S{{1,6}}"
-    rf"|\d{{4}}-\d\d-\d\dT\S{{8,32}}|\.\.\.) (?:\S+ )?kernel: (?:{_STAMP}|{_ONLY_CALLER})?"  # journalctl
+    rf"|\[{_WORD} +(?:{_WORD} +\d{{1,2}}|\d{{1,2}} {_WORD}) [\d:]{{8}} \d{{4}}\] ?(?:{_TIME})?{_CALLER}"
+    # syslog and journalctl: words and a time of day, or dots for them, and the host
+    r"| {0,8}(?:[^\s:\"'`(]{1,20} +){0,5}(?:\S{0,16}\d\d:\d\d\S{0,24}|\.\.\.) +(?:[^\s:]{1,64} +){0,3}"
+    rf"kernel(?:: |  | - - - )(?:{_STAMP}|{_ONLY_CALLER})?"
     rf"|kernel: (?:{_STAMP})?|{_ONLY_CALLER})?"
 )
 _OTHER_PREFIX = LinearPattern(
     rf"{_LEVEL}(?:\d{{4}}-\d\d-\d\dT[\d:]{{8}},\d{{6}}[+-]\d\d:\d\d "  # `dmesg --time-format=iso`
     rf"|\s{{0,8}}\d{{4}}-\d\d-\d\dT[\d:]{{8}}\.\d{{1,6}}  {_LEVEL}"  # KernelCI
-    r"|\[(?:[A-Z][a-z]{2}[ \d]\d \d\d:\d\d| *\+\d{1,6}\.\d{6})\] "  # `dmesg --human`
+    rf"|\[(?:[A-Z][a-z]{{2}}[ \d]\d \d\d:\d\d| *\+\d{{1,6}}[.,]\d{{6}})\] {_CALLER}"  # `dmesg --human`
     r"|\[ *(\d+\.\d{1,9}) <[ \d.+]{1,20}>\] \S{1,64} kernel: "  # `journalctl -o short-delta`
-    r"|(?:[\w.+~-]{1,64},)?\d{1,4},\d{1,20},(\d{1,20}),[^;,]{1,2}(?:,caller=([TC]\d+)|,[^;,]{1,60}){0,4};)"  # /dev/kmsg
+    r"|(?:[\w.+~-]{1,64},)?\d{1,4},\d{1,20},(\d{1,20}),[^;,]{1,2}(?:,caller=([TC]\d+)|,[^;,]{1,60}){0,4};"  # /dev/kmsg
+    r"| {0,8}(\d+\.\d{6}): {1,4}<\d> \([\d-]{5} [\d:.]{8,20}\) "  # a vendor's /proc/last_kmsg
+    rf"|(?:\[[ .]{{0,12}}|[\d.]{{0,16}})\] {_CALLER})"  # a time that somebody has cut out or off
 )
 _USUAL_PREFIX = re.compile(
-    r"\[ {0,12}(\d{1,12}\.\d{1,9})\] ?(?:\[ {0,12}([TC]\d{1,10}|\d{1,3}: {0,12}[^\]\s][^\]]{0,15}: {0,6}\d{1,7})\] ?)?",
+    r"(?:<\d{1,2}>)?\[ {0,12}(\d{1,12}\.\d{1,9})\] ?"
+    r"(?:\[ {0,12}([TC]\d{1,10}|\d{1,3}: {0,12}[^\]\s][^\]]{0,15}: {0,6}\d{1,7})\] ?)?",
     re.ASCII,
 )
 """The prefix that nearly all lines have; Python's pattern takes a tenth of the time of RE2's."""
-_HOST = re.compile(r"\S{1,64} kernel: ")
-"""What `journalctl -o short-monotonic` prints behind the time."""
+_BEHIND_TIME = re.compile(
+    r"(?:\S{1,64} )?kernel: "  # `journalctl -o short-monotonic`
+    # CPU, thread or level of vendors' kernels
+    r"|(?:<\d>)?[-. ]{0,2}\(\d{1,2}\)\[(\d{1,7}):[^\]]{1,20}\] ?|c\d{1,2} {1,2}"
+    r"| \[\d{1,2}: {0,12}[^\]]{1,16}: {0,6}(\d{1,7})\] ?"
+    r"|\[[A-Z]\] ?",
+    re.ASCII,
+)
+_MARKS = ("(", "<", "-(", ".(", " (", " [", "c", "[")
+"""What may begin behind a time, other than a host."""
+_LOGCAT = re.compile(
+    r"(?:\d{4}-)?\d\d-\d\d [\d:]{8}\.\d{3,6} (?:[ \w]{0,12} 0 {1,8}0 [VDIWEF] ([^:]{0,40}?) {0,8}: "
+    r"|[VDIWEF]/([^:(]{0,40}?) {0,8}\( {0,8}0\): )",
+    re.ASCII,
+)
+"""A line of the kernel in Android's log, whose tag is what the message has before its first colon."""
 _HOST_LENGTH = 80
 _LAVA = re.compile(r"""- \{"?dt"?: .{10,40}, "?lvl"?: "?target"?, "?msg"?: (["'])(.*)\1\}""")
 """A line of a LAVA job's log."""
@@ -66,10 +85,15 @@ def read_line(text: str) -> ConsoleLine:
     if not text:
         return ConsoleLine(text, text)
     if (usual := _USUAL_PREFIX.match(text)) is not None:
-        begin = usual.end()
-        if text.find(" kernel: ", begin, begin + _HOST_LENGTH) > 0 and (host := _HOST.match(text, begin)) is not None:
-            begin = host.end()
-        return ConsoleLine(text, text[begin:], _thread(usual[2]), float(usual[1]))
+        begin, caller = usual.end(), usual[2]
+        if text.find("kernel: ", begin, begin + _HOST_LENGTH) >= 0 or text.startswith(_MARKS, begin):
+            behind = _BEHIND_TIME.match(text, begin)
+            begin, caller = (behind.end(), behind[1] or behind[2] or caller) if behind else (begin, caller)
+        return ConsoleLine(text, text[begin:], _thread(caller), float(usual[1]))
+    if (logged := _LOGCAT.match(text)) is not None:
+        tag = logged[1] or logged[2] or ""
+        message = text[logged.end() :]
+        return ConsoleLine(text, message if tag in {"", "kernel"} else f"{tag}: {message}")
     prefix, other = _PREFIX.match(text), _OTHER_PREFIX.match(text)
     if prefix and prefix.end() and not other:
         groups = prefix.groups()
@@ -77,9 +101,10 @@ def read_line(text: str) -> ConsoleLine:
         caller = groups[1] or groups[3] or groups[5] or groups[6] or groups[8] or groups[9]
         return ConsoleLine(text, text[prefix.end() :], _thread(caller), float(stamp) if stamp else None)
     if other:
-        stamp, microseconds, caller = other.groups()
+        human, delta, microseconds, caller, last, cut = other.groups()
+        stamp = delta or last
         time_s = float(microseconds) / 1e6 if microseconds else float(stamp) if stamp else None
-        return ConsoleLine(text, text[other.end() :], caller or "", time_s)
+        return ConsoleLine(text, text[other.end() :], _thread(human or caller or cut), time_s)
     if "] " in text and (inside := _STAMP_INSIDE.search(text)) and not text[: inside.start()].endswith(tuple(_QUOTES)):
         groups = inside.groups()
         return ConsoleLine(text, text[inside.end() :], _thread(groups[1]), float(groups[0]))

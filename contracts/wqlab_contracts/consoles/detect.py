@@ -18,7 +18,18 @@ from .call_trace import stack_frames
 from .console_lines import ConsoleLine, clean, read_line, without_prefix
 from .hardware_evidence import HardwareEvidence
 from .open_report import OpenReport
-from .report_rules import CUT_HERE, END_TASK, RULE, Rule, classify, is_cut_off, is_reset, lead_lines, may_begin
+from .report_rules import (
+    CUT_HERE,
+    END_TASK,
+    RULE,
+    Rule,
+    begins_report,
+    classify,
+    is_cut_off,
+    is_reset,
+    lead_lines,
+    may_begin,
+)
 from .stall_trace import trace_of
 
 LINE_LIMIT = 8192
@@ -36,6 +47,7 @@ _CRASH_LOG = LinearPattern(r"wqlab-crash-log (begins|ends)\s*$")
 _COMMAND_LINE = LinearPattern(r"(?:Kernel command line|Command line): .*(?: |^)wqlab\.crash_kernel(?: |$)")
 _BACKTRACE = LinearPattern(r"^NMI backtrace for cpu \d+", ["NMI backtrace"])
 """Line with which another CPU begins its backtrace for a stall."""
+_MARGINS = (" ", "\t", "|")
 _ABORT = "external abort"
 """An arm64 oops that an uncorrected memory error can cause."""
 
@@ -94,6 +106,8 @@ class Detector:
         self.has_crash_kernel = has_crash_kernel
         self._partial = b""
         self._offset = 0
+        self._margin = ""
+        """What a mail or a bug tracker has before each line of the report, as indentation."""
         self._open: dict[str, OpenReport] = {}
         """Open reports by caller; the caller of a backtrace for a stall has the stall's report."""
         self._evidence = HardwareEvidence()
@@ -143,6 +157,8 @@ class Detector:
         return events
 
     def _line(self, text: str, offset: int, events: list[ConsoleEvent]) -> None:
+        if text.startswith(_MARGINS):
+            text = self._without_margin(text)
         if "wqlab-ready" in text and (ready := _READY.search(text)):
             events.append(Ready(ready[1], ready[2]))
             return
@@ -180,6 +196,16 @@ class Detector:
             self._close(report, events)
         elif line.caller in report.guests and END_TASK.search(message):
             del self._open[line.caller]
+
+    def _without_margin(self, text: str) -> str:
+        """Return a line without what is before each line of the report that it begins or follows."""
+        rest = text.lstrip("".join(_MARGINS))
+        message = read_line(rest).message
+        if may_begin(message) and begins_report(message):
+            self._margin = text.removesuffix(rest)
+        elif rest and not text.startswith(self._margin):
+            self._margin = ""
+        return text.removeprefix(self._margin)
 
     def _report_of(self, line: ConsoleLine, events: list[ConsoleEvent]) -> OpenReport | None:
         """Return the open report that the line may belong to. One that has ended before the line is closed."""

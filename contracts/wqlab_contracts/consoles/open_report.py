@@ -92,17 +92,17 @@ class OpenReport:
         """Take kind, title and fatality from a line that a rule matches."""
         if self.kind is None or self._pieces:
             self.kind, self.title = rule.kind, title
+            self._may_go_on = True
         elif rule.fatal and not self.fatal and rule.kind in _CRASH:
             self.kind = rule.kind
         self.fatal = self.fatal or rule.fatal
         self._panics = self._panics or rule.kind is FindingKind.PANIC
-        self._may_go_on = True
 
     def is_continued_by(self, line: ConsoleLine) -> bool:
         """Return True if a line may have the rest of a title that was cut off."""
         if self._pieces.startswith("INFO: task") and self.count < self.allowed_lines:
             return True
-        wrapped = line.message == line.text or not self._is_stamped
+        wrapped = (line.message == line.text or not self._is_stamped) and not TRACE.match(line.message)
         return bool(self._pieces) and wrapped and may_be_wrapped(self._last_text, line.text)
 
     def joined(self, message: str) -> str:
@@ -209,6 +209,8 @@ class OpenReport:
             return True
         if self._repeats_title(title):
             return True
+        if self._tail and not self._is_stamped and rule.fatal and (self._died or not DIED.search(title)):
+            return False  # text of a mail is between the two
         if self._panics:
             return rule.kind is FindingKind.PANIC or not rule.fatal  # what a kernel prints while it panics
         if rule.kind is FindingKind.PANIC:

@@ -17,7 +17,7 @@ CUT_HERE = LinearPattern(r"^(?:-{8,}\[ cut here \]-{8,}|8<--- cut here ---)\s*$"
 RULE = LinearPattern(r"={20,}\s*$", ["==="])
 END_TRACE = LinearPattern(r"---\[ end trace (?:[0-9a-f]+ )?\]---\s*$", ["---[ end trace"])
 END_PANIC = LinearPattern(
-    r"---\[ end Kernel panic - not syncing.*\]---\s*$|^Rebooting in \d+ seconds\.\.", ["---[ end Kernel", "Rebooting"]
+    r"---\[ end Kernel panic - not syncing|^Rebooting in \d+ seconds\.\.", ["---[ end Kernel", "Rebooting"]
 )
 END_TASK = LinearPattern(r"^ *</TASK>\s*$", ["</TASK>"])
 TRACE = LinearPattern(r"^Call [Tt]race:\s*$", ["Call "])
@@ -77,28 +77,22 @@ _RULES = (
     _rule(FindingKind.LOCKUP, r"BUG: soft lockup (?:- CPU#\d+ stuck for \d+s!|detected on CPU#\d).*$"),
     _rule(FindingKind.LOCKUP, r"csd: Detected non-responsive CSD lock \(#\d+\) on CPU#.*$"),
     _rule(FindingKind.WORKQUEUE_STALL, r"BUG: workqueue lockup - pool.*$"),
-    _rule(FindingKind.OOPS, r"BUG: kernel NULL pointer dereference, address: [0-9a-f]+\s*$", fatal=True),
-    _rule(FindingKind.OOPS, r"BUG: Kernel NULL pointer dereference(?: on \w+)? at 0x[0-9a-f]+\s*$", fatal=True),
-    _rule(
-        FindingKind.OOPS,
-        r"BUG: [Uu]nable to handle (?:page fault|kernel .*) (?:for|at) .*(?:[0-9a-f]|\(null\))\s*$",
-        fatal=True,
-    ),
+    _rule(FindingKind.OOPS, r"BUG: [Kk]ernel NULL pointer.*$", fatal=True),
+    _rule(FindingKind.OOPS, r"BUG: [Uu]nable to handle (?:page fault|kernel) .*$", fatal=True),
     _rule(FindingKind.OOPS, r"BUG: .*stack guard page was hit at .*$", fatal=True),
-    # loongarch and mips begin with the CPU and end with addresses; arm ends with the kind of access.
+    # loongarch and mips begin with the CPU.
     _rule(
         FindingKind.OOPS,
-        r"(?:CPU \d+ )?Unable to handle kernel .* at virtual address [0-9a-f]+"
-        r"(?:, (?:era|epc) == .*| when (?:read|write|execute))?\s*$",
+        r"(?:CPU \d+ )?Unable to handle kernel (?:NULL pointer|paging request|pointer|read|write|access|execut).*$",
         fatal=True,
     ),
-    _rule(FindingKind.OOPS, r"Unable to handle kernel pointer dereference in .* address space\s*$", fatal=True),  # s390
     _rule(FindingKind.OOPS, r"Unhandled (?:prefetch abort|fault)\b.* at 0x[0-9a-f]+\s*$", fatal=True),
     _rule(FindingKind.OOPS, r"PANIC: (?:early exception|double fault)\b.*$", fatal=True),
     # All of die(): `Oops: invalid opcode: 0000 [#1] SMP NOPTI`, `stack guard page: 0000 [#1] PREEMPT SMP`.
     # arm64 since 6.13: `Internal error: UBSAN: array index out of bounds: 00000000f2005512 [#1]  SMP`.
-    _rule(FindingKind.OOPS, r"[A-Za-z].*: [0-9a-f]{1,16}(?: ilc:\d)? \[#\d+\](?: +[A-Z_]{2,}\S*)*\s*$", fatal=True),
-    _rule(FindingKind.OOPS, r"(?:Oops|Kernel BUG)[^:]* ?\[#\d+\]:?\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"[A-Za-z].*: [0-9a-f]{1,16}(?: ilc:\d)? \[#\d+\](?: *[A-Z_]{2,}\S*)*\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"(?:Oops: )?general protection fault, (?:probably|maybe) for .*$", fatal=True),
+    _rule(FindingKind.OOPS, r"(?:Oops|Internal error|Kernel BUG)\b.*\[#\d+\].*$", fatal=True),
     _rule(FindingKind.BUG, r"kernel BUG at \S+(?::\d+!| \[verbose debug info unavailable\])\s*$", fatal=True),
     _rule(FindingKind.LOCKDEP, rf"WARNING: (?:{_LOCKDEP})\s*$"),
     _rule(FindingKind.LOCKDEP, r"INFO: trying to register non-static key\.\s*$"),
@@ -112,13 +106,12 @@ _RULES = (
     _rule(FindingKind.BUG, r"VFS: (?:Busy inodes after unmount of|Close: file count is) .*$"),
     _rule(
         FindingKind.WARNING,
-        r"WARNING: (?:CPU: \d+ PID: \d+ at |(?:\[.*\] )?(?:\S+:\d+ )?at )(?:\S+:\d+ )?"
+        r"WARNING: (?:CPU: \d+ PID: \d+ at +\S+:\d|(?:\[.*\] )?\S+\.[chSs]:\d+ at +\S).*$"
+        r"|WARNING: (?:CPU: \d+ PID: \d+ at |(?:\[.*\] )?at )"
         # the function, or what scripts/decode_stacktrace.sh and syzbot have made of it
         r"(?:\S+\+0x[0-9a-f]+/0x[0-9a-f]+|(?:0x)?[0-9a-f]+\b|[A-Za-z_][\w.]* \(?[\w./-]+\.[chS]:\d).*$",
     ),
-    _rule(
-        FindingKind.WARNING, r"irq \d+: nobody cared(?: \(.*\))?\s*$|irq event \d+: bogus return value [0-9a-f]+\s*$"
-    ),
+    _rule(FindingKind.WARNING, r"irq \d+: nobody cared.*$|irq event \d+: bogus return value [0-9a-f]+\s*$"),
     _rule(
         FindingKind.HUNG_TASK,
         r"INFO: task .*:\d+ (?:blocked(?: in I/O wait)?|can't die) for more than \d+ seconds\.\s*$",
@@ -148,10 +141,12 @@ _TITLE = LinearPattern(
     r"|Internal error: |Oops|general protection fault|invalid (?:opcode|$)|Kernel panic - |UBSAN: |kernel BUG at)"
 )
 _DANGLING = LinearPattern(
-    r"(?:address:|KASAN:|NULL| (?:at|for|in|on|of|by|code:|virtual|virtual address)| -| syncing:|,| \d+s!)\s*$"
+    r"(?:address:|KASAN:|NULL(?: pointer)?"
+    r"| (?:at|for|in|on|of|by|code:|virtual|address|dereference|request|memory|\S+:\d+)"
+    r"| -| syncing:|,| \d+s!|\(try)\s*$"
 )
 """End of a line at which no title ends."""
-_WRAPPED_COLUMNS = 66
+_WRAPPED_COLUMNS = 60
 """A mail program wraps a line if this many columns are too few for the next word."""
 
 
@@ -204,6 +199,17 @@ def may_begin(message: str) -> bool:
     """Return False if no pattern of this module but those within a report can match. It is quick: nearly all lines are
     such."""
     return message.lstrip(" ").startswith(_BEGINNINGS) or " [#" in message or "ssertion fail" in message
+
+
+def begins_report(message: str) -> bool:
+    """Return True for a message that is or may be the first line of a report."""
+    return bool(
+        CUT_HERE.search(message)
+        or RULE.match(message)
+        or lead_lines(message)
+        or classify(message)[0]
+        or is_cut_off(message, complete=False)
+    )
 
 
 def is_reset(message: str) -> bool:
