@@ -38,6 +38,12 @@ THREADS = {
         FIRST + mail("[PATCHSET v2] later", "d", "c", body="x", day=8) + two("PATCH ", "d", "b", day=8),
         2, "b1 b2", "later",
     ),
+    "cover letter of a single patch, without numbers": (
+        mail("[PATCH v9] topic", "c", body="Why.") + mail("[PATCH v9] part 1", "a1", "c"), 9, "a1", "topic",
+    ),
+    "cover letter with the number of its single patch": (
+        mail("[RFC 1/1] topic", "c", body="Why.") + mail("[RFC 1/1] topic", "a1", "c"), 1, "a1", "topic",
+    ),
     "a patch sent again": (FIRST + mail("[PATCH v1.1 2/2] part 2", "b2", "a2", day=8), 1, "a1 b2", "topic"),
     "a patch sent again with a version of its own and another title": (
         FIRST + mail("[PATCH v1.1 2/2] other part 2", "b2", "a2", day=8), 1, "a1 b2", "topic",

@@ -1,6 +1,7 @@
 """Find out what a mail is in its thread: many cover letters have no number, and many patches no version. Pure.
 
 A cover letter without `0/N` is the mail that the patches of a series answer, by the same author or named `[PATCHSET]`.
+That of a single patch may have the patch's number or, like the patch, none.
 Patches without a version have that of their cover letter, or of the patch that they answer; a cover letter without a
 version has that of its patches. A version may be the last word of its title: `convert to folios v3`.
 """
@@ -113,6 +114,9 @@ def with_roles(mails: Sequence[Mail]) -> list[Mail]:
         if mail.counter is None:
             if (version := _version_below(mail, by_id)) is not None:
                 roles[mail.effective_message_id] = Role(version, None)
+            elif (answered := parent_of(mail, by_id)) is not None and _is_cover_of_single(answered, mail):
+                roles[mail.effective_message_id] = Role(mail.version, (1, 1))
+                covers.setdefault(answered.effective_message_id, []).append(mail)
             continue
         version = mail.parsed.version
         for ancestor in ancestors_of(mail, by_id):
@@ -157,7 +161,17 @@ def _is_cover_of(mail: Mail, patch: Mail) -> bool:
         return True
     if mail.is_cover:
         return subject.counter is not None and patch.counter is not None and subject.counter[1] == patch.counter[1]
-    return subject.counter is None and address_of(mail) == address_of(patch)
+    return subject.counter in (None, (1, 1)) and address_of(mail) == address_of(patch)
+
+
+def _is_cover_of_single(mail: Mail, patch: Mail) -> bool:
+    """Return True if a mail without a diff is the cover letter of a single patch; b4 leaves out the numbers of both."""
+    return (
+        not (mail.has_patch or mail.is_reply or mail.begins_with_quotation)
+        and mail.parsed.names_patch
+        and mail.counter is None
+        and (mail.version, address_of(mail)) == (patch.version, address_of(patch))
+    )
 
 
 def _version_of_cover(cover: Mail) -> tuple[int | None, str | None]:

@@ -19,6 +19,8 @@ _REPLIES = re.compile(r"(?:\s*(?:\[[^\]]{0,80}\]\s*){0,3}(?:re|aw|fwd?):\s*){1,2
 _LEADING = re.compile(r"(?:re:|[\s:]){1,50}", re.IGNORECASE)
 """What git removes at the beginning of a title."""
 _SEPARATORS = re.compile(r"[\s,;:\[()]+")
+_SPACED = re.compile(r"\b(v|version) {1,3}(?=\d)|(?<=\d) {0,3}(/|\bof\b) {0,3}(?=\d)", re.IGNORECASE)
+"""Space in a version or a counter, and the `1 of 3` of Mercurial."""
 _COUNTER = re.compile(r"(?:patch)?(\d{1,4})/(\d{1,4})", re.IGNORECASE)
 _VERSION = re.compile(
     r"-?(?:(?:patch|patches|patchset|series|rfc|resend)[-_.]?)?v(\d{1,4})"
@@ -63,7 +65,7 @@ def parse_subject(subject: str) -> Subject:
     words: list[str] = []
     end = 0
     while (bracket := _BRACKET.match(subject, end)) is not None:
-        words += [word for word in _SEPARATORS.split(bracket[1]) if word]
+        words += [word for each in _SEPARATORS.split(_SPACED.sub(_unspaced, bracket[1])) if (word := each.rstrip("."))]
         end = bracket.end()
         if not _is_patch(words) and _REPLY_BEHIND_LIST.match(subject, end):
             return Subject(subject, is_reply=True)
@@ -78,6 +80,10 @@ def parse_subject(subject: str) -> Subject:
         names_set=any(_SET_WORD.match(word) for word in words),
         words=frozenset(word.casefold() for word in words if not _is_common(word)),
     )
+
+
+def _unspaced(found: re.Match[str]) -> str:
+    return "v" if found[1] else "/"
 
 
 def _is_common(word: str) -> bool:

@@ -110,12 +110,15 @@ class Thread:
             raise ThreadProblem(f"the archive's answer does not contain {message_id}")
         if (patch := mail.patch_in_reply) is not None:
             return Group(patch, patch.version, None, patches=[patch])
-        for each in (mail, *self.ancestors(mail)):
+        is_reply = mail.is_reply or mail.begins_with_quotation or not mail.parsed.names_patch
+        for each in (mail, *(self.ancestors(mail) if is_reply else ())):
             for group in self.groups:
                 if each in group.covers or each in group.patches:
                     return group
         raise ThreadProblem(
-            f"neither {message_id} nor a mail that it answers has a patch",
+            f"neither {message_id} nor a mail that it answers has a patch"
+            if is_reply
+            else f"{message_id} has no diff, and is neither a cover letter nor a reply",
             "Give the Message-ID of a patch, of a cover letter, or of a reply to one.",
         )
 

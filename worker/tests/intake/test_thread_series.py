@@ -196,6 +196,11 @@ def test_discussion_without_a_patch_is_refused() -> None:
     assert "neither b@x nor a mail that it answers has a patch" in problem(mails, "b@x")
 
 
+def test_patch_without_a_diff_does_not_select_the_patch_that_it_answers() -> None:
+    mails = [*V1, mail("[PATCH] other", "other@x", to="less-v1-1@x", body="Forgotten.\n")]
+    assert "other@x has no diff" in problem(mails, "other@x")
+
+
 def test_answer_without_the_asked_mail_is_refused() -> None:
     assert "does not contain none@x" in problem(V1, "none@x")
 
