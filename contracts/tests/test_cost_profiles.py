@@ -127,6 +127,9 @@ SOURCE = "a table of a test"
         ({"l1_kib": {"kib": 0.5, "source": SOURCE}}, "l1_kib", "l1_kib.kib: Input should be a valid integer"),
         ({"dramm": {"ns": 1, "source": SOURCE}}, "dramm", "dramm: unknown field; did you mean dram?"),
         ({"cluster_percent": {"percent": [], "source": SOURCE}}, "cluster_percent", "at least 1 item"),
+        ({"cluster_percent": {"percent": [0.4], "source": SOURCE}}, "cluster_percent", "greater than or equal to 1"),
+        ({"smt_percent": {"percent": 0, "source": SOURCE}}, "smt_percent", "smt_percent is 0, not 100 to 10000"),
+        ({"jitter_percent": {"percent": 120, "source": SOURCE}}, "jitter_percent", "jitter_percent is 120, not 0 to"),
     ],
 )
 def test_mistakes_name_file_line_and_cost(folder: Path, changes: dict[str, Any], line_of: str, message: str) -> None:

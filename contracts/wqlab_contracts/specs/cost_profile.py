@@ -28,6 +28,8 @@ MOST_THREADS = 2
 """Maximum number of threads per core of a modelled device."""
 LEAST_TIME = 0.01
 """Least time, in nanoseconds or cycles, of an instruction and of a turn: a picosecond at 10 GHz."""
+_BOUNDS = {"smt_percent": (100, 10000), "jitter_percent": (0, 100)}
+"""Least and largest percentage: an instruction takes time also beside another thread, and no transfer takes less than none."""
 
 
 class Clock(Strict):
@@ -82,7 +84,7 @@ class Size(Strict):
 class Clusters(Strict):
     """A share for each last-level cache domain, in the order of their numbers."""
 
-    percent: list[Annotated[float, Field(strict=True, gt=0, le=10000, allow_inf_nan=False)]] = Field(min_length=1)
+    percent: list[Annotated[float, Field(strict=True, ge=1, le=10000, allow_inf_nan=False)]] = Field(min_length=1)
     source: Source
 
 
@@ -163,6 +165,10 @@ class CostProfile(Strict):
             raise ValueError(f"{name} cannot be absent: every machine has it (only {', '.join(_OPTIONAL)} can)")
         if isinstance(cost, Time) and name in ("simple", "quantum") and (cost.ns or cost.cycles or 0) < LEAST_TIME:
             raise ValueError(f"{name} is less than {LEAST_TIME}: with no time, a busy CPU would never end its turn")
+        if isinstance(cost, Share) and cost.percent is not None and name in _BOUNDS:
+            least, most = _BOUNDS[name]
+            if not least <= cost.percent <= most:
+                raise ValueError(f"{name} is {cost.percent:g}, not {least} to {most}")
         return cost
 
     def number(self, name: str) -> int:
