@@ -48,6 +48,7 @@ static struct {
 	struct window window;
 	struct kernel_data kernel;
 	struct table translated; /* blocks of the kernel: program counter, size */
+	size_t translated_at_marker; /* how many there were at the last marker */
 	struct timing timing; /* off, unless costs are stated */
 	struct spins spins;
 	bool is_tracking;
@@ -144,6 +145,7 @@ static void end_window(unsigned int cpu)
 static void on_marker(unsigned int cpu, void *marker)
 {
 	cpu = quirks_cpu(cpu);
+	plugin.translated_at_marker = plugin.translated.used;
 	switch ((enum marker)(uintptr_t)marker) {
 	case MARKER_TRACK:
 		return set_tracking(true);
@@ -459,7 +461,10 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 /* --- start and end ------------------------------------------------------------------------------------------ */
 
-/* QEMU translates a block when it is to be executed. */
+/*
+ * QEMU translates a block when it is to be executed. Those after the last marker are left out: how many of them a guest
+ * that switches off executes depends on when the host sees it.
+ */
 static void write_blocks(void)
 {
 	char *text;
@@ -468,7 +473,7 @@ static void write_blocks(void)
 
 	if (!file)
 		die("no memory for the text of the blocks");
-	for (size_t i = 0; i < plugin.translated.used; i++)
+	for (size_t i = 0; i < plugin.translated_at_marker; i++)
 		fprintf(file, "%" PRIx64 "\t%" PRIu64 "\n", plugin.translated.rows[i].key[0],
 			plugin.translated.rows[i].key[1]);
 	if (fclose(file))
