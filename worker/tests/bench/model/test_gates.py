@@ -125,8 +125,10 @@ def test_cpus_run_in_parallel_and_lines_have_the_latency_of_the_profile(tmp_path
     twice, own = f"spin:24:0:1:{10 * BLOCKS}", [f"own:{threads}:0:1" for threads in (1, 2, 4, 8, 12)]
     near, far, four = "shared:2:0:1", "shared:2:0:3", "shared:4:0:3"
     copies = ["chase:256:4000", "chase:8192:40000", "chase:65536:100000"]
-    found, _ = lab.run(*parallel, twice, *own, near, far, four, *copies, "sleep:1000000", "idle:100000")
-    figures = {call: mean(each) for call, each in found.items()}
+    # A window of 1 ms in which the kernel takes one of the CPUs for a while has other handovers: the median of several.
+    handed_over = WINDOWS * [near, far, four]
+    found, _ = lab.run(*parallel, twice, *own, *handed_over, *copies, "sleep:1000000", "idle:100000")
+    figures = {call: median(each) for call, each in found.items()}
     spin_us = 10 * BLOCKS * ns(lab.profile, "simple")
     for call in parallel:
         assert figures[call] == pytest.approx(spin_us, rel=0.05), call
@@ -148,8 +150,8 @@ def test_siblings_share_a_core_and_sockets_are_far(tmp_path: Path) -> None:
     # Siblings have neighbouring numbers, and CPU 16 is the first of the second socket.
     alone, siblings, cores = (f"spin:{call}:{10 * BLOCKS}" for call in ("1:0:0", "2:0:1", "2:0:2"))
     near, far, thread = "shared:2:0:2", "shared:2:0:16", "shared:2:0:1"
-    found, _ = lab.run(alone, siblings, cores, near, far, thread)
-    figures = {call: mean(each) for call, each in found.items()}
+    found, _ = lab.run(alone, siblings, cores, *WINDOWS * [near, far, thread])
+    figures = {call: median(each) for call, each in found.items()}
     assert figures[cores] == pytest.approx(figures[alone], rel=0.03)
     assert figures[siblings] / figures[alone] == pytest.approx(lab.profile.number("smt_percent") / 100, rel=0.05)
     assert figures[near] == pytest.approx(ns(lab.profile, "within_l3"), rel=0.05)
@@ -161,6 +163,7 @@ LOCKS = ["ticket:1:0:1", "ticket:3:0:1", "ticket:4:0:3", "queued:1:0:1", "queued
          "futex:3:0:1", "futex:4:0:3"]  # fmt: skip
 SETTLED = ["ticket:1:0:1", "ticket:3:0:1", "ticket:4:0:3", "queued:1:0:1"]
 TIMES = 30
+WINDOWS = 5
 
 
 def test_locks_are_slower_over_l3_domains_and_half_the_quantum_changes_little(tmp_path: Path) -> None:
