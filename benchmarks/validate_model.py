@@ -220,7 +220,8 @@ def boot_missing(machine: Machine, job: RunJob, folder: Path, workspace: Workspa
     """Boot the blocks of which no samples are kept, unless `report`. Return the file of the samples."""
     program = build_qemu.find_program(workspace.cache, job.device.arch)
     plugin = build_plugin.plugin(workspace.cache, job.device.arch, program)
-    depends = job.model_dump(mode="json", exclude={"blocks"}) | {
+    # A boot does not depend on how many there are, so more seeds can be added to those of an earlier run.
+    depends = job.model_dump(mode="json", exclude={"blocks": True, "profile": {"blocks"}}) | {
         "emulator": [program.parent.name, build_plugin.sha256(plugin)]
     }
     digest = hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()[:12]
