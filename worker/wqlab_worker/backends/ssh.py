@@ -186,11 +186,12 @@ class SshConnection:
         return [*words, *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
 
     def connect(self, wakeup: Wakeup, stopped: Callable[[], bool], timeout_s: float) -> str | None:
-        """Connect; return None on success, else the reason. A refused connection is tried again until the timeout."""
+        """Connect; return None on success, else the reason. A refused connection is tried again until the timeout, a
+        refused key is not."""
         deadline = time.monotonic() + timeout_s
         while True:
             reason = self._connect_once(wakeup, stopped, max(1.0, deadline - time.monotonic()))
-            if reason is None or stopped() or time.monotonic() >= deadline - 0.5:
+            if reason is None or is_key_refused(reason) or stopped() or time.monotonic() >= deadline - 0.5:
                 return reason
             # Refused or reset: the device's network is coming up or going down, and no event reports either.
             wakeup.wait_for(stopped, min(0.5, deadline - time.monotonic()))
@@ -274,6 +275,11 @@ class SshConnection:
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+
+def is_key_refused(reason: str) -> bool:
+    """Return True if a connection failed because the server does not let the key in."""
+    return "Permission denied" in reason
 
 
 class FixedSsh(SshConnection):

@@ -22,7 +22,7 @@ from wqlab_contracts.messages import Artifact, BlockPlan, BootKey, DeviceFacts, 
 
 from ...build.modules import files_for_kernel
 from ...measure.measuring_loop import measure
-from ..answering_system import ANSWER_S, READ_SYSTEM, AnsweringSystem, ask, read_system, run
+from ..answering_system import ANSWER_S, LOGIN_S, AnsweringSystem, ask, run
 from ..console_tap import ConsoleTap, Wakeup
 from ..device_access import BootTimes, DeviceAccess
 from ..interface import LOAD_TIMEOUT_S, Cancel, EventSink
@@ -195,8 +195,11 @@ class MachineAccess(DeviceAccess):
         """Nothing can be typed without a console."""
 
     def is_variant_up(self, timeout_s: float) -> bool:
-        if super().is_variant_up(timeout_s):
+        system = ask(self.ssh, self.wakeup, timeout_s, self.interrupted)
+        self.raise_if_interrupted()
+        if isinstance(system, AnsweringSystem) and f"wqlab.token={self.token}" in system.command_line.split():
             return True
+        self.ssh.close()
         if time.monotonic() - self._asked_own_at > OWN_EVERY_S:
             found = ask(self._own, self.wakeup, timeout_s, self.interrupted)
             self._asked_own_at = time.monotonic()
@@ -272,14 +275,11 @@ class MachineAccess(DeviceAccess):
 
     def _running_variant(self) -> AnsweringSystem | None:
         """Return the kernel under test that answers with the lab's key; None if none does."""
-        if self.ssh.connect(self.wakeup, self.interrupted, VARIANT_ANSWER_S) is not None:
-            return None
-        answer = run(self.ssh, self.wakeup, READ_SYSTEM, ANSWER_S)
-        found = read_system(answer) if answer is not None else None
-        if found is None or not found.of_lab:
-            self.ssh.close()
-            return None
-        return found
+        found = ask(self.ssh, self.wakeup, VARIANT_ANSWER_S, self.interrupted)
+        if isinstance(found, AnsweringSystem) and found.of_lab:
+            return found
+        self.ssh.close()
+        return None
 
     def _run(self, ssh: SshConnection, command: str, timeout_s: float, stdin: bytes | None = None) -> CommandResult:
         """Run a command on the system behind `ssh`. Raises DeviceFailure if it fails."""
@@ -382,8 +382,8 @@ class MachineAccess(DeviceAccess):
         cancellation. Failures are reported by `say`, not raised."""
         if not self._touched:
             return
-        if self.ssh.connect(self.wakeup, lambda: False, ANSWER_S) is None:
-            run(self.ssh, self.wakeup, RESTART_LAB_SYSTEM, ANSWER_S)
+        if isinstance(ask(self.ssh, self.wakeup, ANSWER_S, lambda: False), AnsweringSystem):
+            run(self.ssh, self.wakeup, RESTART_LAB_SYSTEM, LOGIN_S)
         self.ssh.close()
         self._say(f"{self._machine.name}: waiting for its own system")
         deadline = time.monotonic() + self._machine.restart_s
