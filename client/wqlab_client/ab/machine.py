@@ -20,7 +20,7 @@ from wqlab_worker.backends.ab.machine import Machine
 from wqlab_worker.backends.console_tap import Wakeup
 from wqlab_worker.backends.declare_topology import declare, describe
 from wqlab_worker.backends.ssh import CommandResult, FixedSsh, SshServer
-from wqlab_worker.build.module_tree import NO_PLAN_NEEDS, ModuleTree
+from wqlab_worker.build.module_tree import ModuleTree
 
 from ..errors import LabUnavailable, UsageError
 from .job import chosen_plan, make_job
@@ -208,7 +208,7 @@ def prepare_machine(
     folder.make_key()
     firmware = _firmware(seen, wanted, say)
     kernels = {
-        arm: add_kernel(folder, arm, kernel, plan.modules, base, NO_PLAN_NEEDS, firmware, is_sent=True)
+        arm: add_kernel(folder, arm, kernel, plan.modules, base, seen.look.first_modules, firmware, is_sent=True)
         for arm, kernel in wanted.kernels.items()
     }
     image_kib = max(_kib(folder.kernel(arm, INITRAMFS)) for arm in kernels)

@@ -52,7 +52,7 @@ def prepare_emulator(
     base = root_filesystem(root, cache, say)
     folder.make_key()
     kernels = {
-        arm: add_kernel(folder, arm, kernel, plan.modules, base, initramfs.NO_GUEST_NEEDS)
+        arm: add_kernel(folder, arm, kernel, plan.modules, base, initramfs.VIRTIO)
         for arm, kernel in wanted.kernels.items()
     }
     device = emulated_device(device_type, initramfs.module_arguments(initramfs.VIRTIO))
@@ -94,18 +94,20 @@ def add_kernel(  # noqa: PLR0917 - a kernel, and what its initramfs has
     given: GivenKernel,
     needed: Sequence[str],
     base: Path,
-    skipped: Sequence[str],
+    first: Sequence[str],
     firmware: Mapping[str, bytes] | None = None,
     *,
     is_sent: bool = False,
 ) -> Kernel:
     """Copy a kernel into the folder, write its initramfs on the root filesystem `base`, and return it for the job.
 
-    `needed`: modules that the plan takes along. `is_sent`: the initramfs goes over a network. Raises UsageError if the
-    modules cannot be read.
+    `needed`: modules that the plan takes along. `first`: modules that are loaded before the network comes up.
+    `is_sent`: the initramfs goes over a network. Raises UsageError if the modules cannot be read.
     """
     image = folder.add(given.image, arm, IMAGE, ArtifactKind.KERNEL)
-    tree = ModuleTree(given.modules, skipped) if given.modules is not None else None
+    tree = None
+    if given.modules is not None:
+        tree = ModuleTree(given.modules, initramfs.SKIPPED, named=(*first, *needed))
     own = None
     compressed = is_sent and _unpacks_gzip(given)
     try:

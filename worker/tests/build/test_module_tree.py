@@ -64,6 +64,12 @@ def test_folders_that_no_plan_needs_are_skipped(installed: Path) -> None:
     assert "drm" in ModuleTree(installed, skipped=()).files
 
 
+def test_named_modules_of_skipped_folders_come_with_what_they_need(installed: Path) -> None:
+    tree = ModuleTree(installed, skipped=("crypto", "drivers", "extra"), named=("dm_crypt", "absent"))
+    assert set(tree.files) == {"dm_crypt", "dm_mod", "aes_x"}
+    assert tree.needed("dm_crypt") == ["aes_x", "dm_mod"]
+
+
 def test_modules_of_a_build_are_those_of_its_list(tmp_path: Path) -> None:
     """A build folder has a folder kernel/ too, and object files of earlier configurations."""
     (tmp_path / ".config").touch()

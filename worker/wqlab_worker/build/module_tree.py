@@ -53,15 +53,28 @@ class ModuleTree:
 
     folder: Path
     skipped: Collection[str] = NO_PLAN_NEEDS
+    named: Collection[str] = ()
+    """Modules that are not skipped, nor are those that they need."""
 
     @cached_property
     def files(self) -> Mapping[str, Path]:
         """Name -> file. The folder may also be one in which a kernel was built."""
         found: dict[str, Path] = {}
+        skipped: dict[str, Path] = {}
         for path in self._all_files():
             relative = path.relative_to(self.folder).as_posix().removeprefix("kernel/")
-            if not any(relative.startswith(f"{each}/") for each in self.skipped):
-                found.setdefault(module_name(path.name), path)
+            is_skipped = any(relative.startswith(f"{each}/") for each in self.skipped)
+            (skipped if is_skipped else found).setdefault(module_name(path.name), path)
+        waiting = list(self.named) if skipped else []
+        seen: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            kept = found.get(name) or skipped.get(name)
+            if kept is not None and name not in seen:
+                seen.add(name)
+                found[name] = kept
+                info = module_info(unpacked(kept), str(kept))
+                waiting += [*info.before, *info.depends]
         return found
 
     def _all_files(self) -> list[Path]:

@@ -49,8 +49,15 @@ def test_a_plain_server_can_be_used_and_keeps_its_address() -> None:
     assert refusals(look, IMAGE_KIB) == []
     assert warnings(look) == []
     assert look.address_argument == "wqlab.ip=192.0.2.5/24,52:54:00:12:34:56,192.0.2.254"
-    assert look.first_modules == ["e1000e", "iTCO_wdt", "sp5100_tco", "i6300esb", "efi_pstore"]
+    assert look.first_modules == [
+        "e1000e", "lpc_ich", "i2c_i801", "iTCO_wdt", "sp5100_tco", "i6300esb", "efi_pstore",
+    ]  # fmt: skip
     assert look.watchdogs == [Watchdog("watchdog0", "iTCO_wdt", "iTCO_wdt")]
+
+
+def test_usb_controller_is_loaded_before_the_card_that_it_has() -> None:
+    look = parse(changed("driver_module", "r8152", "xhci_pci"))
+    assert look.first_modules[:2] == ["xhci_pci", "r8152"]
 
 
 def test_a_machine_without_router_has_its_address_alone() -> None:

@@ -12,6 +12,8 @@ COMMAND = (files(__package__) / "onboard" / "look.sh").read_text()
 
 WATCHDOGS = ("iTCO_wdt", "sp5100_tco", "i6300esb")
 """Drivers of the watchdogs in PCs and QEMU. A distribution may not have loaded the one that its machine needs."""
+_FIND_WATCHDOG = ("lpc_ich", "i2c_i801")
+"""Drivers that find the watchdog of iTCO_wdt."""
 
 
 class LookError(ValueError):
@@ -74,12 +76,13 @@ class Look:
 
     @property
     def first_modules(self) -> list[str]:
-        """Kernel modules to load before the network is configured: the network card's driver, then those of watchdogs
-        and of the firmware's memory for crash logs.
+        """Kernel modules to load before the network is configured: those of the network card and of what it is
+        connected to, then those of watchdogs and of the firmware's memory for crash logs.
 
         A driver whose hardware is absent does nothing.
         """
-        names = [self.one("driver_module") or self.one("driver"), *self.watchdog_modules, "efi_pstore"]
+        card = reversed(self.all("driver_module") or [self.one("driver")])
+        names = [*card, *_FIND_WATCHDOG, *self.watchdog_modules, "efi_pstore"]
         return [name for name in dict.fromkeys(names) if name and name != "built_in"]
 
 

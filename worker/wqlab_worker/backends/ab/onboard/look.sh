@@ -2,6 +2,7 @@
 # Print what a machine is and who uses it, as NAME=VALUE, one a line; a name may come several times. Run it as root by SSH.
 # shellcheck disable=SC1091  # os-release
 say() { printf '%s=%s\n' "$1" "$(printf '%s' "$2" | tr '\n' ' ')"; }
+module() { [ ! -e "$1/driver/module" ] || basename "$(readlink -f "$1/driver/module")"; } # DEVICE: empty if it is built in
 say user "$(id -u)"
 say arch "$(uname -m)"
 say release "$(uname -r)"
@@ -28,8 +29,8 @@ secure=/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
 ! grep -q " /dev/shm [^ ]* [^ ]*noexec" /proc/mounts || say noexec yes
 for dog in /sys/class/watchdog/watchdog*; do
 	[ -e "$dog" ] || continue
-	module=$(readlink -f "$dog/device/driver/module" || echo built-in)
-	say watchdog "${dog##*/} $(basename "$module") $(cat "$dog/identity" 2>/dev/null)"
+	module=$(module "$dog/device")
+	say watchdog "${dog##*/} ${module:-built-in} $(cat "$dog/identity" 2>/dev/null)"
 done
 [ ! -r /sys/module/pstore/parameters/backend ] || say pstore "$(cat /sys/module/pstore/parameters/backend)"
 lsblk -dno NAME,TYPE,SIZE,MODEL 2>/dev/null | while read -r name type rest; do
@@ -48,5 +49,11 @@ if [ -n "$card" ]; then
 	[ ! -e "/sys/class/net/$card/phy80211" ] || say wireless yes
 	[ ! -e "/sys/class/net/$card/master" ] || say master "$(basename "$(readlink "/sys/class/net/$card/master")")"
 	say driver "$(basename "$(readlink -f "/sys/class/net/$card/device/driver" 2>/dev/null)")"
-	say driver_module "$(basename "$(readlink -f "/sys/class/net/$card/device/driver/module" 2>/dev/null)")"
+	# After the card's own module those of what it is connected to, such as a USB controller.
+	device=$(readlink -f "/sys/class/net/$card/device")
+	while [ "${device#/sys/devices/}" != "$device" ]; do
+		module=$(module "$device")
+		[ -z "$module" ] || say driver_module "$module"
+		device=${device%/*}
+	done
 fi
