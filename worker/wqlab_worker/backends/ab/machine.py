@@ -326,11 +326,12 @@ class MachineAccess(DeviceAccess):
         armed = ""
         if not of_lab:
             self._known_logs = recovery.kept_logs(ssh, self.wakeup)
-            armed = recovery.arm_watchdog(ssh, self.wakeup, self._machine.watchdogs)
-            if armed:
-                self._tell_watchdog(True)
-            elif self._machine.watchdogs:
-                self._say(f"{self._machine.name}: no watchdog runs during this kexec")
+            if self._machine.watchdogs:
+                armed, reason = recovery.arm_watchdog(ssh, self.wakeup, self._machine.watchdogs)
+                if armed:
+                    self._tell_watchdog(True)
+                else:
+                    self._say(f"{self._machine.name}: no watchdog runs during this kexec: {reason}")
         elif self._guard is not None:
             self._guard.end()
         self._touched = self.jumped = True

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
 
-from ..answering_system import ANSWER_S, run
+from ..answering_system import LOGIN_S, run
 from ..console_tap import Wakeup
 from ..ssh import SshConnection
 
@@ -19,46 +19,50 @@ WATCHDOG_S = 180
 """Timeout of the watchdog in seconds under a kernel under test. The kernel argument watchdog.stop_on_reboot=0 keeps it
 running during the next kexec, so that a kernel must come up within this time."""
 _FEED = (
-    f"for dog in /dev/watchdog0 /dev/watchdog; do [ -c $dog ] || continue; "
-    f"watchdog -T {WATCHDOG_S} -t {WATCHDOG_S // 4} $dog && exit 0; done; exit 1"
+    f"status=1; for dog in /dev/watchdog[0-9]*; do "
+    f"[ -c $dog ] && watchdog -T {WATCHDOG_S} -t {WATCHDOG_S // 4} $dog && status=0; done; exit $status"
 )
+"""All are fed: one of them runs since the first kexec, and another kernel may number them otherwise."""
 BEAT_S = 30.0
 """Interval in seconds of the lines that say that this program and the network still work."""
 _GUARD = f"busybox sh -c 'while read -t {4 * BEAT_S:.0f} _; do :; done; killall -9 watchdog'"
-LOAD_S = 60.0
+LOAD_S = 180.0
 """Longest time in seconds to load and unload drivers on a busy machine."""
 _ARM = (files(__package__) / "onboard" / "arm_watchdog.sh").read_text()
 _LIST = "find /sys/fs/pstore /var/lib/systemd/pstore -type f -name 'dmesg*' 2>/dev/null"
 """systemd-pstore moves logs from the first folder to the second, where it joins their parts as dmesg.txt."""
 
 
-def arm_watchdog(ssh: SshConnection, wakeup: Wakeup, modules: Sequence[str]) -> str:
-    """Start the machine's watchdog so that it runs across kexec; return the module that drives it, or an empty text.
+def arm_watchdog(ssh: SshConnection, wakeup: Wakeup, modules: Sequence[str]) -> tuple[str, str]:
+    """Start the machine's watchdog so that it runs across kexec. Return the module that drives it, and an empty text;
+    or an empty text, and why none runs.
 
     `modules`: the drivers that the kernels under test have too, as they must feed it.
     """
-    if not modules:
-        return ""
     command = shlex.join(["sh", "-s", str(FIRST_WATCHDOG_S), *modules])
     answer = run(ssh, wakeup, command, LOAD_S, _ARM.encode())
-    return answer.text.strip().rpartition("\n")[2] if answer is not None and not answer.status else ""
+    if answer is None:
+        return "", f"its drivers were not loaded in {LOAD_S:.0f} s"
+    if answer.status:
+        return "", answer.stderr_text.strip().rpartition("\n")[2] or f"the machine has none of {', '.join(modules)}"
+    return answer.text.strip().rpartition("\n")[2], ""
 
 
 def feed_watchdog(ssh: SshConnection, wakeup: Wakeup) -> bool:
     """Let the lab's system start and feed the watchdog; return False if there is none."""
-    answer = run(ssh, wakeup, _FEED, ANSWER_S)
+    answer = run(ssh, wakeup, _FEED, LOGIN_S)
     return answer is not None and not answer.status
 
 
 def disarm_watchdog(ssh: SshConnection, wakeup: Wakeup, module: str) -> None:
     """Stop a watchdog that `arm_watchdog` started, because the kernel under test does not start."""
     quoted = shlex.quote(module)
-    run(ssh, wakeup, f"modprobe -r {quoted}; modprobe {quoted} && printf V > /dev/watchdog0", ANSWER_S)
+    run(ssh, wakeup, f"modprobe -r {quoted}; modprobe {quoted}", LOAD_S)
 
 
 def kept_logs(ssh: SshConnection, wakeup: Wakeup) -> set[str]:
     """Return the paths of the crash logs on the machine."""
-    answer = run(ssh, wakeup, _LIST, ANSWER_S)
+    answer = run(ssh, wakeup, _LIST, LOGIN_S)
     return set(answer.text.split()) if answer is not None else set()
 
 
@@ -69,7 +73,7 @@ def new_log(ssh: SshConnection, wakeup: Wakeup, known: set[str]) -> bytes:
     names = sorted((each for each in found if each.endswith(".txt")), reverse=True) or sorted(found, reverse=True)
     if not names:
         return b""
-    answer = run(ssh, wakeup, f"sed 's/^<[0-9]*>//' {shlex.join(names)}", ANSWER_S)
+    answer = run(ssh, wakeup, f"sed 's/^<[0-9]*>//' {shlex.join(names)}", LOGIN_S)
     return answer.stdout if answer is not None else b""
 
 
