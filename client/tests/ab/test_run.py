@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from wqlab_client.ab.journal import read_events
 from wqlab_client.ab.record import record_of
 from wqlab_client.ab.report import make_report
 from wqlab_client.ab.state import StateFolder
+from wqlab_client.cli.app import main
 from wqlab_client.compare import compare_files
 from wqlab_client.errors import UsageError
 from wqlab_contracts.api.report import Report
@@ -158,3 +160,21 @@ def test_settings_of_one_kernel_are_compared_with_the_first(tmp_path: Path) -> N
     )
     assert report.submission.title == f"{other} against {scope} on 6.12.1"
     assert {(each.question.value, each.reference) for each in report.targets[0].comparisons} == {("setting", scope)}
+
+
+def test_full_disk_is_named_and_the_run_goes_on_afterwards(
+    folder: StateFolder, measure: Measure, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full = folder.consoles / "block002-boot0-baseline-attempt0.log"
+    full.symlink_to("/dev/full")
+    (folder.consoles / "block002-boot0-candidate-attempt0.log").symlink_to("/dev/full")
+    monkeypatch.setattr(run, "_backend", lambda *_: ScriptedBackend())
+    monkeypatch.setattr(sys, "argv", ["wqlab", "ab", "--resume", str(folder.path), "--yes"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "No space left on device" in said and "wqlab ab --resume" in said
+    second = ScriptedBackend()
+    assert measure(second).targets[0].blocks_completed == 6
+    assert second.executed == [[(2, 1), (3, 0), (4, 0), (5, 0)]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import WqlabError
+from ..errors import UsageError, WqlabError
 from .commands import Commands, add_placeholders
 from .output import Output
 from .session import DETACHED_EXIT, Session
@@ -61,5 +62,14 @@ def main() -> None:
     except WqlabError as error:
         Output().error(error)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        full = UsageError(
+            f"{error.strerror or 'the disk is full'}{f': {error.filename}' if error.filename else ''}",
+            "make room and call it again; `wqlab ab --resume` goes on after the last block",
+        )
+        Output().error(full)
+        sys.exit(full.exit_code)
     except KeyboardInterrupt:
         sys.exit(DETACHED_EXIT)
