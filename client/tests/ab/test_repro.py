@@ -27,7 +27,7 @@ for command; do :; done
 case $command in
 *wqlab.token*) echo wqlab.token=repro ;;
 *tar*) mkdir -p "$LOG/plan"; tar -xzf - -C "$LOG/plan" ;;
-*) echo "$command" >> "$LOG/calls"; printf 'value\\tcount\\t%s\\033[2J\\n' "$(grep -c . "$LOG/calls")" ;;
+*) echo "$command" >> "$LOG/calls"; printf 'value\\tcount\\033[2J\\t%s\\n' "$(grep -c . "$LOG/calls")" ;;
 esac
 """
 
@@ -63,8 +63,15 @@ def test_every_call_of_a_boot_is_made_on_both_kernels(folder: StateFolder) -> No
     assert "'SCENARIO=pipes'" in made[1]
     for arm in Arm.BASELINE, Arm.CANDIDATE:
         records = (folder.path / "repro" / f"{arm.value}.out").read_text()
-        assert records.count("\nvalue\tcount\t") == len(planned)
-    assert "    count\t1[2J\n" in done.stdout, "control characters are removed"
+        assert records.count("\nvalue\tcount\033[2J\t") == len(planned)
+    numbers: dict[str, list[int]] = {}
+    for number, each in enumerate(calls(job, 0), 1):
+        numbers.setdefault(each.environment.get("SCENARIO", ""), []).append(number)
+    rows = [line.split() for line in done.stdout.splitlines()]
+    for scenario, found in numbers.items():
+        mean = sum(found) / len(found)
+        name = [*filter(None, [scenario]), "count[2J"]
+        assert [*name, f"{mean:g}", f"{mean + len(planned):g}"] in rows, "control characters are removed"
     kernels = [line.split("-kernel ")[1].split()[0] for line in (folder.path.parent / "qemu").read_text().splitlines()]
     assert kernels == ["kernels/baseline/image", "kernels/candidate/image"]
     assert (folder.path.parent / "plan" / job.plan.script).read_text() == job.files[job.plan.script]
