@@ -36,8 +36,8 @@ from .fed_console import FedConsole
 
 UPLOAD_S = 600.0
 COMMAND_S = 60.0
-PANIC_S = 10
-"""Seconds from a panic to the restart into the distribution; the log is read meanwhile if the network still works."""
+PANIC_S = 1
+"""Seconds from a panic to the restart into the distribution. The firmware has the log by then, and nothing answers."""
 QUIET_S = 2.0
 VARIANT_ANSWER_S = 5.0
 """Longest time in seconds to wait for a kernel under test to answer. A distribution refuses the lab's key at once."""
