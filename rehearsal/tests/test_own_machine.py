@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -60,7 +61,9 @@ class Debian:
         program.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {self.folder}/config "$@"\n')
         program.chmod(0o755)
 
-    def start(self, run: Callable[[Sequence[str]], subprocess.Popen[bytes]], watchdog: str) -> None:
+    def start(
+        self, run: Callable[[Sequence[str]], subprocess.Popen[bytes]], watchdog: str, arguments: str = ""
+    ) -> None:
         dog = ["-device", watchdog, "-action", "watchdog=reset"] if watchdog else []
         self.process = run([
             "qemu-system-x86_64", "-nodefaults", "-display", "none", "-machine", "q35", "-accel", "tcg,thread=single",
@@ -72,7 +75,7 @@ class Debian:
             "-object", f"memory-backend-file,id=erst,size=64K,share=on,mem-path={self.folder / 'erst'}",
             "-device", "acpi-erst,memdev=erst",
             "-kernel", str(self.folder / "vmlinuz"), "-initrd", str(self.folder / "initrd.img"),
-            "-append", f"root=LABEL={debian_system.LABEL} ro console=ttyS0",
+            "-append", f"root=LABEL={debian_system.LABEL} ro console=ttyS0 {arguments}",
             "-drive", f"if=none,id=disk,format=raw,file={self.folder / 'root.ext4'}", "-device", "ide-hd,drive=disk",
             "-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22", "-device", "e1000e,netdev=net,id=card",
             "-serial", f"file:{self.folder / 'console'}",
@@ -85,6 +88,11 @@ class Debian:
         options += ["-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "IdentitiesOnly=yes"]
         words = ["ssh", "-F", "none", "-i", str(self.folder / key), "-p", str(self.port), *options]
         return subprocess.run([*words, "root@127.0.0.1", command], capture_output=True, text=True, check=False)
+
+    def login(self, run: Callable[[Sequence[str]], subprocess.Popen[bytes]]) -> None:
+        """Log in as a user at a terminal, who stays."""
+        run([str(self.folder / "bin" / "ssh"), "-tt", "-p", str(self.port), "root@127.0.0.1", "sleep 100000"])
+        until(lambda: "pts/" in self.ssh("login", "who").stdout)
 
     def monitor(self, command: str) -> None:
         with socket.socket(socket.AF_UNIX) as client:
@@ -130,10 +138,11 @@ def ab(machine: Debian) -> Iterator[Callable[..., Ab]]:
     started: list[Ab] = []
 
     def start(*arguments: str) -> Ab:
-        cache = Path(os.environ["WQLAB_CACHE"])
-        command = [str(Path(sys.executable).parent / "wqlab"), "ab", f"root@127.0.0.1:{machine.port}", "--yes"]
-        command += ["--kernels", KERNEL, KERNEL, "--plan", "hackbench", "--scenario", "pipes", "--blocks", "1"]
-        command += ["--rootfs", str(rootfs.build(cache)), *arguments]
+        command = [str(Path(sys.executable).parent / "wqlab"), "ab", *arguments]
+        if "--resume" not in arguments:
+            image = rootfs.build(Path(os.environ["WQLAB_CACHE"]))
+            command += [f"root@127.0.0.1:{machine.port}", "--yes", "--rootfs", str(image), "--kernels", KERNEL, KERNEL]
+            command += ["--plan", "hackbench", "--scenario", "pipes", "--blocks", "1"]
         path = f"{machine.folder / 'bin'}:{ENVIRONMENT['PATH']}"
         process = subprocess.Popen(
             command, cwd=machine.folder, env={**ENVIRONMENT, "PATH": path}, text=True, stdin=subprocess.DEVNULL,
@@ -192,14 +201,34 @@ def test_network_that_dies_is_ended_by_the_watchdog(
     assert running.process.wait() == 0
 
 
+def test_interrupted_run_is_resumed_unless_a_user_works_there(
+    machine: Debian, run: Callable[[Sequence[str]], subprocess.Popen[bytes]], ab: Callable[..., Ab]
+) -> None:
+    machine.start(run, "i6300esb")
+    running = ab()
+    running.until("baseline: pipes")
+    running.process.send_signal(signal.SIGINT)
+    running.until("its own system runs again")
+    assert running.process.wait() == 130
+    machine.login(run)
+    refused = ab("--resume")
+    refused.until("WARNING: logged in: root on pts/0")
+    assert refused.process.wait() == 2
+    resumed = ab("--resume", "--yes")
+    resumed.until("its own system runs again")
+    assert resumed.process.wait() == 0
+
+
 def test_refusals_name_the_way_out(
     machine: Debian, run: Callable[[Sequence[str]], subprocess.Popen[bytes]], ab: Callable[..., Ab]
 ) -> None:
-    machine.start(run, "")
-    machine.ssh("login", "sysctl -w kernel.kexec_load_disabled=1")
+    machine.start(run, "", "lockdown=integrity")
+    machine.ssh("login", "sysctl -w kernel.kexec_load_disabled=1; mount -o remount,size=20M /dev/shm")
     refused = ab()
     refused.until("kexec is switched off until its next boot")
     assert refused.process.wait() == 2
+    refused.until("the kernel is locked down: none [integrity] confidentiality")
+    refused.until("/dev/shm has 20 MiB free")
     machine.ssh("login", "rm /root/.ssh/authorized_keys")
     refused = ab("--name", "again")
     refused.until(shlex.join(["ssh-copy-id", f"root@127.0.0.1:{machine.port}"]))

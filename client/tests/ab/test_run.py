@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sys
 from collections.abc import Callable
@@ -178,3 +179,11 @@ def test_full_disk_is_named_and_the_run_goes_on_afterwards(
     second = ScriptedBackend()
     assert measure(second).targets[0].blocks_completed == 6
     assert second.executed == [[(2, 1), (3, 0), (4, 0), (5, 0)]]
+
+
+def test_folder_in_which_another_program_measures_is_refused(folder: StateFolder, measure: Measure) -> None:
+    with (folder.path / "log.txt").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="another `wqlab ab` measures in"):
+            measure(ScriptedBackend())
+    assert measure(ScriptedBackend()).targets[0].blocks_completed == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from wqlab_worker.backends.cancellation import Stop, canceled
 from wqlab_worker.backends.interface import Backend
 from wqlab_worker.backends.ssh import public_key_blob
 
+from ..errors import UsageError
 from .journal import Journal, read_events, remaining_blocks
 from .machine import machine_of
 from .record import Recorded, record_of
@@ -123,8 +125,12 @@ def _stop_on_signal(stop: Stop, say: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def _log_into(folder: StateFolder) -> Iterator[None]:
-    """Write the messages of the measuring code into log.txt."""
+    """Write the messages of the measuring code into log.txt. Raises UsageError if another program does."""
     with (folder.path / "log.txt").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"another `wqlab ab` measures in {folder.path.name}", "wait until it has ended") from None
         structlog.configure(
             processors=[
                 structlog.processors.add_log_level,

@@ -120,6 +120,20 @@ def test_a_machine_that_was_not_left_is_not_restarted(rehearsal: Rehearsal) -> N
     assert not (rehearsal.folder / "commands").exists()
 
 
+def test_kernel_that_starts_after_a_cancellation_is_restarted_too(rehearsal: Rehearsal) -> None:
+    rehearsal.access.boot_variant(KEYS[0], rehearsal.image)
+    rehearsal.set(running="none", after="own")
+
+    def say(text: str) -> None:
+        rehearsal.said.append(text)
+        if "waiting" in text:
+            rehearsal.set(running="lab")
+
+    rehearsal.access._say = say
+    rehearsal.access.restart_into_distribution()
+    assert rehearsal.said[-1] == "ryzen: its own system runs again"
+
+
 def test_restart_into_the_distribution_is_a_failure_of_the_kernel(rehearsal: Rehearsal) -> None:
     """A panic restarts the machine before the kernel under test answers."""
     rehearsal.set(after="own")

@@ -325,7 +325,10 @@ class MachineAccess(DeviceAccess):
     def _jump(self, ssh: SshConnection, folder: str, *, of_lab: bool) -> None:
         armed = ""
         if not of_lab:
-            self._known_logs = recovery.kept_logs(ssh, self.wakeup)
+            logs = recovery.kept_logs(ssh, self.wakeup)
+            for path in sorted(logs - self._known_logs) if self._known_logs is not None else ():
+                self._say(f"{self._machine.name}: it came back too late for the report; its log of a crash is {path}")
+            self._known_logs = logs
             if self._machine.watchdogs:
                 armed, reason = recovery.arm_watchdog(ssh, self.wakeup, self._machine.watchdogs)
                 if armed:
@@ -380,15 +383,16 @@ class MachineAccess(DeviceAccess):
 
     def restart_into_distribution(self) -> None:
         """Restart a machine on which a kernel under test runs, and wait until its distribution answers, also after a
-        cancellation. Failures are reported by `say`, not raised."""
+        cancellation. Failures are said, not raised."""
         if not self._touched:
             return
-        if isinstance(ask(self.ssh, self.wakeup, ANSWER_S, lambda: False), AnsweringSystem):
-            run(self.ssh, self.wakeup, RESTART_LAB_SYSTEM, LOGIN_S)
-        self.ssh.close()
         self._say(f"{self._machine.name}: waiting for its own system")
         deadline = time.monotonic() + self._machine.restart_s
         while time.monotonic() < deadline:
+            # A kernel under test may be starting still.
+            if isinstance(ask(self.ssh, self.wakeup, ANSWER_S, lambda: False), AnsweringSystem):
+                run(self.ssh, self.wakeup, RESTART_LAB_SYSTEM, LOGIN_S)
+            self.ssh.close()
             found = ask(self._own, self.wakeup, ANSWER_S, lambda: False)
             if isinstance(found, AnsweringSystem) and not found.of_lab:
                 self._say(f"{self._machine.name}: its own system runs again")
