@@ -24,8 +24,19 @@ define() { # EVENT FIELDS: define a synthetic event once per boot
 
 define_waited() { define wqlab_queued 'u64 function; u64 us; u32 from; u32 to'; }
 
+write_trigger() { { echo "$2" >>"$INSTANCE/events/$1/trigger"; } 2>/dev/null; }
+
 trigger() { # SYSTEM/EVENT TEXT: false if the kernel refuses it
-	[ -e "$INSTANCE/events/$1/trigger" ] && { echo "$2" >>"$INSTANCE/events/$1/trigger"; } 2>/dev/null
+	[ -e "$INSTANCE/events/$1/trigger" ] && write_trigger "$1" "$2" && echo "$1 $2" >>"$WORK/triggers"
+}
+
+# Remove all triggers, so that what runs next runs without them and a further repetition can define their variables again.
+# A trigger cannot be removed while another one refers to its variables: the last comes first.
+remove_triggers() {
+	[ ! -e "$WORK/triggers" ] || $AWK '{ line[NR] = $0 } END { for (i = NR; i; i--) print line[i] }' "$WORK/triggers" |
+		while read -r event text; do write_trigger "$event" "!$text"; done
+	rm -f "$WORK/triggers"
+	rmdir "$INSTANCE" 2>/dev/null
 }
 
 refusal() {

@@ -131,7 +131,6 @@ places() { # print the trigger that counts pairs of CPUs, with entries for four 
 start_waits() {
 	[ -e "$TRACING/tracing_on" ] || mount -t tracefs tracefs "$TRACING"
 	mkdir -p "$INSTANCE" 2>/dev/null
-	on_places=$(places)
 	if [ ! -d "$TRACING/events/$START" ]; then
 		why='this kernel has no event workqueue_execute_start'
 	elif [ ! -d "$INSTANCE" ]; then
@@ -139,7 +138,7 @@ start_waits() {
 	elif [ ! -e "$INSTANCE/events/$START/hist" ] || [ ! -e "$TRACING/synthetic_events" ]; then
 		why='this kernel has no histograms of trace events (CONFIG_HIST_TRIGGERS)'
 	elif define_waited && trigger "$QUEUE" "$ON_QUEUE" && trigger "$START" "$ON_START" &&
-		trigger "$WAITED" "$TIMES" && trigger "$WAITED" "$on_places"; then
+		trigger "$WAITED" "$TIMES" && trigger "$WAITED" "$(places)"; then
 		return
 	else
 		why=$(refusal)
@@ -147,14 +146,9 @@ start_waits() {
 	printf "note\tthe times from queueing to start of work items are not counted: %s\n" "$why" >"$WAITS"
 }
 
-stop_waits() { # print the waits; then remove all, so that timed repetitions run without them
+stop_waits() {
 	[ -s "$WAITS" ] || print_waits >"$WAITS"
-	# A trigger cannot be removed while another one refers to its variables.
-	trigger "$WAITED" "!$on_places"
-	trigger "$WAITED" "!$TIMES"
-	trigger "$START" "!$ON_START"
-	trigger "$QUEUE" "!$ON_QUEUE"
-	rmdir "$INSTANCE" 2>/dev/null
+	remove_triggers
 	printf '\nbegin\ttraced\n'
 	cat "$WAITS"
 	printf 'end\ttraced\n'

@@ -14,32 +14,28 @@ INSTANCE=$TRACING/instances/wqlab-traced
 
 note() { printf 'note\t%s\n' "$1" >>"$COUNTS"; }
 
-arm() { # SYSTEM/EVENT TRIGGER: count from now on; a trigger of an earlier repetition is cleared
-	if [ -e "$WORK/armed" ]; then trigger "$1" "$2:clear"; else trigger "$1" "$2"; fi
-}
-
 items() {
 	define_waited &&
 		define wqlab_executed 'u64 function; u64 us' &&
-		arm "$QUEUE" "$ON_QUEUE" &&
-		arm "$START" "$ON_START" &&
-		arm workqueue/workqueue_execute_end "hist:keys=work:ran=common_timestamp.usecs-\$started_at:size=$ITEMS:onmatch(workqueue.workqueue_execute_start).wqlab_executed(function,\$ran)" &&
-		arm "$WAITED" "$TIMES" &&
-		arm synthetic/wqlab_executed 'hist:keys=function.sym,us.log2:vals=us:size=8192'
+		trigger "$QUEUE" "$ON_QUEUE" &&
+		trigger "$START" "$ON_START" &&
+		trigger workqueue/workqueue_execute_end "hist:keys=work:ran=common_timestamp.usecs-\$started_at:size=$ITEMS:onmatch(workqueue.workqueue_execute_start).wqlab_executed(function,\$ran)" &&
+		trigger "$WAITED" "$TIMES" &&
+		trigger synthetic/wqlab_executed 'hist:keys=function.sym,us.log2:vals=us:size=8192'
 }
 
 locks() {
 	define wqlab_locked 'u32 kind; u64 us' &&
-		arm lock/contention_begin 'hist:keys=common_pid:wanted_at=common_timestamp.usecs,kind=flags:size=8192' &&
-		arm lock/contention_end 'hist:keys=common_pid:waited=common_timestamp.usecs-$wanted_at,was=$kind:size=8192:onmatch(lock.contention_begin).wqlab_locked($was,$waited)' &&
-		arm synthetic/wqlab_locked 'hist:keys=kind,us.log2:vals=us:size=2048'
+		trigger lock/contention_begin 'hist:keys=common_pid:wanted_at=common_timestamp.usecs,kind=flags:size=8192' &&
+		trigger lock/contention_end 'hist:keys=common_pid:waited=common_timestamp.usecs-$wanted_at,was=$kind:size=8192:onmatch(lock.contention_begin).wqlab_locked($was,$waited)' &&
+		trigger synthetic/wqlab_locked 'hist:keys=kind,us.log2:vals=us:size=2048'
 }
 
-callers() { arm lock/contention_begin 'hist:keys=stacktrace:size=2048'; }
+callers() { trigger lock/contention_begin 'hist:keys=stacktrace:size=2048'; }
 
 migrations() {
-	arm sched/sched_migrate_task 'hist:keys=orig_cpu,dest_cpu:size=16384' &&
-		arm sched/sched_migrate_task 'hist:keys=comm:size=4096'
+	trigger sched/sched_migrate_task 'hist:keys=orig_cpu,dest_cpu:size=16384' &&
+		trigger sched/sched_migrate_task 'hist:keys=comm:size=4096'
 }
 
 # Probes at the start of the functions that the series changes. The compiler may have renamed one (`.isra.0`) or inlined it,
@@ -52,7 +48,7 @@ functions() {
 	' "${KALLSYMS:-/proc/kallsyms}" | while read -r function symbol; do
 		{ echo "p:wqlab/ran $symbol" >>"$TRACING/kprobe_events"; } 2>/dev/null && echo "$function $symbol" >>"$WORK/probed"
 	done
-	[ ! -s "$WORK/probed" ] || arm wqlab/ran 'hist:keys=__probe_ip.sym:size=2048'
+	[ ! -s "$WORK/probed" ] || trigger wqlab/ran 'hist:keys=__probe_ip.sym:size=2048'
 }
 
 start() {
@@ -67,14 +63,13 @@ start() {
 	callers || note "waits for locks are not counted by function: $(refusal)"
 	migrations || note "migrations are not counted: $(refusal)"
 	functions || note "calls of changed functions are not counted: $(refusal)"
-	: >"$WORK/armed"
 }
 
 switches() { $AWK '$1 == "ctxt" { print $2 }' /proc/stat; }
 
 # shellcheck disable=SC2016  # $0 is awk's
 stop() {
-	[ -e "$WORK/armed" ] || return 0
+	[ -e "$WORK/triggers" ] || return 0
 	print_waits
 	histogram synthetic/wqlab_executed '/hitcount:/ { add("executed", symbol()) }'
 	histogram synthetic/wqlab_locked '/hitcount:/ { add("contended", field("kind")) }'
@@ -95,7 +90,7 @@ stop() {
 			else plain("migrated", field("orig_cpu") ">" field("dest_cpu"), hits())
 		}'
 	histogram wqlab/ran '/hitcount:/ { plain("called", symbol(), hits()) }' >"$WORK/called"
-	[ ! -s "$WORK/probed" ] || $AWK 'FNR == NR { if ($1 == "called") calls[$2] = $3; next }
+	[ ! -s "$WORK/probed" ] || $AWK 'FILENAME == ARGV[1] { if ($1 == "called") calls[$2] = $3; next }
 		{ printf "called\t%s\t%d\t0\t\n", $1, calls[$2] }' "$WORK/called" "$WORK/probed"
 	printf 'switched\t\t%d\t0\t\n' $((after - before))
 }
@@ -108,6 +103,7 @@ before=$(switches)
 status=$?
 after=$(switches)
 stop >>"$COUNTS"
+remove_triggers
 printf '\nbegin\ttraced\n'
 cat "$COUNTS"
 printf 'end\ttraced\n'
