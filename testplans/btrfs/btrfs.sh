@@ -186,12 +186,21 @@ trace_start() { # the trace begins with the workload
 	trace_write events/workqueue/workqueue_queue_work/filter 'workqueue ~ "btrfs-*"' ||
 		{ record unsupported traced "this kernel's workqueue_queue_work names no workqueue"; return 1; }
 	for event in queue_work execute_start; do trace_write "events/workqueue/workqueue_$event/enable" 1; done
+	trace_idle && IDLE=1
 }
 
-# Compression runs on btrfs-delalloc. The task that starts a work is its worker.
+# Compression runs on btrfs-delalloc. The task that starts a work is its worker. btrfs' workqueues are unbound and not in
+# sysfs, so their CPUs are those of all such workqueues, and no scope of theirs is strict.
 reduce_trace() {
-	$AWK "$TRACE_FUNCTIONS"'
+	mask='' online=''
+	if [ "${IDLE:-0}" = 1 ]; then
+		mask=$(cat "${SYS:-/sys}/devices/virtual/workqueue/cpumask") online=$(cat "${SYS:-/sys}/devices/system/cpu/online")
+	fi
+	$AWK -v idle="${IDLE:-0}" -v mask="$mask" -v online="$online" "$TRACE_FUNCTIONS $IDLE_FUNCTIONS"'
+	BEGIN { idle_setup() }
 	/^#/ { next }
+	/ sched_switch: / { idle_switch(); next }
+	/ workqueue_activate_work: / { idle_activate(item()); next }
 	/ workqueue_queue_work: / {
 		w = item(); queue(w); queued++; of[w] = field("workqueue"); next
 	}
@@ -200,10 +209,11 @@ reduce_trace() {
 		c = cpu(); pair = from[w] " " c; pairs[pair]++; works++; by[of[w]]++; workers[pid() " " c]++
 		if (of[w] == "btrfs-delalloc") compressing[pair]++
 		wait[waited_us(w)]++
-		end_wait(w)
+		idle_start(w); end_wait(w)
 	}
 	END {
 		if (unreadable(0)) exit
+		if (idle) idle_records()
 		print_counts("pairs", pairs); print_counts("compressing", compressing); print_counts("workers", workers)
 		print_counts("histogram queue_to_start_us", wait)
 		printf "value\tworks\t%d\n", works

@@ -291,3 +291,21 @@ def test_trace_without_works_is_empty(tmp_path: Path, awk: str) -> None:
     trace(tmp_path, "# tracer: nop\n")
     found = call(NAME, f'AWK="{awk}"\nreduce_trace', tmp_path)
     assert (found.values["works"], found.frame("pairs"), found.frame("workers")) == (0, [], [])
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_idle_time_is_that_of_cpus_of_unbound_workqueues(tmp_path: Path, awk: str) -> None:
+    """CPUs 1 and 2 have no switch and are idle while a work waits for 100 us; CPU 3 is not one of them."""
+    events = (
+        queued(0, 1.0, "aa01", "btrfs-delalloc")
+        + line("fio-101", 0, 1.0, "workqueue_activate_work: work struct 00000000aa01")
+        + started(0, 1.0001, "aa01")
+    )
+    switch = "sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=fio next_pid=101"
+    trace(tmp_path, line("<idle>-0", 0, 0.5, f"{switch} next_prio=120") + events)
+    for file, text in (("virtual/workqueue/cpumask", "7"), ("system/cpu/online", "0-3")):
+        path = tmp_path / "sys/devices" / file
+        path.parent.mkdir(parents=True)
+        path.write_text(f"{text}\n")
+    found = call(NAME, f'AWK="{awk}"\nIDLE=1\nreduce_trace', tmp_path, SYS=str(tmp_path / "sys"))
+    assert found.values["idle_while_work_waits_us"] == 200

@@ -37,6 +37,7 @@ TRACED = (
     "busiest_node_workers",
     "queue_to_start_p50_us",
     "queue_to_start_p99_us",
+    "idle_while_work_waits_us",
 )
 
 UNTRACED = (
@@ -73,6 +74,7 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | U
     works = records.value("works")
     shares = locality(records, topology, works=works)
     waits = read_histogram(records, "queue_to_start_us", works)
+    idle = records.values.get("idle_while_work_waits_us")
     return {
         **{name: shares[name] for name in SHARES},
         "compressing_l3_share": compressing_l3_share(records, topology),
@@ -80,6 +82,7 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | U
         **workers(records, topology),
         "queue_to_start_p50_us": percentile(waits, 0.5),
         "queue_to_start_p99_us": percentile(waits, 0.99),
+        **({"idle_while_work_waits_us": idle * MIB / fio.bytes} if idle is not None else {}),
     }
 
 
