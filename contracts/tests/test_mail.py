@@ -184,6 +184,25 @@ def test_one_click_unsubscribing_needs_https() -> None:
 
 
 @pytest.mark.parametrize(
+    ("author", "expected"),
+    [
+        ("Ada Lovelace <ada@example.org>", ["Ada Lovelace <ada@example.org>"]),
+        ("ada@example.org <ada@example.org>", ['"ada@example.org" <ada@example.org>']),
+        ("Lovelace, Ada (wq) <ada@example.org>", ['"Lovelace, Ada (wq)" <ada@example.org>']),
+        ("<ada@example.org>", ["ada@example.org"]),
+        ("ada@example.org", ["ada@example.org"]),
+        ("Ada <ada at example>", []),
+        ("Ada", []),
+        ("", []),
+    ],
+)
+def test_author_of_a_commit_has_an_address_whatever_the_name(author: str, expected: list[str]) -> None:
+    found = mail.of_commit(author)
+    assert found == expected
+    assert [mail.address_of(each) for each in found] == ["ada@example.org"] * len(found)
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("see http://127.0.0.1:8750/r/2", "http://127.0.0.1 is"),
@@ -191,6 +210,7 @@ def test_one_click_unsubscribing_needs_https() -> None:
         ("<https://LOCALHOST/r/2>", "https://LOCALHOST is"),
         ("http://[::1]:8750/", "http://[::1] is"),
         ("http://0.0.0.0:8750/", "http://0.0.0.0 is"),
+        ("a commit of git://127.0.0.1/linux.git", "git://127.0.0.1 is"),
         ("https://lab.example.org/r/2", ""),
         ("https://localhost.example.org/", ""),
         ("netperf -H 127.0.0.1", ""),

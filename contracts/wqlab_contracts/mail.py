@@ -30,7 +30,9 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 """The part of `addr-spec` (RFC 5322) that mail servers deliver to: a dot-atom on each side of the @."""
 _TRAILER = re.compile(r"^(?:[A-Za-z]+-)+by:", re.MULTILINE | re.IGNORECASE)
-_OF_THIS_MACHINE = re.compile(r"https?://(?:localhost|127\.[0-9.]+|0\.0\.0\.0|\[::1\])(?=[:/?#\s<>]|$)", re.IGNORECASE)
+_OF_THIS_MACHINE = re.compile(
+    r"[a-z][a-z0-9+.-]*://(?:localhost|127\.[0-9.]+|0\.0\.0\.0|\[::1\])(?=[:/?#\s<>]|$)", re.IGNORECASE
+)
 _HEAD_LIMIT = 100_000
 """Characters that are read of a mail's headers."""
 
@@ -91,6 +93,13 @@ def parse_addresses(header: str) -> list[tuple[str, str]]:
         return email.utils.getaddresses([header])
     except RecursionError:
         return []
+
+
+def of_commit(author: str) -> list[str]:
+    """Return the address of a commit's author, which git writes as `Name <user@host>` without any quotes; empty if
+    nobody could send to it."""
+    name, _, address = author.rstrip(">").rpartition("<")
+    return [formatted(name.strip(), address)] if is_address(address) else []
 
 
 def address_of(text: str) -> str:

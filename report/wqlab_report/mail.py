@@ -18,6 +18,7 @@ from wqlab_contracts.mail import (
     address_of,
     addresses,
     answer_to,
+    of_commit,
     reply_subject,
     without_trailers,
 )
@@ -110,7 +111,7 @@ def compose(
     own = sender.address or f"wqlab <wqlab@{urlsplit(report.lab_url).hostname or 'localhost'}>"
     digest = hashlib.sha256(f"{report.lab_url}\n{key}".encode()).hexdigest()[:16]
     message_id = f"wqlab-{report.submission.id}-{digest}@{address_of(own).rpartition('@')[2]}"
-    to, cc = addresses([report.submission.author]), list[str]()
+    to, cc = of_commit(report.submission.author), list[str]()
     subject, references, answered = f"[wqlab] {report.submission.title}", list[str](), None
     if source is not None:
         to, cc = answer_to(source, sender.reply_to if audience is Audience.EVERYONE else ReplyTo.AUTHOR, own)
@@ -164,8 +165,8 @@ def _word(value: str) -> str:
 
 def is_to_author_only(mail: OutgoingMail, source: SourceMail | None, report: Report) -> bool:
     """Return True if nobody but the author of the series gets the mail."""
-    author = address_of(source.sender if source is not None else report.submission.author).lower()
-    return [address_of(each).lower() for each in [*mail.to, *mail.cc]] == [author]
+    author = [source.sender] if source is not None else of_commit(report.submission.author)
+    return [address_of(each).lower() for each in [*mail.to, *mail.cc]] == [address_of(each).lower() for each in author]
 
 
 # --- a bisected regression -----------------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ def culprit_mail(
     """
     text = regression.regression(bisection, report, lab)
     culprit = bisection.culprit
-    to = addresses([culprit.author]) if culprit is not None else []
+    to = of_commit(culprit.author) if culprit is not None else []
     cc = [each for each in addresses(also) if each not in to]
     digest = hashlib.sha256(f"{report.lab_url}\n{key}".encode()).hexdigest()[:16]
     return OutgoingMail(

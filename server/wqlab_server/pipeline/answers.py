@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import ErrorKind, Outcome
-from wqlab_contracts.mail import OutgoingMail, address_of
+from wqlab_contracts.mail import OutgoingMail, of_commit
 from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_report import mail as report_mail
 
@@ -72,7 +72,7 @@ def is_answered(settings: Settings, submission: Submission, source: SourceMail |
         return False
     if submission.failure is not None and submission.failure.kind is ErrorKind.INFRASTRUCTURE:
         return False
-    return source is not None or (settings.mail_to_authors and bool(address_of(submission.author)))
+    return source is not None or (settings.mail_to_authors and bool(of_commit(submission.author)))
 
 
 def needs_review(settings: Settings, mail: OutgoingMail, source: SourceMail | None, report: Report) -> bool:
