@@ -54,6 +54,8 @@ NOT_MEASURED = {
     NotMeasuredCause.NOT_RUN: "not run",
 }
 """Label of each cause of a missing figure."""
+TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+"""Unit of time -> nanoseconds."""
 INSTRUMENTED = "counts, not times"
 """What figures of an instrumented device are, beside each of its verdicts."""
 
@@ -88,10 +90,9 @@ def readable_time(values: Iterable[float], unit: str) -> tuple[float, str]:
 
     Example: for 17112760 us 1e6 and `s`.
     """
-    sizes = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-    largest = max(map(abs, values), default=0.0) * sizes.get(unit, 0.0)
-    fitting = [name for name, size in sizes.items() if size <= largest]
-    return (sizes[fitting[-1]] / sizes[unit], fitting[-1]) if fitting else (1.0, unit)
+    largest = max(map(abs, values), default=0.0) * TIMES.get(unit, 0.0)
+    fitting = [name for name, size in TIMES.items() if size <= largest]
+    return (TIMES[fitting[-1]] / TIMES[unit], fitting[-1]) if fitting else (1.0, unit)
 
 
 def spread(summary: ArmSummary, decimals: int) -> str:

@@ -128,7 +128,7 @@ def _main_failure(report: Report) -> list[Section]:
         return []
     blocks: list[Block] = []
     if main.places:
-        blocks += [Paragraph("Where:"), Bullets(main.places, 4, 2, "and {n} more places")]
+        blocks += [Paragraph("Where:"), Bullets(main.places, 4, 2, "and {n} more place{s}")]
     parts = [Part([*blocks, Paragraph(f"What to do: {main.advice}", lines=3)])]
     if main.excerpt:
         parts.append(Part([Excerpt(main.excerpt, EXCERPT_LINES)]))

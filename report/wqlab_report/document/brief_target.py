@@ -91,7 +91,7 @@ def section(report: Report, target: TargetReport, limits: TargetLimits) -> Secti
         *_ladder(target),
         Part(figures),
         *_close(Paragraph(left_out, lines=2) if left_out else None),
-        *_close(Bullets(reasons, limits.reasons, min(3, limits.reasons - 1), "and {n} more reasons")),
+        *_close(Bullets(reasons, limits.reasons, min(3, limits.reasons - 1), "and {n} more reason{s}")),
         *_close(Paragraph(caveat, style=Style.NOTE) if caveat else None),
         *_findings(failures.other_findings(report, target)),
         *(_details(target, compared) if limits.details else []),
@@ -173,7 +173,7 @@ def _differences(target: TargetReport, limit: int) -> list[Part]:
         values = "; ".join(f"{each.name} {each.baseline} -> {each.candidate}" for each in options)
         found.append(f"{words.count(len(options), 'configuration option')}: {values}")
     shown = [f"DIFFERS: {each}" for each in found]
-    return _close(Bullets(shown, limit, 3, "and {n} more differences behind the link", mark="  "))
+    return _close(Bullets(shown, limit, 3, "and {n} more difference{s} behind the link", mark="  "))
 
 
 def _named(target: TargetReport) -> Sequence[EnvironmentDifference]:
@@ -207,7 +207,7 @@ def _ladder(target: TargetReport) -> list[Part]:
     failed = ladder_tables.failures(ladder)
     for sentence, excerpt in failed[:1]:
         parts.append(Part([Bullets([sentence], each=3), Excerpt(excerpt, LIST_LINES)]))
-    others = Bullets([sentence for sentence, _ in failed[1:]], LIST_LINES, 3, "and {n} more patches")
+    others = Bullets([sentence for sentence, _ in failed[1:]], LIST_LINES, 3, "and {n} more of the patches")
     return [*parts, *_close(others), *_close(Paragraph(ladder_tables.FAMILY, 3, Style.NOTE))]
 
 
@@ -226,7 +226,7 @@ def _findings(groups: Sequence[failures.FindingGroup]) -> list[Part]:
         Part([Paragraph(title, lines=3), Excerpt(group.finding.excerpt, EXCERPT_LINES)])
         for title, group in zip(titles[:1], groups[:1], strict=True)
     ]
-    others = Bullets(titles[1:], LIST_LINES, 3, "and {n} more findings", mark="")
+    others = Bullets(titles[1:], LIST_LINES, 3, "and {n} more finding{s}", mark="")
     return [*first, *([Part([others])] if others.items else [])]
 
 
@@ -236,7 +236,7 @@ def _details(target: TargetReport, compared: Sequence[Comparison]) -> Iterable[P
     curves = _close(Bullets(crossings, LIST_LINES, 2))
     if not compared:
         return curves
-    records = Bullets(shared_text.canaries(target), LIST_LINES, 3, "and {n} more devices", mark="")
+    records = Bullets(shared_text.canaries(target), LIST_LINES, 3, "and {n} more device{s}", mark="")
     return [*_close(records), *curves, Part(counted(target)), Part(_explanation(target))]
 
 

@@ -56,7 +56,7 @@ def _change(cell: Comparison) -> str:
         if before.mean == after.mean:
             return f"{words.number(after.mean)} {words.counted(cell)} with and without the series"
         return f"{words.number(before.mean)} to {words.number(after.mean)} {words.counted(cell)}"
-    interval = f" {words.ci(cell)}" if cell.ci95 is not None else ""
+    interval = f", 95 % interval {words.ci(cell)}" if cell.ci95 is not None else ""
     if cell.evidence is Evidence.MODELLED and (text := words.modelled(cell)):
         return f"modelled {text}{interval}"
     if cell.verdict is Verdict.EQUIVALENT:

@@ -167,11 +167,12 @@ def wrapped(
 
 
 def listed(items: Sequence[Sequence[str]], limit: int, more: str) -> list[str]:
-    """Return the lines of the first items that fit into `limit` lines; `more` tells by `{n}` how many are missing."""
+    """Return the lines of the first items that fit into `limit` lines; `more` tells by `{n}` how many are missing
+    and has `{s}` for the ending of their plural."""
     lines: list[str] = []
     for index, item in enumerate(items):
         rest = len(items) - index
         if len(lines) + len(item) > limit - (1 if rest > 1 else 0):
-            return [*lines, more.format(n=rest)] if limit else []
+            return [*lines, more.format(n=rest, s="" if rest == 1 else "s")] if limit else []
         lines += item
     return lines
