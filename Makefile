@@ -123,6 +123,7 @@ test-web: setup ## run the unit tests of web/, or only some: make test-web T=src
 golden: setup-python ## rewrite the expected schema of messages and the expected reports of tests; read the diff
 	@WQLAB_WRITE_GOLDEN=1 .venv/bin/python -m pytest -q -p no:cacheprovider contracts/tests/test_golden.py
 	@.venv/bin/python report/tests/rewrite.py
+	@WQLAB_WRITE_GOLDEN=1 .venv/bin/python -m pytest -q -p no:cacheprovider server/tests/sources/test_culprit_mail.py
 
 bench: setup ## measure the figures of benchmarks/README.md
 	@$(AS_USER) sh benchmarks/run.sh

@@ -1,4 +1,4 @@
-"""The three letters of docs/, each with a line that says what its figures are, and reports of measured devices."""
+"""Two letters of docs/, each with a line that says what its figures are, and reports of measured devices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from wqlab_contracts.mail import OutgoingMail, ReplyTo
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import TestPlan
 from wqlab_report.letters.regression import Lab
-from wqlab_report.mail import Sender, culprit_mail, preview
+from wqlab_report.mail import Sender, preview
 
 ROOT = Path(__file__).parents[2]
 PLANS = ROOT / "testplans"
@@ -169,12 +169,6 @@ LETTERS: dict[str, Callable[[], str]] = {
     "example-letter-model.txt": lambda: _written(
         "An example. Its figures are made up for the lab's tests: no model has computed them.",
         preview(model(), None, SENDER),
-    ),
-    "example-letter-regression.txt": lambda: _written(
-        "An example. Its figures, commits and machine are made up for the lab's tests: nothing was measured.",
-        culprit_mail(
-            bisection(), measured(), LAB, ["linux-kernel@vger.example"], datetime(2026, 3, 2, tzinfo=UTC), key="k"
-        ),
     ),
 }
 """File in docs/ -> its content."""

@@ -68,6 +68,15 @@ def test_letter_has_the_form_of_the_kernel_test_robot() -> None:
     assert problems(mail) == [], "no line that tools would collect as a trailer"
 
 
+def test_folder_of_the_lab_is_no_address_of_the_tree() -> None:
+    report = measured()
+    builds = [each.model_copy(update={"origin": "/srv/git/wq.git"}) for each in report.submission.builds]
+    report = report.model_copy(update={"submission": report.submission.model_copy(update={"builds": builds})})
+    body = written(report=report).body
+    assert "/srv" not in body
+    assert "of tree wq (7.3.0-rc1)" in body
+
+
 def test_the_tracker_is_addressed_only_if_the_rule_says_so() -> None:
     assert f"\n#regzbot introduced: {COMMIT}\n" in written().body
     assert "regzbot" not in written(replace(LAB, regzbot=False)).body

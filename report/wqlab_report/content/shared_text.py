@@ -129,6 +129,12 @@ def reproducers(report: Report) -> list[Reproducer]:
     return [Reproducer(_needs(report.submission.id, builds), command) for command, builds in commands.items()]
 
 
+def public_origin(report: Report) -> str:
+    """Return the repository or Debian package of the tree; empty if it is a folder of the lab's own machine."""
+    builds = kernels(report)
+    return builds[0].origin if builds and not builds[0].origin.startswith("/") else ""
+
+
 def _needs(submission_id: int, builds: Sequence[BuildView]) -> str:
     first = builds[0]
     origin = f" ({first.origin})" if first.origin else ""

@@ -39,8 +39,7 @@ def base(report: Report) -> str:
     apply = report.submission.apply
     if not apply.base_commit:
         return ""
-    builds = shared_text.kernels(report)
-    origin = builds[0].origin if builds else ""
+    origin = shared_text.public_origin(report)
     release = apply.release or ""
     if "://" in origin or not _RELEASE.fullmatch(release):
         where = f" of {origin}" if origin else f" of tree {report.submission.tree}"
@@ -63,7 +62,7 @@ def machine(target: TargetReport, *, named: bool) -> list[str]:
     repeated = "" if target.byte_identical else f"; {shared_text.repetitions(target)} a boot"
     return [
         *lines.fact("Emulator", known.get("emulator", "") if target.emulated else "", 1),
-        *lines.fact(where, f"{name}{device}{topology}{f'; {details}' if details else ''}", 4),
+        *lines.fact(where, f"{name}{device}{topology}{f'; {details}' if details else ''}", 5),
         *lines.fact("Workload", f"{target.plan.summary}{f'; {scale}' if scale else ''}", 3),
         *lines.fact("Boots", f"{boots}{repeated}", 3),
     ]

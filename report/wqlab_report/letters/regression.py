@@ -53,16 +53,15 @@ def not_told(bisection: Bisection, report: Report) -> str:
 def subject(bisection: Bisection, report: Report) -> str:
     """Return `[wqlab] [linux:master] 0123456789ab: xfs-fsync bandwidth -12.3 % on ryzen-3900x-1`."""
     target, cell = _parts(bisection, report)
-    place = " ".join(filter(None, [cell.scenario if len(target.plan.scenarios) > 1 else "", cell.setting]))
-    what = " ".join(filter(None, [target.plan.name, place, cell.metric]))
+    what = _what(bisection, target, cell)
     return f"[wqlab] [{_branch(bisection)}] {_commit(bisection)[:12]}: {what} {words.effect(cell)} on {_device(target)}"
 
 
 def regression(bisection: Bisection, report: Report, lab: Lab) -> list[str]:
     """Return the lines of the letter. Raises ValueError with the reason if there is none, see `not_told`."""
     target, cell = _parts(bisection, report)
-    what = " ".join(filter(None, [target.plan.name, cell.scenario, cell.setting]))
-    head = f"wqlab measured {words.metric(cell)} of {what} at {words.effect(cell)} on {_machine(target)}, after:"
+    what = _what(bisection, target, cell)
+    head = f"wqlab measured a {words.effect(cell)} regression of {what} on {_machine(target)}, after:"
     return lines.joined(
         [
             lines.paragraph(head, 4),
@@ -70,7 +69,9 @@ def regression(bisection: Bisection, report: Report, lab: Lab) -> list[str]:
             _table(target, cell),
             _confidence(bisection, target, cell),
             _tags(bisection, report, lab),
-            [*facts(report, [target]), *reproduce(report, [target]), *raw_data(report)],
+            facts(report, [target]),
+            reproduce(report, [target]),
+            raw_data(report),
             lines.paragraph(
                 f"This lab is run by {lab.operator}, and a person has read this mail before it was sent. Write to that "
                 "address to make it stop.",
@@ -81,8 +82,7 @@ def regression(bisection: Bisection, report: Report, lab: Lab) -> list[str]:
 
 def _commit_lines(bisection: Bisection, report: Report) -> list[str]:
     assert bisection.culprit is not None  # noqa: S101 - `_parts` has checked it
-    builds = shared_text.kernels(report)
-    origin = builds[0].origin if builds else ""
+    origin = shared_text.public_origin(report)
     between = (
         f"{words.count(bisection.commits or 0, 'commit')} from {_short(bisection.good)} to {_short(bisection.bad)}"
     )
@@ -99,8 +99,11 @@ def _commit_lines(bisection: Bisection, report: Report) -> list[str]:
 
 def _table(target: TargetReport, cell: Comparison) -> list[str]:
     """Return the table of the kernel test robot: mean ±%stddev of the parent, %change, mean ±%stddev of the commit."""
-    told = [cell, *(each for each in _others(target, cell) if each.scale is Scale.RATIO)]
-    rows = [[_mean(each.baseline), words.effect(each), _mean(each.candidate), _name(each, cell)] for each in told]
+    told = [cell, *(each for each in _others(target, cell) if _is_changed(each) and each.scale is Scale.RATIO)]
+    rows = [
+        [_mean(each.baseline), words.effect(each), _mean(each.candidate), _name(each, cell)]
+        for each in cells.readable(told)
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     header = ["parent", "", "commit"]
     units = ["%stddev", "%change", "%stddev"]
@@ -126,8 +129,10 @@ def _confidence(bisection: Bisection, target: TargetReport, cell: Comparison) ->
         for metric in record.metrics
         if metric.metric == cell.metric and metric.floor is not None
     ]
-    others = [each for each in _others(target, cell) if each.scale is not Scale.RATIO]
-    rest = [f"{_name(each, cell)} {words.effect(each)}" for each in others]
+    others = _others(target, cell)
+    changed = [each for each in others if _is_changed(each) and each.scale is not Scale.RATIO]
+    also = [f"{_name(each, cell, unit=False)} {words.effect(each)}" for each in changed]
+    same = [_name(each, cell, unit=False) for each in others if not _is_changed(each)]
     return [
         *lines.paragraph(
             f"95 % interval of the change {words.ci(cell)} {cell.effect_unit}, {words.tests(cell)}; parent and commit "
@@ -135,7 +140,8 @@ def _confidence(bisection: Bisection, target: TargetReport, cell: Comparison) ->
             4,
         ),
         *lines.paragraph(f"Noise: {' '.join([noise, *floors])}", 4),
-        *lines.paragraph(f"Also: {'; '.join(rest)}." if rest else ""),
+        *lines.paragraph(f"Also: {'; '.join(also)}." if also else ""),
+        *lines.paragraph(f"Not changed beyond their thresholds: {', '.join(same)}." if same else "", 4),
         *lines.paragraph(f"With the commit reverted on top of {_short(bisection.bad)}: {_reverted(bisection, cell)}."),
     ]
 
@@ -210,9 +216,20 @@ def _mean(arm: ArmSummary | None) -> str:
     return f"{words.number(arm.mean)}{spread}"
 
 
-def _name(each: Comparison, cell: Comparison) -> str:
+def _is_changed(cell: Comparison) -> bool:
+    return cell.verdict not in {Verdict.EQUIVALENT, Verdict.BELOW_THRESHOLD}
+
+
+def _name(each: Comparison, cell: Comparison, *, unit: bool = True) -> str:
+    """Return the metric, behind scenario and setting unless they are those of the bisected metric."""
     place = (each.scenario, each.setting) if (each.scenario, each.setting) != (cell.scenario, cell.setting) else ()
-    return " ".join(filter(None, [*place, cells.metric(each)]))
+    return " ".join(filter(None, [*place, cells.metric(each) if unit else each.metric]))
+
+
+def _what(bisection: Bisection, target: TargetReport, cell: Comparison) -> str:
+    """Return plan, scenario, setting and metric, without a scenario that is the plan's only one."""
+    scenario = cell.scenario if bisection.request.scenario or len(target.plan.scenarios) > 1 else ""
+    return " ".join(filter(None, [target.plan.name, scenario, cell.setting, cell.metric]))
 
 
 def _commit(bisection: Bisection) -> str:

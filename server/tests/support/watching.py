@@ -28,6 +28,8 @@ from wqlab_worker.workspace import Workspace
 from .lab import LabUnderTest, ScriptedWorker
 
 FAKE_KERNEL = Path(__file__).parents[3] / "worker" / "tests" / "fakekernel"
+DATE = "2026-11-01T00:00:00Z"
+"""Date of all commits, so that each has the same hash in every test."""
 FILE = """\
 kind: tree
 name: next
@@ -53,7 +55,9 @@ class Upstream:
 
     def git(self, *arguments: str) -> str:
         who = {
-            f"GIT_{role}_{part}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")
+            f"GIT_{role}_{part}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for part, value in (("NAME", "ada@example.org"), ("EMAIL", "ada@example.org"), ("DATE", DATE))
         }
         environment = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "HOME": str(self.path), **who}
         done = subprocess.run(
