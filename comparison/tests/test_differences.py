@@ -107,7 +107,7 @@ def test_times_are_compared_only_where_they_are_evidence() -> None:
     right = [boot(row(QUEUED, "a", 1000, 300_000 + more, 512)) for more in range(6)]
     assert texts(left, right) == []
     (found,) = judged(left, right, times=True)
-    assert found.text == "time from queueing to start of a, mean: 1200.00 -> 300.00 us (p99 at most 4096 -> 512 us)"
+    assert found.text == "time from queueing to start of a, mean: 1.20 -> 0.30 ms (p99 at most 4.1 ms -> 512 us)"
     assert (found.is_time, found.unit) == (True, "us")
     assert (found.reference[0], found.compared[0]) == (1200, 300)
 

@@ -116,7 +116,9 @@ def test_decimal_places_of_a_mean_depend_on_its_deviation(deviations: tuple[floa
 @pytest.mark.parametrize(
     ("values", "unit", "expected"),
     [
-        ([17_112_760.0, 3.0], "us", (1e6, "s")),
+        ([17_112_760.0, 3_000_000.0], "us", (1e6, "s")),
+        ([17_112_760.0, 3.0], "us", (1e3, "ms")),
+        ([20_000.0, 5.0, 0.0], "us", (1.0, "us")),
         ([1500.0], "ns", (1e3, "us")),
         ([0.25], "s", (1e-3, "ms")),
         ([0.0], "us", (1.0, "us")),

@@ -31,7 +31,7 @@ from wqlab_contracts.traced_counts import TIMED, Row, TracedTopic
 from . import effect
 from .power import LEAST_BLOCKS
 from .significance import ALPHA, Floats, clip
-from .words import number, places
+from .words import number, places, readable_time, time
 
 MIN_EVENTS = 100
 RARE_EVENTS = 20.0
@@ -196,7 +196,7 @@ def _time(cell: int, topic: TracedTopic, name: str, sides: Sides) -> Iterator[_L
             return
         values.append([(row.total_us or 0) / row.count for row in rows])
         tails.append(max(row.p99_us or 0 for row in rows))
-    tail = f" (p99 at most {tails[0]} -> {tails[1]} us)"
+    tail = f" (p99 at most {time(tails[0], 'us')} -> {time(tails[1], 'us')})"
     yield from _line(cell, (topic, name), values, RARE_US, (f"{_TIMES[topic].format(name)}, mean", f"us{tail}"))
 
 
@@ -210,18 +210,21 @@ def _line(
     if not d.any():
         return
     before, after = float(left.mean()), float(right.mean())
-    decimals = places([before, after])
+    of, _, note = unit.partition(" (")
+    divisor, shown = readable_time([before, after], of)
+    decimals = places([before / divisor, after / divisor])
+    figures = f"{number(before / divisor, decimals)} -> {number(after / divisor, decimals)} {shown}"
     yield _Line(
         cell,
         d,
         TracedDifference(
             topic=line[0],
             name=line[1],
-            is_time=unit.startswith("us"),
-            unit=unit.split(" (", maxsplit=1)[0],
+            is_time=of == "us",
+            unit=of,
             reference=left.tolist(),
             compared=right.tolist(),
-            text=f"{what}: {number(before, decimals)} -> {number(after, decimals)} {unit}",
+            text=f"{what}: {figures}{f' ({note}' if note else ''}",
         ),
     )
 

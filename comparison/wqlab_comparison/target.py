@@ -332,7 +332,10 @@ def _conclude_settings(primaries: Sequence[Comparison]) -> Conclusion:
     shown.sort(key=lambda c: -abs(c.effect or 0.0))
     parts = [_describe_setting(c, words.VERDICT[c.verdict or best]) for c in shown[:_MAX_NAMED]]
     more = f", {len(shown) - _MAX_NAMED} more" if len(shown) > _MAX_NAMED else ""
-    start = f" from {words.number(shown[0].baseline.mean)} {first.unit}" if shown[0].baseline else ""
+    start = ""
+    if shown[0].baseline is not None:
+        divisor, unit = words.readable_time([shown[0].baseline.mean], first.unit)
+        start = f" from {words.number(shown[0].baseline.mean / divisor)} {unit}"
     text = f"{scenario}: {first.metric}{start} at {first.reference}: {', '.join(parts)}{more}"
     has_no_figure = best in {Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.UNSUPPORTED}
     return Conclusion(best, _join(text, shown[0].reason if has_no_figure else ""))

@@ -86,13 +86,24 @@ def number(value: float, decimals: int | None = None) -> str:
 
 
 def readable_time(values: Iterable[float], unit: str) -> tuple[float, str]:
-    """Return a divisor and the unit of time in which the largest of `values` is at least 1; other units stay.
+    """Return a divisor and the unit of time in which `values` have few digits; other units stay.
 
+    The largest value is at least 1 and below 100,000, and the smallest one, unless that contradicts, at least .1.
     Example: for 17112760 us 1e6 and `s`.
     """
-    largest = max(map(abs, values), default=0.0) * TIMES.get(unit, 0.0)
-    fitting = [name for name, size in TIMES.items() if size <= largest]
-    return (TIMES[fitting[-1]] / TIMES[unit], fitting[-1]) if fitting else (1.0, unit)
+    known = [abs(value) * TIMES.get(unit, 0.0) for value in values if value]
+    fitting = [name for name, size in TIMES.items() if known and size <= max(known)]
+    if not fitting:
+        return 1.0, unit
+    short = [name for name in fitting if max(known) < 1e5 * TIMES[name]] or fitting[-1:]
+    best = [name for name in short if min(known) >= 0.1 * TIMES[name]] or short[:1]
+    return TIMES[best[-1]] / TIMES[unit], best[-1]
+
+
+def time(value: float, unit: str) -> str:
+    """Format one time with three significant digits in a unit that fits: `17.1 s`."""
+    divisor, name = readable_time([value], unit)
+    return f"{value / divisor:.3g} {name}"
 
 
 def spread(summary: ArmSummary, decimals: int) -> str:

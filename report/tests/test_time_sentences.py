@@ -57,7 +57,7 @@ def of_kernels(before: dict[str, Any], after: dict[str, Any]) -> dict[Arm, dict[
             [spin(0.3, 400, site_line="kernel/workqueue.c:2316")],
             [
                 "lock in unbound worker_pool, taken by __queue_work (kernel/workqueue.c:2316): CPUs waited "
-                "40.0 -> 30.0 % of their busy time; a wait took 800 -> 400 ns, under 6 of 6 seeds"
+                "40.0 -> 30.0 % of their busy time; a wait took 800 ns -> 400 ns, under 6 of 6 seeds"
             ],
             id="shorter waits",
         ),
@@ -66,7 +66,7 @@ def of_kernels(before: dict[str, Any], after: dict[str, Any]) -> dict[Arm, dict[
             [spin(0.2, 800, lock="")],
             [],
             [
-                "lock, taken by __queue_work: CPUs waited 20.0 -> 0 % of their busy time; a wait took 800 -> 0 ns, "
+                "lock, taken by __queue_work: CPUs waited 20.0 -> 0 % of their busy time; a wait took 800 ns -> 0 ns, "
                 "under 6 of 6 seeds"
             ],
             id="a lock without a name that nobody waits for any more",
@@ -84,7 +84,7 @@ def test_functions_are_told_by_virtual_time() -> None:
     functions = dict(zip(PAIR, ({"flush_workqueue_prep_pwqs": 1900}, {"flush_workqueue_prep_pwqs": 1200}), strict=True))
     found = cell(of_kernels({}, {}), functions)
     name = "flush_workqueue_prep_pwqs (kernel/workqueue.c, changed by the series)"
-    assert time_sentences(found) == [f"{name}: 1900 -> 1200 ns per fsync"]
+    assert time_sentences(found) == [f"{name}: 1.9 us -> 1.2 us per fsync"]
     assert found.sentences[0].startswith(name), "before the counts"
 
 
@@ -108,7 +108,7 @@ def test_one_kernel_states_where_its_time_goes() -> None:
         cell({Arm.BASELINE: {"spins": [spin(0.4, 800)]}}, {Arm.BASELINE: {"flush_workqueue_prep_pwqs": 1900}})
     )
     assert lock.endswith("CPUs waited 40.0 % of their busy time; a wait took 800 ns")
-    assert function.endswith(": 1900 ns per fsync")
+    assert function.endswith(": 1.9 us per fsync")
 
 
 def test_counts_without_a_model_say_nothing_of_time() -> None:

@@ -68,7 +68,7 @@ def test_each_share_includes_the_nearer_places() -> None:
     (cell,) = six([row("f", "1:200", (50, 30, 80, 40))], [row("f", "1:900", (225, 135, 360, 180))])
     for work in cell.works:
         assert (work.same_cpu, work.same_l3, work.same_node) == (25, 40, 80)
-    assert wait_tables.rows(cell)[0][4:] == ["<= 2", "25.0 %", "40.0 %", "80.0 %"]
+    assert wait_tables.rows(cell)[0][4:] == ["<= 2 us", "25.0 %", "40.0 %", "80.0 %"]
     assert wait_tables.header(improvement().targets[0])[-3:] == ["on its CPU", "in its L3", "on its node"]
 
 

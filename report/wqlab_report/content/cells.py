@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from wqlab_comparison import words
 from wqlab_contracts.api.report import ArmSummary, Comparison
@@ -48,29 +47,6 @@ def metric(cell: Comparison) -> str:
     name, _, ending = shown.rpartition("_")
     shown = name if ending in words.TIMES and ending != cell.unit else shown
     return f"{shown} ({cell.unit})" if cell.unit else shown
-
-
-def readable(cells: Sequence[Comparison]) -> list[Comparison]:
-    """Return the comparisons of a table, each time in a unit that makes it readable, the same for all of one metric.
-
-    A time whose change has the metric's unit too stays as it is.
-    """
-    means = defaultdict[str, list[float]](list)
-    for cell in cells:
-        means[cell.metric] += [arm.mean for arm in (cell.baseline, cell.candidate) if arm is not None]
-    found = []
-    for cell in cells:
-        by, unit = words.readable_time(means[cell.metric], cell.unit) if cell.scale is Scale.RATIO else (1.0, cell.unit)
-        sides = {name: _divided(arm, by) for name, arm in (("baseline", cell.baseline), ("candidate", cell.candidate))}
-        found.append(cell.model_copy(update={"unit": unit, **sides}) if by != 1 else cell)
-    return found
-
-
-def _divided(arm: ArmSummary | None, by: float) -> ArmSummary | None:
-    if arm is None:
-        return None
-    stddev = arm.stddev / by if arm.stddev is not None else None
-    return arm.model_copy(update={"mean": arm.mean / by, "stddev": stddev})
 
 
 def figure(arm: ArmSummary | None, decimals: int, *, exact: bool) -> str:

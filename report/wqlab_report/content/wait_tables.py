@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wqlab_comparison.words import count, number
+from wqlab_comparison.words import count, number, time
 from wqlab_contracts.api.report import TargetReport
 from wqlab_contracts.api.waits import WaitCell, WaitedWork
 
@@ -23,7 +23,7 @@ BRIEF_FUNCTIONS = 2
 
 def header(target: TargetReport) -> list[str]:
     places = ["on its CPU", f"in its {_level(target)}", "on its node"]
-    return ["function", "kernel", "work items", "p50, us", "p99, us", *places]
+    return ["function", "kernel", "work items", "p50", "p99", *places]
 
 
 def title(cell: WaitCell) -> str:
@@ -52,7 +52,7 @@ def rows(cell: WaitCell, most: int | None = None) -> list[list[str]]:
 
 def brief_header(target: TargetReport) -> list[str]:
     """Return the header of a narrow table."""
-    return ["", "", "items", "p50, us", "p99, us", "same CPU", f"same {_level(target)}", "same node"]
+    return ["", "", "items", "p50", "p99", "same CPU", f"same {_level(target)}", "same node"]
 
 
 def brief_rows(cell: WaitCell) -> list[list[str]]:
@@ -65,8 +65,8 @@ def _row(work: WaitedWork) -> list[str]:
         work.function,
         work.arm.value,
         number(round(work.items, 1)),
-        f"<= {work.p50_us}",
-        f"<= {work.p99_us}",
+        f"<= {time(work.p50_us, 'us')}",
+        f"<= {time(work.p99_us, 'us')}",
         *(NOTHING if share is None else f"{share:.1f} %" for share in (work.same_cpu, work.same_l3, work.same_node)),
     ]
 

@@ -17,6 +17,7 @@ from wqlab_contracts.enums import BETWEEN, Outcome, SubmissionState
 from wqlab_contracts.messages import TakenThread
 
 from ..content import failures, ladder_tables, shared_text, sweep_tables, system_text, thread_text
+from ..units import readable
 from . import brief_target
 from .blocks import (
     Block,
@@ -63,6 +64,7 @@ class Brief:
 
 def brief(report: Report) -> Brief:
     """Return what a mail says of a report."""
+    report = readable(report)
     shown = [target for target in failures.by_severity(report.targets) if failures.is_shown(report, target)]
     sections = [*_main_failure(report), *_configuration(report)]
     if report.sweep is not None:

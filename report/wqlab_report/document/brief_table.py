@@ -23,7 +23,7 @@ def judged(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 def blocks(comparisons: Sequence[Comparison], most: int) -> list[Block]:
     """Return the table in at most `most` rows: regressions, then those of primary metrics and severe verdicts."""
-    found = cells.readable(judged(comparisons))
+    found = judged(comparisons)
     if not found:
         return []
     important = sorted(found, key=_importance)[:most]

@@ -19,6 +19,7 @@ from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.enums import ErrorKind, Evidence, Question, Role, Verdict
 
 from ..content import cells, failures, instrument_tables, shared_text, survival
+from ..units import readable
 
 SURVIVAL = "kernels boot and survive"
 """Name of a target's check that a failure of its run or kernels fails; its other checks are then skipped."""
@@ -58,6 +59,7 @@ class Suite:
 
 def suites(report: Report) -> list[Suite]:
     """Return a suite per target, and one for a submission that failed before there was a target to blame."""
+    report = readable(report)
     found = [_suite(report, target) for target in report.targets]
     main = failures.main_failure(report)
     if not report.targets or (main and main.target is None):

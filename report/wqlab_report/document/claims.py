@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wqlab_comparison import words
 from wqlab_contracts.api.report import BootValue, Comparison, Report, TargetReport
-from wqlab_contracts.enums import VERDICT_ORDER, Arm, ErrorKind, Question, Role, Verdict
+from wqlab_contracts.enums import VERDICT_ORDER, Arm, ErrorKind, Question, Role, SubmissionState, Verdict
 
 from ..content import failures, shared_text, system_text
 
@@ -15,6 +15,8 @@ _DECIDED = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.EQUIVALEN
 _OPEN = frozenset({Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.NOT_EXERCISED})
 MOST_BLOCKS = 8
 """Most blocks whose boots are drawn beside the claims."""
+MOST_REPEATED = 100
+"""Most blocks of a repeated submission."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,24 @@ def deciding(report: Report) -> Cell | None:
         or (cell.of.verdict is Verdict.REGRESSION and cell.of.question is Question.KERNEL)
     ]
     return min(found, key=lambda cell: (cell.of.verdict != cell.target.verdict, _weight(cell)), default=None)
+
+
+def deciding_blocks(report: Report) -> tuple[int, float]:
+    """Return how many blocks of each target would probably decide what is open, and the seconds that they take.
+
+    0 blocks if the submission is not finished or no number up to MOST_REPEATED would; 0 seconds if it is not known.
+    """
+    open_ = [cell for cell in claims_of(report).open if cell.of.blocks_needed]
+    blocks = max((cell.target.blocks_completed + (cell.of.blocks_needed or 0) for cell in open_), default=0)
+    if report.submission.state is not SubmissionState.FINISHED or blocks > MOST_REPEATED:
+        return 0, 0.0
+    ran = {target.run_id: target.blocks_completed for target in report.targets if target.blocks_completed}
+    seconds = [
+        blocks * (run.finished_at - run.started_at).total_seconds() / ran[run.id]
+        for run in report.submission.runs
+        if run.id in ran and run.started_at and run.finished_at
+    ]
+    return blocks, max(seconds, default=0.0)
 
 
 def _weight(cell: Cell) -> int:

@@ -8,6 +8,7 @@ from wqlab_contracts.api.sweeps import SweepReport
 
 from ..content import failures, shared_text, sweep_tables, system_text, thread_text
 from ..figures.sweep_figures import sweep_figures
+from ..units import readable
 from . import full_target
 from .blocks import (
     Block,
@@ -38,6 +39,7 @@ CHECKPATCH_LINES = 10
 
 def full(report: Report) -> list[Section]:
     """Return the sections of the whole report."""
+    report = readable(report)
     shown = [target for target in report.targets if failures.is_shown(report, target)]
     sections = [
         _summary(report),

@@ -183,8 +183,8 @@ def draw_pairs(pairs: Sequence[tuple[str, float, float]]) -> str:
         y = 30.0 * row + 22
         label(svg, LEFT, y - 10, name)
         segment(svg, (axis.at(before), y), (axis.at(after), y), "pair")
-        _dot(svg, axis.at(before), y, 0)
         _dot(svg, axis.at(after), y, 1)
+        _dot(svg, axis.at(before), y, 0)  # the smaller mark, visible where both are equal
     _ticks(svg, axis, height - 22)
     return markup(svg)
 

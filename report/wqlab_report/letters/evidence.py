@@ -12,6 +12,7 @@ from wqlab_contracts.excerpts import shorten_lines
 
 from ..content import failures, ladder_tables, shared_text, sweep_tables, system_text
 from ..document.verdicts import not_finished
+from ..units import readable
 from ..writers.text import lines_of
 from . import counted, figures, found, lines
 from .audience import Audience, left_out, shown_to
@@ -37,6 +38,7 @@ def evidence(report: Report, audience: Audience, most: int, also: frozenset[str]
 
     Lines that do not fit are cut from the end of the middle sections, and a line says so.
     """
+    report = readable(report)
     shown = shown_to(report, audience, also)
     targets = failures.by_severity(failures.others(shown))
     middle = [

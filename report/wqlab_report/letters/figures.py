@@ -24,8 +24,7 @@ def table(target: TargetReport, audience: Audience, most: int) -> list[str]:
     if not told:
         return []
     shown = sorted(told, key=_importance)[:most]
-    readable = zip(told, cells.readable(told), strict=True)
-    rows = [_row(target, each, told) for cell, each in readable if any(cell is other for other in shown)]
+    rows = [_row(target, cell, told) for cell in told if any(cell is each for each in shown)]
     sides = ["baseline", "candidate"] if told[0].question is Question.KERNEL else ["reference", "setting"]
     header = ["", *sides, "change", INTERVAL]
     if all(row[4] in {"", "exact"} for row in rows):
@@ -78,14 +77,11 @@ def _row(target: TargetReport, cell: Comparison, told: Sequence[Comparison]) -> 
 def _side(target: TargetReport, cell: Comparison, arm: Arm, decimals: int) -> str:
     """Return the value of every boot if there are few, else mean and standard deviation."""
     summary = cell.baseline if arm is Arm.BASELINE else cell.candidate
-    by = 1.0
-    if cell.unit in words.TIMES:
-        by = words.TIMES[cell.unit] / words.TIMES[next(m.unit for m in target.plan.metrics if m.name == cell.metric)]
     if summary is not None and summary.n <= EVERY_BOOT and cell.question is Question.KERNEL:
         key = (arm, cell.scenario, cell.setting, cell.metric)
         values = [v.value for v in target.values if (v.arm, v.scenario, v.setting, v.metric) == key]
         if len(values) == summary.n:
-            return " ".join(words.number(value / by, decimals) for value in values)
+            return " ".join(words.number(value, decimals) for value in values)
     return cells.figure(summary, decimals, exact=cell.exact)
 
 

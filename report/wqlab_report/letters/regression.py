@@ -14,6 +14,7 @@ from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetRep
 from wqlab_contracts.enums import BisectionState, BisectionStepState, Evidence, Question, Role, Scale, Verdict
 
 from ..content import cells, shared_text
+from ..units import readable
 from . import lines
 from .audience import DECIDED
 from .facts import facts, raw_data, reproduce
@@ -59,6 +60,7 @@ def subject(bisection: Bisection, report: Report) -> str:
 
 def regression(bisection: Bisection, report: Report, lab: Lab) -> list[str]:
     """Return the lines of the letter. Raises ValueError with the reason if there is none, see `not_told`."""
+    report = readable(report)
     target, cell = _parts(bisection, report)
     what = _what(bisection, target, cell)
     head = f"wqlab measured a {words.effect(cell)} regression of {what} on {_machine(target)}, after:"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from wqlab_comparison.words import time
 from wqlab_contracts.api.instrument import FunctionChange, InstrumentCell, PerOperation, SpinChange, SpinTimes
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.instrument import OTHER
@@ -42,16 +43,16 @@ def _lock(cell: InstrumentCell, times: Mapping[Arm, float], spin: SpinChange) ->
     where = f"{spin.site} ({spin.site_line})" if spin.site_line else spin.site
     lock = f"lock in {spin.lock}" if spin.lock else "lock"
     shares = " -> ".join(count(100 * each.wait_ns / times[arm]) for arm, each in spin.per_op.items())
-    each_wait = " -> ".join(count(each.wait_ns / each.count) if each.count else "0" for each in spin.per_op.values())
+    each_wait = " -> ".join(time(each.wait_ns / each.count if each.count else 0, "ns") for each in spin.per_op.values())
     seeds = f", under {spin.seeds} of {len(cell.seeds)} seeds" if len(cell.totals) > 1 else ""
-    return f"{lock}, taken by {where}: CPUs waited {shares} % of their busy time; a wait took {each_wait} ns{seeds}"
+    return f"{lock}, taken by {where}: CPUs waited {shares} % of their busy time; a wait took {each_wait}{seeds}"
 
 
 def _function(cell: InstrumentCell, function: FunctionChange) -> str:
     facts = ", ".join(filter(None, [function.file, "changed by the series" if function.touched else ""]))
     name = f"{function.name} ({facts})" if facts else function.name
-    times = " -> ".join(count(each.virtual_ns) for each in function.per_op.values())
-    return f"{name}: {times} ns per {cell.operation}"
+    times = " -> ".join(time(each.virtual_ns, "ns") for each in function.per_op.values())
+    return f"{name}: {times} per {cell.operation}"
 
 
 def _is_shown(per_op: Mapping[Arm, _Value], value: Callable[[_Value], float], times: Mapping[Arm, float]) -> bool:

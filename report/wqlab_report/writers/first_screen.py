@@ -22,6 +22,7 @@ from ..content import failures, instrument_tables, shared_text
 from ..document import claims as found
 from ..document.full_target import anchor
 from ..figures.figures import draw_pairs
+from ..units import readable
 
 _SHOWN = 3
 """Maximum number of comparisons listed for a claim."""
@@ -59,6 +60,7 @@ class Claim:
 
 def first_screen(report: Report, *, page: bool = False) -> Markup:
     """Return the first screen. `page`: of the lab's page, whose links stay in the lab and select a comparison there."""
+    report = readable(report)
     main = failures.main_failure(report)
     record = next((each for each in report.targets if shared_text.canaries(each)), None)
     return Markup(  # noqa: S704 - the template escapes
@@ -124,7 +126,11 @@ def _claims(report: Report, *, page: bool) -> list[Claim]:
         Claim("fails", [_target(each, others) for each in claims.failed], Verdict.FAILED),
         Claim("worse", _figures(claims.worse, page=page), Verdict.REGRESSION),
         Claim("better", _figures(claims.better, page=page), Verdict.IMPROVEMENT),
-        Claim("open", _figures(claims.open, page=page, reasons=True), Verdict.INCONCLUSIVE),
+        Claim(
+            "open",
+            [*_figures(claims.open, page=page, reasons=True), *_more_blocks(report, page=page)],
+            Verdict.INCONCLUSIVE,
+        ),
     ]
     if not claims.worse and not claims.failed and claims.judged:
         given.append(Claim("worse: 0", [_none_worse(claims, page=page)], Verdict.EQUIVALENT))
@@ -134,6 +140,19 @@ def _claims(report: Report, *, page: bool) -> list[Claim]:
         why = "the devices are emulated, and their clock is no evidence."
         without.insert(0, Markup("<strong>{}:</strong> {}").format(names, why))
     return [each for each in [*given, Claim("not measured", without)] if each.lines]
+
+
+def _more_blocks(report: Report, *, page: bool) -> list[Markup]:
+    """Return a link that repeats the submission with the blocks that would probably decide, and how long they take."""
+    blocks, seconds = found.deciding_blocks(report)
+    if not page or not blocks or shared_text.is_local(report):
+        return []
+    takes = f", about {max(1, round(seconds / 60))} min" if seconds else ""
+    return [
+        Markup('<a href="/submissions/{}?retry={}">run {}{}</a>').format(
+            report.submission.id, blocks, words.count(blocks, "block"), takes
+        )
+    ]
 
 
 def _none_worse(claims: found.Claims, *, page: bool) -> Markup:
@@ -209,7 +228,6 @@ def _picture(report: Report) -> Markup:
     if cell is None or not pairs:
         return Markup("")
     of, shown = cell.of, pairs[: found.MOST_BLOCKS]
-    by, unit = words.readable_time((value for pair in shown for value in (pair.baseline, pair.candidate)), of.unit)
     better = "" if of.direction is Direction.NONE else words.DIRECTION[of.direction]
     names = ("baseline", "candidate") if of.question is Question.KERNEL else (of.reference, of.setting)
     more = f"{words.count(len(pairs) - len(shown), 'more block')} below" if len(pairs) > len(shown) else ""
@@ -220,8 +238,8 @@ def _picture(report: Report) -> Markup:
         '<span class="muted">{}</span></p></figure>'
     ).format(
         _plain(words.metric(of)),
-        shared_text.joined([unit, better]),
-        Markup(draw_pairs([(pair.label, pair.baseline / by, pair.candidate / by) for pair in shown])),  # noqa: S704 - escaped there
+        shared_text.joined([of.unit, better]),
+        Markup(draw_pairs([(pair.label, pair.baseline, pair.candidate) for pair in shown])),  # noqa: S704 - escaped there
         *names,
         more,
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wqlab_contracts.api.report import Report
+from wqlab_report.units import readable
 from wqlab_report.writers.first_screen import clean, first_screen, title
 from wqlab_report.writers.text import render_text
 
@@ -27,7 +28,7 @@ _WITHOUT_PAGES = (
 def render_page(report: Report, web_dir: Path | None) -> str:
     """Return the page of a report. `web_dir`: folder of the application's build, as in Settings.web_dir."""
     text = render_text(report)
-    data = f'{{"report":{report.model_dump_json(by_alias=True)},"text":{json.dumps(text)}}}'
+    data = f'{{"report":{readable(report).model_dump_json(by_alias=True)},"text":{json.dumps(text)}}}'
     name = f"Report {report.submission.id}: {title(report)} · wqlab"
     parts = (
         f'<article class="report"><div class="report-first">{first_screen(report, page=True)}</div>',

@@ -50,6 +50,12 @@ export function number(value: number, decimals = places([value])): string {
   return minus(fixed(value, decimals));
 }
 
+/** Format a time in microseconds with three significant digits, in a unit that fits: `17.1 s`. */
+export function microseconds(value: number): string {
+  const [size, unit] = value >= 1e6 ? [1e6, "s"] : value >= 1e3 ? [1e3, "ms"] : [1, "us"];
+  return `${Number((value / (size as number)).toPrecision(3))} ${unit}`;
+}
+
 /** Format a mean with its standard deviation, if there is one: `1159.40 ±1.34`. */
 export function spread(arm: Arm, decimals = placesOfArms([arm])): string {
   const mean = number(arm.mean, decimals);

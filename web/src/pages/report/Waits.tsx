@@ -1,6 +1,6 @@
 /** How long work items waited in traced repetitions, and where they started. Explanatory only. */
 import type { TargetReport, WaitCell } from "@/api/types";
-import { count, number } from "@/lib/numbers";
+import { count, microseconds, number } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import classes from "./Counts.module.css";
@@ -84,8 +84,8 @@ function columnsOf(level: string): readonly Column<Work>[] {
     header,
     numeric: true,
     value: work => work[id],
-    text: work => `<= ${number(work[id])}`,
-    cell: work => `≤ ${number(work[id])}`,
+    text: work => `<= ${microseconds(work[id])}`,
+    cell: work => `≤ ${microseconds(work[id])}`,
   });
   return [
     { id: "function", header: "function", value: work => work.function, rowHeader: true },
@@ -97,8 +97,8 @@ function columnsOf(level: string): readonly Column<Work>[] {
       value: work => work.items,
       text: work => number(Math.round(work.items * 10) / 10),
     },
-    bound("p50_us", "p50, µs"),
-    bound("p99_us", "p99, µs"),
+    bound("p50_us", "p50"),
+    bound("p99_us", "p99"),
     place("same_cpu", "on its CPU"),
     place("same_l3", `in its ${level}`),
     place("same_node", "on its node"),
