@@ -208,3 +208,12 @@ def test_total_is_limited(client: httpx.Client, scene: Scene, monkeypatch: pytes
         page = listed(client, limit=1)
         assert (page.total, page.at_least) == (min(number, 3), number > 3)
     assert len(page.items) == 1
+
+
+def test_list_shows_a_series_once(client: httpx.Client, scene: Scene) -> None:
+    first, last = (scene.submission("bob", mailed(f"[PATCH v{n}] wq: faster")) for n in (1, 2))
+    other = scene.submission("bob", mailed("[PATCH] wq: slower"))
+    studies = [scene.submission("bob", REQUEST | {"series": None}) for _ in range(2)]
+    scene.finish(first)
+    assert ids(client, one_per_series=True) == [*reversed(studies), other, last]
+    assert ids(client, one_per_series=True, active=False) == [first]

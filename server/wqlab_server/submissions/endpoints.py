@@ -145,6 +145,7 @@ def _filter(
     ] = None,
     since: Annotated[JsonTime | None, Query(description="Created at or after this time")] = None,
     until: Annotated[JsonTime | None, Query(description="Created before this time")] = None,
+    one_per_series: Annotated[bool, Query(description="Only the newest matching submission of each series")] = False,
 ) -> queries.Filter:
     texts = {
         "tree": tree,
@@ -160,7 +161,14 @@ def _filter(
         if text is not None:
             plain_text(name, text)
     return queries.Filter(
-        state=state, outcome=outcome, active=active, verdict=verdict, since=since, until=until, **texts
+        state=state,
+        outcome=outcome,
+        active=active,
+        verdict=verdict,
+        since=since,
+        until=until,
+        one_per_series=one_per_series,
+        **texts,
     )
 
 

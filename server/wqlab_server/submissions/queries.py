@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, literal_column, or_, select, text, tuple_, type_coerce
+from sqlalchemy import ColumnElement, String, cast, func, literal_column, or_, select, text, tuple_, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
@@ -64,6 +64,8 @@ class Filter:
     """Created at or after this time."""
     until: datetime | None = None
     """Created before this time."""
+    one_per_series: bool = False
+    """Only the newest submission of each series, of those that match the other conditions."""
 
 
 def get(session: Session, submission_id: int) -> Submission:
@@ -142,6 +144,9 @@ def _conditions(filter_: Filter) -> list[ColumnElement[bool]]:
         if filter_.q.isascii() and filter_.q.isdigit() and len(filter_.q) < 10:
             matches = or_(matches, Submission.id == int(filter_.q))
         found.append(matches)
+    if filter_.one_per_series:
+        series = func.coalesce(func.nullif(Submission.series_key, ""), cast(Submission.id, String))
+        found.append(Submission.id.in_(select(func.max(Submission.id)).where(*found).group_by(series)))
     return found
 
 

@@ -23,7 +23,7 @@ export function SubmissionsPage() {
       title="Submissions"
       lead={
         page
-          ? count(page.total, narrowed ? "match" : "submission", narrowed ? "matches" : undefined)
+          ? `${count(page.total, narrowed ? "matching series" : "series", narrowed ? "matching series" : "series")}, each with its newest ${narrowed ? "match" : "submission"}`
           : "\u00a0"
       }
     >

@@ -5,7 +5,7 @@ import { filtersOf, LIST_PARAMS, toFilters } from "./search";
 const { defaults } = searchParams(LIST_PARAMS);
 
 test("an empty search requests the newest page", () => {
-  expect(toFilters(defaults, 50)).toEqual({ limit: 50, sort: "newest" });
+  expect(toFilters(defaults, 50)).toEqual({ limit: 50, sort: "newest", one_per_series: true });
 });
 
 test.each([
@@ -13,7 +13,12 @@ test.each([
   ["running", { state: "running" }],
   ["failed", { outcome: "failed" }],
 ] as const)("state=%s maps to the API parameters %j", (state, parameters) => {
-  expect(toFilters({ ...defaults, state }, 50)).toEqual({ limit: 50, sort: "newest", ...parameters });
+  expect(toFilters({ ...defaults, state }, 50)).toEqual({
+    limit: 50,
+    sort: "newest",
+    one_per_series: true,
+    ...parameters,
+  });
 });
 
 test("dates cover whole days in the user's time zone", () => {

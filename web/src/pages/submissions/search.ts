@@ -53,7 +53,7 @@ export function filtersOf(search: ListSearch): Partial<ListSearch> {
  */
 export function toFilters(search: ListSearch, limit: number): SubmissionFilters {
   const { state, since, until, sort, cursor, ...unchanged } = search;
-  const filters: SubmissionFilters = { limit, sort };
+  const filters: SubmissionFilters = { limit, sort, one_per_series: true };
   for (const [name, value] of Object.entries(unchanged))
     if (value !== "") Object.assign(filters, { [name]: value });
   if (state === "unfinished") filters.active = true;
