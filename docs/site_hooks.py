@@ -72,6 +72,11 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     return "".join(part if index % 2 else of_text(part) for index, part in enumerate(parts))
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Return the page with code blocks and tables that scroll by keyboard."""
+    return re.sub(r"<(pre|table)>", r'<\1 tabindex="0">', html)
+
+
 def on_env(env: Any, *, config: MkDocsConfig, files: Files) -> Any:
     """Jinja escapes titles and addresses in the theme."""
     env.autoescape = True
