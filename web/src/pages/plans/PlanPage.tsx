@@ -124,7 +124,7 @@ export function PlanPage() {
       <Section
         id="script"
         title="Script"
-        lead="The files that run on the device. Click a line number to link to it; Shift-click a second one to link to a range."
+        lead="The files that run on the device. A line number is a link to its line."
       >
         <SourceFile name={plan.script} text={script} open />
         {Object.entries(files).map(([file, text]) => (

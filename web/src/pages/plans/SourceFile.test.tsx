@@ -1,4 +1,4 @@
-import { fireEvent, screen } from "@testing-library/react";
+import { screen } from "@testing-library/react";
 import { expect, test } from "vitest";
 import { renderPart } from "@/testing/render";
 import { SourceFile } from "./SourceFile";
@@ -18,22 +18,15 @@ test("each line links to its file and line number", async () => {
   ]);
 });
 
-test("a hash marks its lines and opens only their file", async () => {
+test("a hash marks its line and opens only their file", async () => {
   const { container } = await renderPart(
     <>
       {file(false)}
       <SourceFile name="b.sh" text={text} open={false} />
     </>,
-    { at: "/#a.sh-L2-L3" },
+    { at: "/#a.sh-L2" },
   );
-  expect(marked(container)).toEqual(["measure() {", "\tfio"]);
+  expect(marked(container)).toEqual(["measure() {"]);
   const [a, b] = container.querySelectorAll("details");
   expect([a?.open, b?.open]).toEqual([true, false]);
-});
-
-test("Shift-click selects a range of lines", async () => {
-  const { container, router } = await renderPart(file(), { at: "/#a.sh-L4" });
-  fireEvent.click(screen.getByRole("link", { name: "Line 2" }), { shiftKey: true });
-  await expect.poll(() => router.state.location.hash).toBe("a.sh-L2-L4");
-  expect(marked(container)).toEqual(["measure() {", "\tfio", "}"]);
 });

@@ -1,52 +1,23 @@
-import { useNavigate, useRouterState } from "@tanstack/react-router";
-import { type MouseEvent, useEffect, useRef, useState } from "react";
+import { useRouterState } from "@tanstack/react-router";
+import { useEffect, useRef } from "react";
 import { count } from "@/lib/numbers";
 import { clean } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
 import { Scroll } from "@/parts/Scroll";
-import { hashOf, linesOf } from "./lines";
 import classes from "./SourceFile.module.css";
 
-/** Show a file with a link for each line. Shift-click extends the link to a range. */
-export function SourceFile({
-  name,
-  text,
-  open: initiallyOpen,
-}: {
-  name: string;
-  text: string;
-  open: boolean;
-}) {
+/** Show a file with a link for each line, such as `#xfs-fsync.sh-L12`. */
+export function SourceFile({ name, text, open }: { name: string; text: string; open: boolean }) {
   const hash = useRouterState({ select: state => state.location.hash });
-  const navigate = useNavigate();
-  const chosen = linesOf(hash);
-  const here = chosen?.file === name ? chosen : null;
-  const [open, setOpen] = useState(initiallyOpen || here !== null);
-  const first = useRef<HTMLLIElement>(null);
+  const linked = useRef<HTMLLIElement>(null);
   const lines = clean(text).replace(/\n$/, "").split("\n");
-
-  const from = here?.from;
+  const at = hash.startsWith(`${name}-L`) ? Number(hash.slice(name.length + 2)) : 0;
   useEffect(() => {
-    if (from === undefined) return;
-    setOpen(true);
-    first.current?.scrollIntoView({ block: "center" });
-  }, [from]);
-
-  const extend = (event: MouseEvent, line: number) => {
-    if (!event.shiftKey || !here) return;
-    event.preventDefault();
-    const range = { file: name, from: Math.min(here.from, line), to: Math.max(here.from, line) };
-    void navigate({
-      to: ".",
-      hash: hashOf(range),
-      replace: true,
-      resetScroll: false,
-      hashScrollIntoView: false,
-    });
-  };
+    if (at > 0) linked.current?.scrollIntoView({ block: "center" });
+  }, [at]);
 
   return (
-    <details className={classes.file} open={open} onToggle={event => setOpen(event.currentTarget.open)}>
+    <details className={classes.file} open={open || at > 0}>
       <summary className={classes.head}>
         <span className={classes.name}>{name}</span>
         <span className="muted">{count(lines.length, "line")}</span>
@@ -56,22 +27,20 @@ export function SourceFile({
       </div>
       <Scroll name={name} className={classes.text}>
         <ol className={classes.lines}>
-          {lines.map((line, at) => {
-            const number = at + 1;
-            const marked = here !== null && number >= here.from && number <= here.to;
+          {lines.map((line, index) => {
+            const number = index + 1;
             return (
               <li
                 // biome-ignore lint/suspicious/noArrayIndexKey: lines are identified by their number
-                key={at}
-                ref={here?.from === number ? first : undefined}
+                key={index}
+                ref={number === at ? linked : undefined}
                 className={classes.line}
-                data-marked={marked || undefined}
+                data-marked={number === at || undefined}
               >
                 <a
                   className={classes.number}
-                  href={`#${hashOf({ file: name, from: number, to: number })}`}
-                  aria-current={marked ? "location" : undefined}
-                  onClick={event => extend(event, number)}
+                  href={`#${name}-L${number}`}
+                  aria-current={number === at ? "location" : undefined}
                 >
                   <span className="hidden-visually">Line </span>
                   {number}
