@@ -57,6 +57,7 @@ class Submitted:
         self.inspection = page.get_by_role("region", name="Contents of the mbox").inner_text()
         choose_target(page, "xfs-fsync", "tiny")
         set_blocks(page, 2)
+        page.get_by_text("Time and smallest difference of each target").click()
         takes = page.get_by_role("list", name="Quote for each target")
         expect(takes).to_contain_text("4 boots in 2 blocks")
         self.quote = page.get_by_role("complementary", name="Quote and submit").inner_text()

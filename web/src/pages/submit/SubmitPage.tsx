@@ -98,6 +98,15 @@ export function SubmitPage() {
                 />
               </Section>
             )}
+          </div>
+          <SubmitPanel
+            quote={quote}
+            request={request}
+            submission={submission}
+            presses={presses}
+            targets={countTargets(draft)}
+          />
+          <div className={classes.fields}>
             <details open={chosen} onToggle={event => setChosen(event.currentTarget.open)}>
               <summary>
                 Other plans and devices{" "}
@@ -113,21 +122,14 @@ export function SubmitPage() {
                   <SweepFields draft={draft} change={change} />
                   {draft.vary === "" && <DeviceTypeCards types={types} draft={draft} change={change} />}
                 </Section>
+                <Targets draft={draft} change={change} />
               </div>
             </details>
-            <Targets draft={draft} change={change} />
             <FieldError field="targets" />
             <QuoteTargets live={quote} request={request} />
             <Advanced plans={plans} types={types} recipes={recipes} draft={draft} change={change} />
             <SameCommand request={request} file={mbox.mbox?.name ?? ""} complete={incomplete.length === 0} />
           </div>
-          <SubmitPanel
-            quote={quote}
-            request={request}
-            submission={submission}
-            presses={presses}
-            targets={countTargets(draft)}
-          />
         </form>
       </FieldErrorsContext>
     </Page>

@@ -14,7 +14,6 @@ import { oneLine } from "@/lib/words";
 import { effectText, floorText } from "@/parts/Canaries";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { announce } from "@/parts/LiveRegion";
-import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./QuotePanel.module.css";
 import type { LiveQuote } from "./useQuote";
@@ -61,7 +60,8 @@ export function QuoteTargets({ live, request }: QuoteProps) {
   if (!quote || request.targets.length === 0) return null;
   const shared = sharedNotes(quote);
   return (
-    <Section id="quote" title="Time and smallest difference found">
+    <details className={classes.all}>
+      <summary>Time and smallest difference of each target</summary>
       <Quotas quotas={quote.quotas} />
       {shared.map(note => (
         <Note key={note} text={note} />
@@ -73,7 +73,7 @@ export function QuoteTargets({ live, request }: QuoteProps) {
           </li>
         ))}
       </ul>
-    </Section>
+    </details>
   );
 }
 

@@ -32,26 +32,30 @@ export function Inspection({ of, from = "mbox" }: { of: SeriesInspection; from?:
           <dl className="facts">
             <dt>{of.authors.length === 1 ? "Author" : "Authors"}</dt>
             <dd>{of.authors.map(oneLine).join(", ")}</dd>
-            <dt>Base commit</dt>
-            <dd className={classes.hash}>
-              {of.base_commit ? <code>{of.base_commit}</code> : "not specified; the tree's head is used"}
-            </dd>
+            {of.base_commit && (
+              <>
+                <dt>Base commit</dt>
+                <dd className={classes.hash}>
+                  <code>{of.base_commit}</code>
+                </dd>
+              </>
+            )}
           </dl>
-          {of.cover && (
-            <details>
-              <summary>Cover letter</summary>
+          <details open={of.patches.length === 1 && !of.cover}>
+            <summary>{of.cover ? "Cover letter and patches" : "Patches"}</summary>
+            {of.cover && (
               <Scroll name="Cover letter" className={classes.mail}>
                 <pre>{clean(of.cover.text)}</pre>
               </Scroll>
-            </details>
-          )}
-          <ol className={classes.patches}>
-            {of.patches.map(patch => (
-              <li key={patch.position}>
-                <Patch patch={patch} of={of.patches.length} />
-              </li>
-            ))}
-          </ol>
+            )}
+            <ol className={classes.patches}>
+              {of.patches.map(patch => (
+                <li key={patch.position}>
+                  <Patch patch={patch} of={of.patches.length} />
+                </li>
+              ))}
+            </ol>
+          </details>
         </>
       )}
     </section>
