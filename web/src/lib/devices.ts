@@ -9,7 +9,7 @@ export const CONDITIONS = [
   ["good", "free"],
   ["busy", "in use"],
   ["suspect", "suspect"],
-  ["unknown", "unknown"],
+  ["unknown", "not checked yet"],
   ["quarantined", "quarantined"],
 ] as const;
 
@@ -20,8 +20,14 @@ export function sumOf(all: readonly DeviceCounts[]): DeviceCounts {
   return sum;
 }
 
-/** Return `8 free, 2 in use, 1 unknown, 3 quarantined`; zero counts only of the first two. */
+/**
+ * Return `8 free, 2 in use, 1 not checked yet, 3 quarantined`; zero counts only of the first two. A new lab has
+ * `18 ready for a first run, which checks them`: a device is checked when a run needs it.
+ */
 export function countsText(counts: DeviceCounts): string {
+  const { unknown, ...others } = counts;
+  if (unknown > 0 && Object.values(others).every(of => of === 0))
+    return `${unknown} ready for a first run, which checks ${unknown === 1 ? "it" : "them"}`;
   return CONDITIONS.filter(([kind], at) => at < 2 || counts[kind] > 0)
     .map(([kind, word]) => `${counts[kind]} ${word}`)
     .join(", ");

@@ -36,8 +36,8 @@ export function Boots({ of }: { of: Cell }) {
                 block {block + 1}
               </text>
               <line x1={at(a)} x2={at(b)} y1={y} y2={y} className="pair" />
-              <circle cx={at(a)} cy={y} r={4} className="s0" />
               <path d={`M${at(b)} ${y - 7}l7 7-7 7-7-7z`} className="s1" />
+              <circle cx={at(a)} cy={y} r={4} className="s0" />
             </g>
           );
         })}

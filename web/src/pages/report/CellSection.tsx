@@ -21,9 +21,11 @@ interface CellSectionProps {
   report: Report;
   cells: readonly Cell[];
   selected: Cell;
+  /** True if the first screen has drawn its boots. */
+  drawn: boolean;
 }
 
-export function CellSection({ report, cells, selected }: CellSectionProps) {
+export function CellSection({ report, cells, selected, drawn }: CellSectionProps) {
   const { of, target } = selected;
   const published = useMemo(
     () =>
@@ -58,7 +60,7 @@ export function CellSection({ report, cells, selected }: CellSectionProps) {
       {published.map(row => (
         <PublishedFigure key={row.key} row={row} />
       ))}
-      <Boots of={selected} />
+      {!drawn && <Boots of={selected} />}
       <BootValues selected={selected} />
     </Section>
   );

@@ -12,8 +12,8 @@ test("sentences, tables and figures say where the counts come from", async () =>
   await renderPart(<Counts target={target} />);
   expect(screen.getByText("50.0 → 21.0 cache lines move per fsync")).toBeTruthy();
   const functions = screen.getByRole("table", { name: /functions that changed most/ });
-  expect(within(functions).getByText("flush_workqueue_prep_pwqs *")).toBeTruthy();
-  expect(within(functions).getAllByText("3/6")).toHaveLength(2);
+  expect(within(functions).getByRole("rowheader", { name: /^flush_workqueue_prep_pwqs \*/ })).toBeTruthy();
+  expect(within(functions).getAllByTitle("3 of 6 seeds")).toHaveLength(2);
   const lines = screen.getByRole("table", { name: /lines that take and write/ });
   expect(within(lines).getByText("raw_spin_lock_irq(&pool->lock);")).toBeTruthy();
   const subsystems = screen.getByRole("table", { name: /by subsystem/ });

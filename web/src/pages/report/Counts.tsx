@@ -4,7 +4,6 @@ import type { Arm, InstrumentCell, TargetReport } from "@/api/types";
 import { HeatMapFigure } from "@/figures/HeatMapFigure";
 import {
   basis,
-  type FunctionCounts,
   type LineCounts,
   lineName,
   perOperation,
@@ -16,12 +15,19 @@ import {
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { ShowMore } from "@/parts/ShowMore";
+import { FunctionBars } from "./Changed";
 import classes from "./Counts.module.css";
 
 /** Number of scenarios and settings shown initially. */
 const INITIALLY_SHOWN = 1;
 
-export function Counts({ target }: { target: TargetReport }) {
+interface CountsProps {
+  target: TargetReport;
+  /** Counts whose functions are shown above. */
+  above?: InstrumentCell | undefined;
+}
+
+export function Counts({ target, above }: CountsProps) {
   const [opened, setOpened] = useState(false);
   const cells = target.instrument;
   if (cells.length === 0) return null;
@@ -31,14 +37,14 @@ export function Counts({ target }: { target: TargetReport }) {
     <div className={classes.whole}>
       <h3>Where it comes from</h3>
       {shown.map(cell => (
-        <OneCell key={`${cell.scenario} ${cell.setting}`} cell={cell} />
+        <OneCell key={`${cell.scenario} ${cell.setting}`} cell={cell} above={above} />
       ))}
       <ShowMore hidden={hidden} onShow={() => setOpened(true)} />
     </div>
   );
 }
 
-function OneCell({ cell }: { cell: InstrumentCell }) {
+function OneCell({ cell, above }: { cell: InstrumentCell; above: CountsProps["above"] }) {
   const where = [cell.scenario, cell.setting].filter(Boolean).join(" ");
   const notes = cell.notes.map(note => ` ${note.charAt(0).toUpperCase()}${note.slice(1)}.`).join("");
   return (
@@ -57,15 +63,7 @@ function OneCell({ cell }: { cell: InstrumentCell }) {
           fixedOrder
         />
       )}
-      {cell.changed.length > 0 && (
-        <DataTable
-          caption={`${where}: functions that changed most (${basis(cell)})`}
-          columns={functionColumns(cell)}
-          rows={cell.changed}
-          rowKey={of => `${of.file} ${of.name}`}
-          fixedOrder
-        />
-      )}
+      {cell.changed.length > 0 && cell !== above && <FunctionBars cell={cell} />}
       {cell.pairs.length > 0 && (
         <DataTable
           caption={`${where}: lines that take and write cache lines`}
@@ -86,7 +84,6 @@ function OneCell({ cell }: { cell: InstrumentCell }) {
       )}
       <p className={classes.note}>
         Counted by {oneLine(cell.emulator)}.{cell.subsystems.length > 0 && ` ${SUBSYSTEMS_ARE}`}
-        {cell.changed.some(of => of.touched) && " * is a function that the series changes."}
         {cell.lines.some(of => of.addresses > 1) && ` ${SAME_NAME}`}
         {Object.keys(cell.totals).length > 1 &&
           " Seeds: under how many of them the count changed in the direction of the mean change."}
@@ -110,21 +107,6 @@ function subsystemColumns(cell: InstrumentCell): Column<SubsystemCounts>[] {
     },
     ...countColumns<SubsystemCounts>(cell, "transfers", "cache lines", of => of.transfer_seeds),
     ...countColumns<SubsystemCounts>(cell, "instructions", "instructions", of => of.instruction_seeds),
-  ];
-}
-
-function functionColumns(cell: InstrumentCell): Column<FunctionCounts>[] {
-  return [
-    {
-      id: "name",
-      header: "function",
-      value: of => of.name,
-      cell: of => `${oneLine(of.name)}${of.touched ? " *" : ""}`,
-      rowHeader: true,
-    },
-    ...countColumns<FunctionCounts>(cell, "transfers", "cache lines", of => of.transfer_seeds),
-    ...countColumns<FunctionCounts>(cell, "instructions", "instructions", of => of.instruction_seeds),
-    { id: "file", header: "file", value: of => of.file, cell: of => oneLine(of.file) },
   ];
 }
 

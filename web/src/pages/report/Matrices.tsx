@@ -41,7 +41,7 @@ export function Matrices({ report, cells, selected, search }: MatricesProps) {
               void navigate({ to: ".", search: before => ({ ...before, show: event.target.value }) })
             }
           >
-            <option value="">Primary metric of each device, and regressions</option>
+            <option value="">Primary metrics and regressions</option>
             {metrics.map(metric => (
               <option key={metric} value={metric}>
                 {metric}

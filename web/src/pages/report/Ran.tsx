@@ -12,20 +12,27 @@ const STATES: Record<State, { sign: string; word: string }> = {
   unknown: { sign: "?", word: "not known" },
 };
 
-export function Ran({ target, diff }: { target: TargetReport; diff: string }) {
+interface RanProps {
+  target: TargetReport;
+  diff: string;
+  /** The device, if there are several. */
+  where?: string;
+}
+
+export function Ran({ target, diff, where = "" }: RanProps) {
   const { ran } = target;
   const lines = useMemo(() => (ran && diff ? diffLines(diff, ran.lines) : []), [ran, diff]);
   if (!ran) return null;
   return (
     <div className={classes.whole}>
-      <h3>Changed code that ran</h3>
+      <h3>Changed code that ran{where && ` on ${where}`}</h3>
       <ul className={classes.sentences}>
         {ran.sentences.map(sentence => (
           <li key={sentence}>{oneLine(sentence)}</li>
         ))}
       </ul>
       {lines.length > 0 && (
-        <details open={lines.length <= 120}>
+        <details>
           <summary>Diff, with a mark at each line</summary>
           <p className={classes.legend}>
             {Object.entries(STATES).map(([state, { sign, word }]) => (

@@ -13,6 +13,7 @@ import { EmptyState } from "@/parts/EmptyState";
 import { Progress } from "@/parts/Progress";
 import { Attempts } from "./Attempts";
 import { CellSection } from "./CellSection";
+import { Changed } from "./Changed";
 import { FirstScreen } from "./FirstScreen";
 import { appliesMethod } from "./failures";
 import { Kernels } from "./Kernels";
@@ -56,11 +57,17 @@ export function ReportPage() {
       )}
       <Sweep report={report} />
       {selected && <Matrices report={report} cells={cells} selected={selected} search={search} />}
+      <Changed report={report} />
       <MailText text={text} />
       <OnThisPage report={report} />
       {selected ? (
         <>
-          <CellSection report={report} cells={cells} selected={selected} />
+          <CellSection
+            report={report}
+            cells={cells}
+            selected={selected}
+            drawn={selected === firstCell(cells) && first.includes("report-boots")}
+          />
           <Numbers cells={cells} search={search} />
         </>
       ) : (

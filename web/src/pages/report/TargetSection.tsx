@@ -16,6 +16,7 @@ import { humanize, isSameFailure, NOT_MEASURED, oneLine } from "@/lib/words";
 import { FailureCard, FailureLink, FailureSentence } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { VerdictBadge } from "@/parts/VerdictBadge";
+import { firstCounts } from "./Changed";
 import { Counts } from "./Counts";
 import { Curves } from "./Curves";
 import { Differences } from "./Differences";
@@ -26,7 +27,6 @@ import { failedTarget, otherFindings, shownComparisons } from "./failures";
 import { Ladder } from "./Ladder";
 import type { Cell } from "./model";
 import { Published } from "./Published";
-import { Ran } from "./Ran";
 import { Studies } from "./Study";
 import classes from "./TargetSection.module.css";
 import { Waits } from "./Waits";
@@ -91,13 +91,12 @@ export const TargetSection = memo(function TargetSection({
             mainFailure={mainFailure}
           />
         )}
-        <Ran target={target} diff={report.diff} />
         <Ladder target={target} />
         <Differences target={target} />
         <Studies target={target} cells={cells} />
         <Curves target={target} />
         {compared && <Explanation target={target} />}
-        <Counts target={target} />
+        <Counts target={target} above={firstCounts(report)} />
         <Workqueues target={target} />
         <Waits target={target} />
         {(compared || !mainFailure) && <Reasons reasons={target.reasons} />}

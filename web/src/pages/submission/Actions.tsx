@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, dataOf } from "@/api/client";
 import { submissionsQuery } from "@/api/queries";
@@ -12,10 +12,11 @@ import classes from "./SubmissionPage.module.css";
 
 /** Report link once finished; cancel and retry, on request with more blocks, for the owner and maintainers. */
 export function Actions({ steps }: { steps: SubmissionSteps }) {
+  const { retry } = getRouteApi("/submissions/$id").useSearch();
   const { submission, cancel_requested_at } = steps;
   const session = useSession();
   const may = useHasScope();
-  const [dialog, openDialog] = useState<"cancel" | "retry" | null>(null);
+  const [dialog, openDialog] = useState<"cancel" | "retry" | null>(retry === null ? null : "retry");
   const finished = submission.state === "finished";
   const own = may("submit") && (session?.user?.name === submission.owner || may("maintain"));
   const close = () => openDialog(null);
@@ -43,7 +44,7 @@ export function Actions({ steps }: { steps: SubmissionSteps }) {
         </button>
       )}
       <Cancel id={submission.id} open={dialog === "cancel" && !finished} close={close} />
-      <Retry id={submission.id} open={dialog === "retry"} close={close} />
+      <Retry id={submission.id} open={dialog === "retry" && own && finished} close={close} proposed={retry} />
     </>
   );
 }
@@ -126,10 +127,10 @@ function Cancel({ id, open, close }: DialogProps) {
   );
 }
 
-function Retry({ id, open, close }: DialogProps) {
+function Retry({ id, open, close, proposed }: DialogProps & { proposed: number | null }) {
   const navigate = useNavigate();
   const client = useQueryClient();
-  const [blocks, setBlocks] = useState("");
+  const [blocks, setBlocks] = useState(proposed === null ? "" : `${proposed}`);
   const retry = useMutation({
     mutationFn: () => {
       const query = blocks.trim() === "" ? {} : { blocks: Number(blocks) };
