@@ -16,10 +16,35 @@ SECRET = "secret-of-the-webhook"
 OLD, NEW = "a" * 40, "b" * 40
 
 
+FORK = {"id": 77, "full_name": "mallory/linux"}
+GITHUB_USER = {"login": "mallory", "id": 66}
+GITHUB_FORK = {"label": "mallory:wake-one", "user": {"login": "mallory", "id": 9077}, "repo": FORK}
+GITEA_USER = {"id": 66, "login": "mallory", "full_name": "Mallory", "username": "mallory"}
 GITHUB_NEW = {"updated_at": "2026-01-12T11:00:00Z", "head": {"sha": NEW}}
 GITEA_NEW = {"updated_at": "2026-01-12T11:00:00+01:00", "head": {"sha": NEW}}
 GITLAB_NEW = {"updated_at": "2026-01-12 11:00:00 UTC", "last_commit": {"id": NEW}}
-LATER: dict[str, tuple[str, dict[str, Any]]] = {
+DERIVED: dict[str, tuple[str, dict[str, Any]]] = {
+    "github-api-pull-fork": ("github-api-pull", {"user": GITHUB_USER, "head": GITHUB_FORK}),
+    "github-pull_request-opened-fork": (
+        "github-pull_request-opened",
+        {"sender": GITHUB_USER, "pull_request": {"user": GITHUB_USER, "head": GITHUB_FORK}},
+    ),
+    "gitea-api-pull-fork": ("gitea-api-pull", {"user": GITEA_USER, "head": {"repo": FORK}}),
+    "gitea-pull_request-opened-fork": (
+        "gitea-pull_request-opened",
+        {"sender": GITEA_USER, "pull_request": {"user": GITEA_USER, "head": {"repo": FORK}}},
+    ),
+    "gitlab-api-merge_request-fork": (
+        "gitlab-api-merge_request",
+        {"author": {"id": 66, "username": "mallory"}, "source_project_id": 77},
+    ),
+    "gitlab-merge_request-open-fork": (
+        "gitlab-merge_request-open",
+        {
+            "user": {"id": 66, "username": "mallory", "name": "Mallory"},
+            "object_attributes": {"source_project_id": 77},
+        },
+    ),
     "github-pull_request-synchronize": (
         "github-pull_request-opened",
         {"action": "synchronize", "before": OLD, "after": NEW, "pull_request": GITHUB_NEW},
@@ -58,11 +83,11 @@ LATER: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
-"""Event -> the event before it, and the values in which it differs."""
+"""Payload -> the one that it is made from, and the values in which it differs: later events, and those of a fork."""
 
 
 def load(name: str) -> Any:
-    first, changes = LATER.get(name, (name, {}))
+    first, changes = DERIVED.get(name, (name, {}))
     return _changed(json.loads((FOLDER / f"{first}.json").read_text()), changes)
 
 
