@@ -17,6 +17,7 @@ import { BisectLink } from "../bisections/BisectLink";
 import { goesOn, isFound } from "../bisections/labels";
 import { ChangeBadge } from "./ChangeBadge";
 import classes from "./history.module.css";
+import { LineChart } from "./LineChart";
 import {
   cellText,
   changeOf,
@@ -27,7 +28,6 @@ import {
   shortCommit,
   suspectedText,
 } from "./labels";
-import { LineChart } from "./LineChart";
 import { valueText } from "./points";
 import { ShiftForm } from "./ShiftForm";
 import { lowerBound, type Shown, widened } from "./view";
