@@ -35,7 +35,7 @@ COMMANDS = {
     "console": ("results", "Print the console of a boot."),
     "samples": ("results", "Print a run's samples as CSV, which `wqlab compare` reads."),
     "compare": ("results", "Compare samples from CSV files as the lab would, offline; exit 1 for a regression."),
-    "range-diff": ("range_diff", "Show what changed between two versions of a series, patch by patch."),
+    "range-diff": ("range_diff", "Show what changed between two versions of a series, and compare their figures."),
     "bundle": ("replay", "Save everything that a finished submission's verdicts depend on, signed by the lab's key."),
     "replay": ("replay", "Derive every verdict of a bundle again from its samples, offline."),
     "lab-key": ("replay", "Print the public key that signs the lab's bundles."),

@@ -39,8 +39,7 @@ def print_comparison(session: Session, left: str, right: str, *, submit: bool, a
     if as_json:
         session.output.document(found)
     else:
-        session.output.lines(_lines(found))
-        session.output.table(("FIGURE", "LEFT", "RIGHT", "CHANGE"), [_row(figure) for figure in found.figures])
+        print_figures(session, found)
     if offer is None:
         return
     if not submit or offer.request is None:
@@ -49,6 +48,12 @@ def print_comparison(session: Session, left: str, right: str, *, submit: bool, a
         return
     view = session.calls(SubmissionCalls).submit(offer.request)
     session.output.note(f"submission {view.id} {one_line(offer.why)}; watch it with `wqlab watch {view.id}`")
+
+
+def print_figures(session: Session, found: AnyComparison) -> None:
+    """Print both sides with their verdicts, and the figures that both have."""
+    session.output.lines(_lines(found))
+    session.output.table(("FIGURE", "LEFT", "RIGHT", "CHANGE"), [_row(figure) for figure in found.figures])
 
 
 def _lines(found: AnyComparison) -> list[Text | str]:
