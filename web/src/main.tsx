@@ -24,6 +24,13 @@ function start() {
   );
 }
 
-// The first screen of a report stays until the application can show the same.
-if (takeEmbeddedReport(client, document)) void router.load().then(start);
+/** Resolves when the browser has painted what it has; at once in a tab that is not visible. */
+const painted = () =>
+  new Promise<void>(done => (document.hidden ? done() : requestAnimationFrame(() => setTimeout(done))));
+
+// The first screen of a report is painted, and stays until the application can show the same.
+if (takeEmbeddedReport(client, document))
+  void painted()
+    .then(() => router.load())
+    .then(start);
 else start();
