@@ -71,7 +71,7 @@ def first_screen(report: Report, *, page: bool = False) -> Markup:
             local=shared_text.is_local(report),
             head=clean(shared_text.head(report)),
             title=clean(title(report)),
-            summary=clean(report.summary),
+            summary=clean(report.summary).replace(" -> ", " \u2192 "),
             is_finished=report.submission.state is SubmissionState.FINISHED,
             formats=_formats(report, page=page),
             measured=[each for each in report.targets if each.values],
@@ -166,8 +166,12 @@ def _none_worse(claims: found.Claims, *, page: bool) -> Markup:
 
 def _figures(cells: Sequence[found.Cell], *, page: bool, reasons: bool = False) -> list[Markup]:
     lines = []
-    for cell in cells[:_SHOWN]:
-        why = Markup('<span class="report-reason">{}</span>').format(_line(cell.of.reason)) if reasons else ""
+    shown = cells[:_SHOWN]
+    for at, cell in enumerate(shown, start=1):
+        reason = cell.of.reason if reasons else ""
+        if at < len(shown) and shown[at].of.reason == reason:
+            reason = ""  # the next comparison gives it
+        why = Markup('<span class="report-reason">{}</span>').format(_line(reason)) if reason else ""
         lines.append(
             Markup('<a href="{}">{}</a> {} <span class="muted">{}</span>{}').format(
                 f"?cell={quote(cell.key, safe='')}#cell" if page else f"#{anchor(cell.target)}",
