@@ -102,10 +102,7 @@ def _commit_lines(bisection: Bisection, report: Report) -> list[str]:
 def _table(target: TargetReport, cell: Comparison) -> list[str]:
     """Return the table of the kernel test robot: mean ±%stddev of the parent, %change, mean ±%stddev of the commit."""
     told = [cell, *(each for each in _others(target, cell) if _is_changed(each) and each.scale is Scale.RATIO)]
-    rows = [
-        [_mean(each.baseline), words.effect(each), _mean(each.candidate), _name(each, cell)]
-        for each in cells.readable(told)
-    ]
+    rows = [[_mean(each.baseline), words.effect(each), _mean(each.candidate), _name(each, cell)] for each in told]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     header = ["parent", "", "commit"]
     units = ["%stddev", "%change", "%stddev"]
