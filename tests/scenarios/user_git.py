@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class Topic:
     """Repository of a user, whose branch `topic` has one patch on top of the tree's head."""
 
-    def __init__(self, lab: Lab, patch: Path) -> None:
-        self.path = Path(lab.environment["WQLAB_LOCAL_GIT_PATHS"])
+    def __init__(self, lab: Lab, patch: Path, path: Path | None = None) -> None:
+        """`path`: folder of the repository; None: the one that the lab may read."""
+        self.path = path or Path(lab.environment["WQLAB_LOCAL_GIT_PATHS"])
         self.url = f"{lab.git_url}/{self.path.name}"
         mirror = Path(lab.environment["WQLAB_CACHE"]) / "mirrors/linux-6.12.git"
         subprocess.run(["git", "clone", "-q", "--bare", "--shared", mirror, self.path], check=True)
