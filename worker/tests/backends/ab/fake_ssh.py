@@ -1,7 +1,8 @@
 """A program in place of ssh, to a machine that is a folder: $FAKE_MACHINE.
 
 `running` names the system that answers: `own` (without a key), `lab` (with a key) or `none`. `after` has the systems
-that start one after the other at each kexec or restart. Commands are appended to `commands`.
+that start one after the other at each kexec or restart. `lets_in`: `own` accepts a key of the user's configuration
+beside the lab's key. Commands are appended to `commands`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ def start_next() -> None:
 def main() -> int:
     arguments = sys.argv[1:]
     options = dict(each.split("=", 1) for each in arguments if "=" in each and " " not in each)
-    wanted = "lab" if options.get("IdentitiesOnly") == "yes" else "own"
+    wanted = (
+        "lab"
+        if options.get("IdentitiesOnly") == "yes" and not (read("lets_in") and read("running") == "own")
+        else "own"
+    )
     if "-MN" in arguments:
         if read("running") != wanted:
             print("root@machine: Permission denied (publickey).", file=sys.stderr)

@@ -120,6 +120,19 @@ def test_a_machine_that_was_not_left_is_not_restarted(rehearsal: Rehearsal) -> N
     assert not (rehearsal.folder / "commands").exists()
 
 
+def test_distribution_that_lets_in_the_key_of_its_user_is_not_restarted(rehearsal: Rehearsal) -> None:
+    """SSH offers the keys of the user's configuration beside the lab's key."""
+    access = rehearsal.access
+    access.boot_variant(KEYS[0], rehearsal.image)
+    rehearsal.set(running="own", lets_in="yes", crash_log=PANIC)
+    assert access.running_command_line(lambda: False, 5, 5) == "root=/dev/sda2 quiet\n"
+    assert access.tap.fatal is not None, "its crash log is read"
+    access.end_boot()
+    access.restart_into_distribution()
+    assert not any("reboot" in each for each in rehearsal.commands())
+    assert rehearsal.said[-1] == "ryzen: its own system runs again"
+
+
 def test_kernel_that_starts_after_a_cancellation_is_restarted_too(rehearsal: Rehearsal) -> None:
     rehearsal.access.boot_variant(KEYS[0], rehearsal.image)
     rehearsal.set(running="none", after="own")

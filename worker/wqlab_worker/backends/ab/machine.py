@@ -211,9 +211,13 @@ class MachineAccess(DeviceAccess):
 
     def running_command_line(self, stopped: Callable[[], bool], timeout_s: float, answer_s: float) -> str | None:
         found = self.ask_command_line(self.ssh, stopped, timeout_s, answer_s)
-        if found is None and (found := self.ask_command_line(self._own, stopped, timeout_s, answer_s)) is not None:
+        if found is not None and "wqlab.ssh=" in found:
+            return found
+        # The distribution may have let in a key of the user, which SSH offers too.
+        found = found or self.ask_command_line(self._own, stopped, timeout_s, answer_s)
+        if found is not None:
             self._read_crash_log()
-        elif found is None:
+        else:
             self._tell_waiting()
         return found
 
@@ -389,8 +393,9 @@ class MachineAccess(DeviceAccess):
         self._say(f"{self._machine.name}: waiting for its own system")
         deadline = time.monotonic() + self._machine.restart_s
         while time.monotonic() < deadline:
-            # A kernel under test may be starting still.
-            if isinstance(ask(self.ssh, self.wakeup, ANSWER_S, lambda: False), AnsweringSystem):
+            # A kernel under test may be starting still. Only that is restarted at once: a distribution has open files.
+            found = ask(self.ssh, self.wakeup, ANSWER_S, lambda: False)
+            if isinstance(found, AnsweringSystem) and found.of_lab:
                 run(self.ssh, self.wakeup, RESTART_LAB_SYSTEM, LOGIN_S)
             self.ssh.close()
             found = ask(self._own, self.wakeup, ANSWER_S, lambda: False)
