@@ -74,6 +74,7 @@ def test_many_cpus_of_a_model_are_brought_up_one_by_one(cores: int, modelled: bo
     ("modelled", "clock", "named"),
     [
         (True, "tsc", ""),
+        (True, "tsc-early", ""),
         (True, "acpi_pm", "clock source is acpi_pm, not tsc"),
         (True, "", "is unknown"),
         (False, "x", ""),
