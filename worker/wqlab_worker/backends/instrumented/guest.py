@@ -14,8 +14,8 @@ CPUs Linux 7.3 does so for a second of virtual time, which takes half a minute o
 
 
 VIRTUAL_CLOCKS: Mapping[CpuArch, tuple[str, ...]] = {"x86_64": ("tsc", "tsc-early"), "arm64": ("arch_sys_counter",)}
-"""Clock sources of the kernel that read the CPU's own virtual time. Linux calls the TSC tsc-early until it has refined its
-frequency, a second after the start (arch/x86/kernel/tsc.c)."""
+"""Clock sources of the kernel that read the CPU's own virtual time. Linux calls the TSC tsc-early until it has refined
+its frequency, a second after the start (arch/x86/kernel/tsc.c)."""
 
 
 def clock_problem(device: DeviceFacts, environment: Mapping[str, str]) -> str:
