@@ -33,6 +33,10 @@ NOTHING = {
     "blank lines": " \ta();\n+\n \tb();",
     "words of a message": '-\tpr_warn("can not aquire %d\\n", x);\n+\tpr_warn("cannot acquire %d\\n", x);',
     "message in one line": '-\tpr_warn("cannot "\n-\t\t"acquire it");\n+\tpr_warn("cannot acquire it");',
+    "pointer to const": "-static int cmp(struct list_head *a)\n+static int cmp(const struct list_head *a)",
+    "annotation": "-static u64 f(struct task_struct *t)\n+static u64 __maybe_unused f(struct task_struct *t)",
+    "annotation in a line": " static void f(struct rq *rq)\n+\t__acquires(&rq->lock)\n {",
+    "annotation with arguments": "-\t__releases(a)\n-\t__must_hold(b)\n+\t__must_hold(a->b)\n {",
 }  # fmt: skip
 SOMETHING = {
     "statement": "+\tf();",
@@ -42,6 +46,7 @@ SOMETHING = {
     "macro": "-#define LIMIT 4\n+#define LIMIT 8",
     "code that a comment disabled": "-\t/* f(); */\n+\tf();",
     "pointer in the first column of the hunk": "-\t*x = 1;\n+\t*x = 2;",
+    "section": "-int f(void)\n+int __cpuidle f(void)",
     "argument": "-\tf(a, 1);\n+\tf(a, 2);",
     "argument that others keep": "-\tf(a, 1);\n+\tf(a);",
 }

@@ -1,8 +1,8 @@
 """Which changed lines of a C diff change what the kernel does. Pure.
 
 Comments, blank lines, `#include`, `MODULE_*()` and `EXPORT_SYMBOL*()` do nothing at run time, and neither do white
-space, another wording of a message, or an argument that a function lost because it did not use it. Every step takes a
-time linear in the length of the hunk.
+space, another wording of a message, `const` and annotations for compiler and sparse, or an argument that a function
+lost because it did not use it. Every step takes a time linear in the length of the hunk.
 """
 
 from __future__ import annotations
@@ -30,6 +30,12 @@ _HEAD = re.compile(
 )
 """Head of a function, or its prototype: the name and the parameters."""
 _PROSE = '""'
+_ANNOTATIONS = frozenset({
+    "const", "extern", "__user", "__iomem", "__rcu", "__percpu", "__force", "__bitwise", "__nocast", "__must_check",
+    "__maybe_unused", "__always_unused",
+})  # fmt: skip
+_ANNOTATIONS_WITH_ARGUMENTS = frozenset({"__acquires", "__releases", "__must_hold", "__printf", "__scanf"})
+"""Words for compiler, sparse and readers that change no code."""
 
 
 class Hunk:
@@ -47,7 +53,7 @@ class Hunk:
     def significant_lines(self, lost: Collection[str] = ()) -> list[bool]:
         """Return for each line whether it changes what the kernel does. `lost`: see lost_arguments()."""
         old, new = self._old, self._new
-        if old.changes and new.changes and _words(old.code, lost) == _words(new.code, lost):
+        if _words(old.code, lost) == _words(new.code, lost):
             return [False] * len(self.lines)
         code = {"-": iter(old.changed_lines()), "+": iter(new.changed_lines())}
         found: list[bool] = []
@@ -66,8 +72,6 @@ class _Side:
 
     def __init__(self, lines: Sequence[Line], mark: str) -> None:
         self._changed = [each == mark for each, _ in lines if each in (mark, " ")]
-        self.changes = any(self._changed)
-        """True if the side has lines that the other has not."""
         text = "\n".join(text for each, text in lines if each in (mark, " "))
         begin = "/*" if _begins_in_comment(text) else ""
         self.code = _DOES_NOTHING.sub(_newlines, _COMMENT_OR_STRING.sub(_without_comment, begin + text))
@@ -131,9 +135,10 @@ def _is_shortened(old: Sequence[str], new: Sequence[str]) -> bool:
 
 
 def _words(code: str, lost: Collection[str]) -> list[str]:
-    """Return the words of code; sentences are equal to each other, and so are the arguments of functions in `lost`."""
-    words: list[str] = _WORD.findall(code)
-    if not lost and '"' not in code:
+    """Return the words of code without annotations; sentences are equal to each other, and so are the arguments of
+    functions in `lost`."""
+    words: list[str] = [word for word in _WORD.findall(code) if word not in _ANNOTATIONS]
+    if not lost and '"' not in code and _ANNOTATIONS_WITH_ARGUMENTS.isdisjoint(words):
         return words
     found: list[str] = []
     skipped = 0
@@ -143,7 +148,9 @@ def _words(code: str, lost: Collection[str]) -> list[str]:
             skipped += (word == "(") - (word == ")")
             after_lost = False
             continue
-        after_lost = word in lost
+        after_lost = word in lost or word in _ANNOTATIONS_WITH_ARGUMENTS
+        if word in _ANNOTATIONS_WITH_ARGUMENTS:
+            continue
         if word[0] == '"' and " " in word:
             word = _PROSE  # noqa: PLW2901
             if found and found[-1] == _PROSE:
