@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 
 from .paths import LabPaths
 
 EXAMPLE = "kernels/examples/pwqs-by-pool.mbox"
 SERIES_TARGET = "xfs-fsync@xeon-2s"
 SETTINGS_TARGET = "dm-crypt-affinity@ryzen-3900x"
-COUNTED_TARGET = "xfs-fsync@instrumented-2s"
+WAKE_SERIES = "kernels/examples/wake-inside-lock.mbox"
+"""Takes back a change of Linux 7.3, the default tree, so that its effect is known from publications."""
+MODELLED_TARGET = "queue-rate@modelled-xeon-2s-8c-1l3-1n"
+MODELLED_SETTINGS = ("scope=cpu", "scope=cache")
+"""A pool for each CPU, whose lock has no waiters, and one for all."""
 
 
 def submit_to_emulated(paths: LabPaths) -> list[int]:
@@ -22,14 +27,31 @@ def submit_to_emulated(paths: LabPaths) -> list[int]:
     ]
 
 
-def submit_to_instrumented(paths: LabPaths) -> int:
-    """Submit the example series to an instrumented device; return the number of the submission.
+def submit_to_modelled(paths: LabPaths) -> int:
+    """Submit a series with a known effect to a modelled device; return the number of the submission.
 
     Its emulators use all cores, with the lowest priority: beside other devices it takes half as long again.
     """
-    # A short window is enough to see where the counts come from.
-    window = ("--param", "file_kib=640")
-    return _submit(paths, "--mbox", str(paths.data / EXAMPLE), "--target", COUNTED_TARGET, *window)
+    settings = [word for setting in MODELLED_SETTINGS for word in ("--setting", setting)]
+    # Linking another layout of both kernels for each seed takes longer than the boots.
+    layouts = ("--layouts", "1")
+    return _submit(paths, "--mbox", str(paths.data / WAKE_SERIES), "--target", MODELLED_TARGET, *settings, *layouts)
+
+
+def wait_for_model(paths: LabPaths, report: Callable[[str], None]) -> bool:
+    """Wait until the QEMU of modelled devices is built, and report it; return False if it cannot be built."""
+    build = subprocess.Popen(
+        ["python", "-u", "-m", "wqlab_bench.model.build_qemu"],
+        env=paths.environment(),
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    with build:
+        # It prints nothing if it has nothing to do.
+        for line in build.stdout or ():
+            report(line.strip())
+    return build.returncode == 0
 
 
 def watch(paths: LabPaths, submission: int) -> int:
