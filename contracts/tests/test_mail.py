@@ -220,3 +220,7 @@ def test_addresses_that_no_reader_can_open(text: str, found: str) -> None:
     reason = mail.unreachable(text)
     assert reason.startswith(found)
     assert bool(reason) is bool(found)
+
+
+def test_long_word_is_searched_in_linear_time() -> None:
+    assert mail.unreachable(f"{'a' * 500_000} http://localhost").startswith("http://localhost is")

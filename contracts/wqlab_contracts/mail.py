@@ -31,7 +31,7 @@ _ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+
 """The part of `addr-spec` (RFC 5322) that mail servers deliver to: a dot-atom on each side of the @."""
 _TRAILER = re.compile(r"^(?:[A-Za-z]+-)+by:", re.MULTILINE | re.IGNORECASE)
 _OF_THIS_MACHINE = re.compile(
-    r"[a-z][a-z0-9+.-]*://(?:localhost|127\.[0-9.]+|0\.0\.0\.0|\[::1\])(?=[:/?#\s<>]|$)", re.IGNORECASE
+    r"[a-z0-9+.-]{1,20}://(?:localhost|127\.[0-9.]+|0\.0\.0\.0|\[::1\])(?=[:/?#\s<>]|$)", re.IGNORECASE
 )
 _HEAD_LIMIT = 100_000
 """Characters that are read of a mail's headers."""
