@@ -186,7 +186,7 @@ trace_start() { # the trace begins with the workload
 	trace_write events/workqueue/workqueue_queue_work/filter 'workqueue ~ "btrfs-*"' ||
 		{ record unsupported traced "this kernel's workqueue_queue_work names no workqueue"; return 1; }
 	for event in queue_work execute_start; do trace_write "events/workqueue/workqueue_$event/enable" 1; done
-	trace_idle && IDLE=1
+	if trace_idle; then IDLE=1; fi
 }
 
 # Compression runs on btrfs-delalloc. The task that starts a work is its worker. btrfs' workqueues are unbound and not in

@@ -309,3 +309,12 @@ def test_idle_time_is_that_of_cpus_of_unbound_workqueues(tmp_path: Path, awk: st
         path.write_text(f"{text}\n")
     found = call(NAME, f'AWK="{awk}"\nIDLE=1\nreduce_trace', tmp_path, SYS=str(tmp_path / "sys"))
     assert found.values["idle_while_work_waits_us"] == 200
+
+
+def test_works_are_traced_if_idle_time_is_unsupported(tmp_path: Path) -> None:
+    for event in "workqueue_queue_work", "workqueue_execute_start":
+        (tmp_path / "tracing/events/workqueue" / event).mkdir(parents=True)
+    (tmp_path / "tracing/tracing_on").touch()
+    found = call(NAME, "trace_start && record fact traced yes", tmp_path, TRACE_KIB="64")
+    assert found.facts == {"traced": "yes"}
+    assert ("idle_while_work_waits_us", "this kernel has no event workqueue_activate_work") in found.unsupported
