@@ -77,6 +77,14 @@ def test_every_call_of_a_boot_is_made_on_both_kernels(folder: StateFolder) -> No
     assert (folder.path.parent / "plan" / job.plan.script).read_text() == job.files[job.plan.script]
 
 
+def test_settings_have_figures_of_their_own(folder: StateFolder) -> None:
+    script = folder.path / "repro.sh"
+    script.write_text(script.read_text().replace("SCENARIO=pipes", "SCENARIO=pipes SETTING_SCOPE=cpu", 1))
+    rows = repeat(folder).stdout.splitlines()
+    assert [row.split()[:2] for row in rows if "SCOPE=cpu" in row] == [["pipes", "SCOPE=cpu"]]
+    assert len([row for row in rows if row.startswith("pipes count")]) == 1
+
+
 def test_the_report_is_quoted_and_no_path_of_this_host_is_needed(folder: StateFolder) -> None:
     text = (folder.path / "repro.sh").read_text()
     assert folder.read_plan().job.kernels[Arm.CANDIDATE].build_id_gnu in text
