@@ -128,3 +128,8 @@ def test_decimal_places_of_a_mean_depend_on_its_deviation(deviations: tuple[floa
 )
 def test_times_are_shown_in_a_readable_unit(values: list[float], unit: str, expected: tuple[float, str]) -> None:
     assert words.readable_time(values, unit) == expected
+
+
+@pytest.mark.parametrize(("us", "text"), [(999.7, "1000 us"), (4096, "4.1 ms"), (0, "0 us"), (5e9, "5000 s")])
+def test_single_time_has_three_digits_and_no_exponent(us: float, text: str) -> None:
+    assert words.time(us, "us") == text

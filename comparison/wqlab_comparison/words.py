@@ -88,7 +88,7 @@ def number(value: float, decimals: int | None = None) -> str:
 def readable_time(values: Iterable[float], unit: str) -> tuple[float, str]:
     """Return a divisor and the unit of time in which `values` have few digits; other units stay.
 
-    The largest value is at least 1 and below 100,000, and the smallest one, unless that contradicts, at least .1.
+    The largest value is at least 1 and below 100,000. If several units allow that, the smallest value is at least .1.
     Example: for 17112760 us 1e6 and `s`.
     """
     known = [abs(value) * TIMES.get(unit, 0.0) for value in values if value]
@@ -103,7 +103,7 @@ def readable_time(values: Iterable[float], unit: str) -> tuple[float, str]:
 def time(value: float, unit: str) -> str:
     """Format one time with three significant digits in a unit that fits: `17.1 s`."""
     divisor, name = readable_time([value], unit)
-    return f"{value / divisor:.3g} {name}"
+    return f"{float(f'{value / divisor:.3g}'):g} {name}"
 
 
 def spread(summary: ArmSummary, decimals: int) -> str:
