@@ -37,16 +37,27 @@ def is_measured(cell: Comparison) -> bool:
 
 
 def name(cell: Comparison) -> str:
-    """Return scenario, setting and metric."""
+    """Return scenario, setting and metric, which name the comparison in all reports."""
     return " ".join(filter(None, (cell.scenario, cell.setting, words.metric(cell))))
 
 
+def title(cell: Comparison) -> str:
+    """Return scenario, setting and metric, beside which the figures have their unit."""
+    return " ".join(filter(None, (cell.scenario, cell.setting, metric_name(cell))))
+
+
 def metric(cell: Comparison) -> str:
-    """Return the metric with its unit, without another unit of time at the end of its name."""
+    """Return the metric with its unit: `wait_p99 (ms)`."""
+    shown = metric_name(cell)
+    return f"{shown} ({cell.unit})" if cell.unit else shown
+
+
+def metric_name(cell: Comparison) -> str:
+    """Return the metric. A time that is shown in ms does not end in `_us`."""
     shown = words.metric(cell)
     name, _, ending = shown.rpartition("_")
-    shown = name if ending in words.TIMES and ending != cell.unit else shown
-    return f"{shown} ({cell.unit})" if cell.unit else shown
+    is_other = cell.unit in words.TIMES and ending in words.TIMES and ending != cell.unit
+    return name if is_other else shown
 
 
 def figure(arm: ArmSummary | None, decimals: int, *, exact: bool) -> str:

@@ -10,6 +10,8 @@ from wqlab_contracts.api.report import Comparison, TargetReport
 from wqlab_contracts.enums import Question, Verdict
 from wqlab_contracts.messages.walk import StepState
 
+from .cells import metric
+
 HEADING = "Patch by patch"
 MISSING = {
     StepState.PLANNED: "not built yet",
@@ -92,7 +94,7 @@ def what(target: TargetReport) -> str:
     """Return what the changes are of: the metric if all rows show the same, and how many cells there are."""
     ladder = target.ladder
     cells = [each for rung in (ladder.rungs if ladder else []) for each in deciding(rung.comparisons)]
-    metrics = list(dict.fromkeys(f"{each.metric} ({each.unit})" if each.unit else each.metric for each in cells))
+    metrics = list(dict.fromkeys(metric(each) for each in cells))
     places = {(each.scenario, each.setting, each.metric) for each in cells}
     text = " and ".join(metrics[:2])
     return f"{text}: the largest change of {len(places)} cells" if len(places) > 1 else text

@@ -66,13 +66,13 @@ def _forest(unit: str, compared: list[Comparison]) -> Figure:
     for row, cell in enumerate(compared):
         top = 16 + 38 * row
         segment(svg, (axis.at(0), top + 5), (axis.at(0), top + 22), "zero")
-        label(svg, LEFT, top, f"{cells.name(cell)}: {_verdict(cell)}")
+        label(svg, LEFT, top, f"{cells.title(cell)}: {_verdict(cell)}")
         if cell.ci95:
             low, high = map(axis.at, cell.ci95)
             segment(svg, (low, top + 13), (high, top + 13), f"interval {_class(cell)}")
         draw_mark(svg, axis.at(cell.effect or 0.0), top + 13, cell.verdict)
     _ticks(svg, axis, bottom)
-    rows = [[cells.name(c), words.effect(c), words.interval(c), _verdict(c)] for c in compared]
+    rows = [[cells.title(c), words.effect(c), words.interval(c), _verdict(c)] for c in compared]
     return Figure(
         f"Effects ({unit})",
         "Marks are Hodges-Lehmann estimates, horizontal lines their 95 % intervals; the vertical line marks no "
