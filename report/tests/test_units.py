@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from report_examples import improvement
 
+from wqlab_contracts.api.instrument import NoiseFloor
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Scale
 from wqlab_report.units import readable
@@ -46,6 +49,24 @@ def test_times_have_one_readable_unit_in_comparisons_and_values() -> None:
     assert (of.unit, of.effect_unit, of.effect) == ("s", "s", -30)
     assert (of.baseline.mean, of.candidate.mean) == (33, 3)
     assert {each.value for each in target.values if each.metric == "locks_per_flush"} == {33, 3}
+
+
+def test_noise_floors_and_thresholds_have_the_unit_of_the_effect() -> None:
+    report = slow()
+    target = report.targets[0]
+    floor = NoiseFloor(
+        scenario="fsync", setting="", metric="locks_per_flush", floor=5e6, seeds=6, measured_at=datetime.now(UTC)
+    )
+    changes = {"scale": Scale.DIFFERENCE, "unit": "us", "delta": 1e6}
+    metrics = [
+        each.model_copy(update=changes) if each.name == "locks_per_flush" else each for each in target.plan.metrics
+    ]
+    plan = target.plan.model_copy(update={"metrics": metrics})
+    target = target.model_copy(update={"plan": plan, "noise_floors": [floor]})
+    (shown,) = readable(report.model_copy(update={"targets": [target]})).targets
+    assert [each.floor for each in shown.noise_floors] == [5]
+    metric = shown.plan.metric("locks_per_flush")
+    assert (metric.unit, metric.delta) == ("s", 1)
 
 
 def test_text_and_first_screen_have_no_microseconds() -> None:

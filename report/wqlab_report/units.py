@@ -13,6 +13,8 @@ from wqlab_comparison import words
 from wqlab_contracts.api.curves import MetricCurve
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.api.sweeps import SweepCurve
+from wqlab_contracts.enums import Scale
+from wqlab_contracts.specs import Metric
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -64,6 +66,11 @@ def _target(target: TargetReport, units: Mapping[str, _Unit]) -> TargetReport:
         for each in target.references
     ]
     curves = [_curve(each, units[each.metric]) if each.metric in units else each for each in target.curves]
+    absolute = {metric.name for metric in plan.metrics if metric.scale is Scale.DIFFERENCE}
+    floors = [
+        _divided(each, units[each.metric], "floor") if each.metric in units and each.metric in absolute else each
+        for each in target.noise_floors
+    ]
     rungs = ladder and [
         rung.model_copy(update={"comparisons": [_comparison(each, units) for each in rung.comparisons]})
         for rung in ladder.rungs
@@ -77,6 +84,7 @@ def _target(target: TargetReport, units: Mapping[str, _Unit]) -> TargetReport:
             ],
             "references": references,
             "curves": curves,
+            "noise_floors": floors,
             "ladder": ladder and ladder.model_copy(update={"rungs": rungs}),
         }
     )
@@ -110,13 +118,14 @@ def _curve_over_topology(curve: SweepCurve, units: Mapping[str, _Unit]) -> Sweep
     points = [_divided(point, unit, "baseline", "candidate") for point in curve.points]
     if curve.effect_unit != curve.unit:
         return curve.model_copy(update={"unit": unit.name, "points": points})
-    points = [_divided(point, unit, "effect", "ci95") for point in points]
+    points = [_divided(point, unit, "effect", "ci95", "noise_floor") for point in points]
     divided = _divided(curve, unit, "delta")
     return divided.model_copy(update={"unit": unit.name, "effect_unit": unit.name, "points": points})
 
 
-def _with_unit(metric: _M, unit: _Unit) -> _M:
-    return metric.model_copy(update={"unit": unit.name})
+def _with_unit(metric: Metric, unit: _Unit) -> Metric:
+    shown = metric.model_copy(update={"unit": unit.name})
+    return _divided(shown, unit, "delta", "emulator_delta") if metric.scale is Scale.DIFFERENCE else shown
 
 
 def _divided(of: _M, unit: _Unit, *names: str) -> _M:

@@ -53,7 +53,7 @@ def not_told(bisection: Bisection, report: Report) -> str:
 
 def subject(bisection: Bisection, report: Report) -> str:
     """Return `[wqlab] [linux:master] 0123456789ab: xfs-fsync bandwidth -12.3 % on ryzen-3900x-1`."""
-    target, cell = _parts(bisection, report)
+    target, cell = _parts(bisection, readable(report))
     what = _what(bisection, target, cell)
     return f"[wqlab] [{_branch(bisection)}] {_commit(bisection)[:12]}: {what} {words.effect(cell)} on {_device(target)}"
 
