@@ -9,6 +9,7 @@ import {
   grouped,
   interval,
   intervalOf,
+  metricName,
   number,
   places,
   pValue,
@@ -27,6 +28,13 @@ test.each([
 ])("a column of %j has %i places", (values, expected) => {
   expect(places(values)).toBe(expected);
 });
+
+test.each([
+  ["wait_p99_us", "ms", "wait_p99"],
+  ["wait_p50_us", "us", "wait_p50_us"],
+  ["items_per_s", "1/s", "items_per_s"],
+  ["reads", "", "reads"],
+])("%s in %s is named %s", (metric, unit, name) => expect(metricName(metric, unit)).toBe(name));
 
 test("mean and deviation have the same decimals", () => {
   expect(spread({ mean: 1159.4, stddev: 1.338 })).toBe("1159.40 ±1.34");

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { TargetReport } from "@/api/types";
 import { TradeoffFigure } from "@/figures/TradeoffFigure";
-import { change, intervalOf, placesOfArms, spread } from "@/lib/numbers";
+import { change, intervalOf, metricName, placesOfArms, spread } from "@/lib/numbers";
 import { EVIDENCE, VERDICTS } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -68,7 +68,7 @@ function columnsOf(study: Study): Column<StudyRow>[] {
       return {
         id: name,
         // In the header, so that a copied table contains the unit.
-        header: `${unit ? `${name} (${unit})` : name}${evidence === "none" ? `, ${EVIDENCE.none.word}` : ""}`,
+        header: `${metricName(name, unit)}${unit && ` (${unit})`}${evidence === "none" ? `, ${EVIDENCE.none.word}` : ""}`,
         hint: `${summary}. Evidence: ${EVIDENCE[evidence].word}.`,
         numeric: true,
         value: row => row.figures.get(name)?.mean,

@@ -1,6 +1,6 @@
 /** Columns shared by tables of comparisons. Comparisons without evidence show only their means. */
 import { Link } from "@tanstack/react-router";
-import { change, intervalOf, number, placesOfArms, spread } from "@/lib/numbers";
+import { change, intervalOf, metricName, number, placesOfArms, spread } from "@/lib/numbers";
 import { EVIDENCE, humanize, VERDICTS } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -34,7 +34,7 @@ export function metricColumn(more: { hash?: string; resetScroll?: boolean }): Co
     header: "Metric",
     rowHeader: true,
     value: ({ of }) => of.metric,
-    text: ({ of }) => (of.unit ? `${of.metric} (${of.unit})` : of.metric),
+    text: ({ of }) => `${metricName(of.metric, of.unit)}${of.unit && ` (${of.unit})`}`,
     cell: ({ key, of, target }) => (
       <>
         <Link
@@ -44,7 +44,7 @@ export function metricColumn(more: { hash?: string; resetScroll?: boolean }): Co
           title={target.plan.metrics.find(each => each.name === of.metric)?.summary}
           {...more}
         >
-          {of.metric}
+          {metricName(of.metric, of.unit)}
         </Link>
         {of.unit && <span className="muted"> {of.unit}</span>}
       </>
