@@ -29,7 +29,7 @@ MOST_THREADS = 2
 LEAST_TIME = 0.01
 """Least time, in nanoseconds or cycles, of an instruction and of a turn: a picosecond at 10 GHz."""
 _BOUNDS = {"smt_percent": (100, 10000), "jitter_percent": (0, 100)}
-"""Least and largest percentage: an instruction always takes time, and a transfer never less than none."""
+"""Smallest and largest percentage. An instruction takes time, and no transfer ends before it begins."""
 
 
 class Clock(Strict):

@@ -167,8 +167,10 @@ def wrapped(
 
 
 def listed(items: Sequence[Sequence[str]], limit: int, more: str) -> list[str]:
-    """Return the lines of the first items that fit into `limit` lines; `more` tells by `{n}` how many are missing
-    and has `{s}` for the ending of their plural."""
+    """Return the lines of the first items that fit into `limit` lines, and `more` if items are missing.
+
+    `more` has `{n}` for their number and `{s}` for the plural: `and {n} more device{s}`.
+    """
     lines: list[str] = []
     for index, item in enumerate(items):
         rest = len(items) - index

@@ -54,7 +54,7 @@ class ModuleTree:
     folder: Path
     skipped: Collection[str] = NO_PLAN_NEEDS
     named: Collection[str] = ()
-    """Modules that are not skipped, nor are those that they need."""
+    """Modules that are kept although their folder is skipped, with those that they need."""
 
     @cached_property
     def files(self) -> Mapping[str, Path]:

@@ -387,7 +387,7 @@ class MachineAccess(DeviceAccess):
 
     def restart_into_distribution(self) -> None:
         """Restart a machine on which a kernel under test runs, and wait until its distribution answers, also after a
-        cancellation. Failures are said, not raised."""
+        cancellation. Failures are printed by `say`, not raised."""
         if not self._touched:
             return
         self._say(f"{self._machine.name}: waiting for its own system")

@@ -34,10 +34,9 @@ _LIST = "find /sys/fs/pstore /var/lib/systemd/pstore -type f -name 'dmesg*' 2>/d
 
 
 def arm_watchdog(ssh: SshConnection, wakeup: Wakeup, modules: Sequence[str]) -> tuple[str, str]:
-    """Start the machine's watchdog so that it runs across kexec. Return the module that drives it, and an empty text;
-    or an empty text, and why none runs.
+    """Start the machine's watchdog so that it runs across kexec. Return its module and the reason why none runs.
 
-    `modules`: the drivers that the kernels under test have too, as they must feed it.
+    One of the two is empty. `modules`: the drivers that the kernels under test have too, as they must feed it.
     """
     command = shlex.join(["sh", "-s", str(FIRST_WATCHDOG_S), *modules])
     answer = run(ssh, wakeup, command, LOAD_S, _ARM.encode())

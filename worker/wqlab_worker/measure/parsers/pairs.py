@@ -101,10 +101,9 @@ def chance(pairs: Sequence[Pair], domain: Sequence[int]) -> float:
 def check_starts(chosen: float, others: float, queued: float, started: float, seen: int) -> None:
     """Raise NotMeasured if the counts of a trace contradict each other.
 
-    `queued` and `started` count the works of all functions. The script records where works of the plan's functions
-    start: `chosen` works of these functions and `others` of all other functions were queued, and `seen` works of the
-    plan's functions started. A work starts
-    only after it was queued, and the trace may end before the last works start.
+    `queued` and `started` count the works of all functions. The script records where single works start:
+    `chosen` works of the plan's functions and `others` of all other functions were queued, and `seen` works of the
+    plan's functions started. A work starts only after it was queued, and the trace may end before the last works start.
     """
     if chosen + others > queued:
         raise NotMeasured(f"{chosen + others:.0f} works of single functions were queued, and {queued:.0f} in total")
