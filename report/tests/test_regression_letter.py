@@ -68,9 +68,10 @@ def test_letter_has_the_form_of_the_kernel_test_robot() -> None:
     assert problems(mail) == [], "no line that tools would collect as a trailer"
 
 
-def test_folder_of_the_lab_is_no_address_of_the_tree() -> None:
+@pytest.mark.parametrize("origin", ["/srv/git/wq.git", "file:///srv/git/wq.git"])
+def test_folder_of_the_lab_is_no_address_of_the_tree(origin: str) -> None:
     report = measured()
-    builds = [each.model_copy(update={"origin": "/srv/git/wq.git"}) for each in report.submission.builds]
+    builds = [each.model_copy(update={"origin": origin}) for each in report.submission.builds]
     report = report.model_copy(update={"submission": report.submission.model_copy(update={"builds": builds})})
     body = written(report=report).body
     assert "/srv" not in body

@@ -132,7 +132,7 @@ def reproducers(report: Report) -> list[Reproducer]:
 def public_origin(report: Report) -> str:
     """Return the repository or Debian package of the tree; empty if it is a folder of the lab's own machine."""
     builds = kernels(report)
-    return builds[0].origin if builds and not builds[0].origin.startswith("/") else ""
+    return builds[0].origin if builds and not builds[0].origin.startswith(("/", "file:")) else ""
 
 
 def _needs(submission_id: int, builds: Sequence[BuildView]) -> str:
