@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_contracts.enums import Evidence, Role
+from wqlab_contracts.enums import Evidence, Role, Scale
 from wqlab_contracts.loading import DataFolder, load_data
 from wqlab_contracts.specs import TestPlan
 
@@ -52,3 +52,13 @@ def test_a_modelled_plan_has_its_own_metrics_and_the_counts(data: DataFolder) ->
     assert plan.tradeoff is None
     assert {each.metric for each in plan.references} == {"bandwidth", "cpu_utilisation"}
     assert not data.plans["dm-crypt-affinity"].for_instrumented().is_modelled
+
+
+def test_modelled_ratios_are_judged_only_beyond_the_error_of_the_model(data: DataFolder) -> None:
+    plan = data.plans["queue-rate"]
+    own = {metric.name: metric for metric in plan.metrics}
+    modelled = {metric.name: metric for metric in plan.for_instrumented(modelled=True).metrics}
+    assert (own["items_per_s"].delta, modelled["items_per_s"].delta) == (1, 3)
+    for name, metric in modelled.items():
+        if name in own and metric.scale is not Scale.RATIO:
+            assert metric.delta == own[name].delta

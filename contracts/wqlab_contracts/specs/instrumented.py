@@ -92,6 +92,11 @@ INSTRUMENTED_METRICS = (
 """Each is the count of a window, divided by its operations. None is a time."""
 
 
+LEAST_MODELLED_PERCENT = 3.0
+"""Smallest ratio that is judged of modelled figures: docs/model.md has a scope that moved by this much although the
+kernels do not differ in it."""
+
+
 def modelled_metrics(metrics: Sequence[Metric], modes: Collection[TraceMode]) -> list[Metric]:
     """Return a plan's metrics as modelled devices judge them: with their roles on hardware, in virtual time.
 
@@ -99,10 +104,16 @@ def modelled_metrics(metrics: Sequence[Metric], modes: Collection[TraceMode]) ->
     """
     of_model = {"metric_class": MetricClass.MODELLED, "emulator_delta": None}
     return [
-        metric.model_copy(update={**of_model, "role_emulated": metric.role_hardware})
+        metric.model_copy(update={**of_model, "role_emulated": metric.role_hardware, "delta": _modelled_delta(metric)})
         for metric in metrics
         if metric.taken_from in modes
     ]
+
+
+def _modelled_delta(metric: Metric) -> float | None:
+    if metric.scale is not Scale.RATIO or metric.delta is None:
+        return metric.delta
+    return max(metric.delta, LEAST_MODELLED_PERCENT)
 
 
 def counts_beside(own: Sequence[Metric]) -> list[Metric]:
