@@ -36,7 +36,7 @@ _TASKS = (
 """Parts of titles that name a task, a CPU or a page frame, and what is left of each."""
 _WARNING = re.compile(
     r"WARNING: (?:CPU: \d+ PID: \d+ at )?(?:\[(?P<condition>.*)\] )?(?:at )?(?:(?P<place>\S+:\d+) )?(?:at )?"
-    r"(?:\.?(?P<function>[A-Za-z_][\w.$]*)(?:\+0x| \(?[\w./-]+\.[chS]:\d)|0x)"
+    r"(?:\.?(?P<function>(?!at )[A-Za-z_][\w.$]*)(?:\+0x| \(?[\w./-]+\.[chS]:\d)|0x)"
 )
 _COMPILER_SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold)\b(?:\.\d+)?")
 _SEARCHED_LINES = 60
@@ -166,7 +166,7 @@ def describe_warning(title: str, stack: Sequence[StackFrame], excerpt: str) -> s
     if not found:
         handlers = sorted(set(_IRQ_HANDLER.findall(excerpt.partition("handlers:")[2])))
         return without_varying(title) + (f" ({', '.join(handlers)})" if handlers else "")
-    function = found["function"] or (stack[0].function if stack else "")
+    function = found["function"] or next((frame.function for frame in without_reporting(stack)), "")
     condition = f" [{_VARYING.sub('#', found['condition'])}]" if found["condition"] else ""
     place = f"{found['place']}".replace(":", "@") if found["place"] else ""
     text = f"WARNING{condition} in {function or 'unknown'} {place}".rstrip()

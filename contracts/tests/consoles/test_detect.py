@@ -31,6 +31,10 @@ def test_every_format_is_found_once(log: bytes, expected: list[tuple[FindingKind
             True,
         ),
         ("Oops[#1]:", FindingKind.OOPS, True),
+        ("WARNING: at mm/a.c:12 f+0x9c/0x67f [mac80211]()", FindingKind.WARNING, False),
+        ("WARNING: at arch/powerpc/platforms/pseries/eeh.c:390", FindingKind.WARNING, False),
+        ("INFO: inconsistent lock state", FindingKind.LOCKDEP, False),
+        ("INFO: suspicious rcu_dereference_check() usage.", FindingKind.LOCKDEP, False),
         ("BUG: unable to handle kernel NULL pointer dereference at           (null)", FindingKind.OOPS, True),
         ("INFO: task wqlab:421 can't die for more than 143 seconds.", FindingKind.HUNG_TASK, False),
         ("VFS: Busy inodes after unmount of vdb (xfs)", FindingKind.BUG, False),
@@ -40,6 +44,22 @@ def test_every_format_is_found_once(log: bytes, expected: list[tuple[FindingKind
 def test_message_that_names_a_kind(line: str, kind: FindingKind, fatal: bool) -> None:
     (report,) = reports(f"[    1.0] quiet\n[    2.0] {line}\n[    9.0] quiet\n".encode())
     assert (report.kind, report.fatal, report.title) == (kind, fatal, line)
+
+
+@pytest.mark.parametrize("text", ["INFO: possible recursive locking detected", "BUG: bad unlock balance detected!"])
+def test_brackets_are_no_part_of_the_title_of_an_old_kernel(text: str) -> None:
+    (report,) = reports(f"[    2.0] [ {text} ]\n".encode())
+    assert (report.kind, report.title) == (FindingKind.LOCKDEP, text)
+
+
+def test_warnings_without_a_function_differ_by_their_lines() -> None:
+    first, second = reports(b"WARNING: at arch/s390/a.c:11\n[    9.0] x\nWARNING: at arch/s390/a.c:12\n")
+    assert first.defect == "warning: WARNING: at arch/s390/a.c@11" != second.defect
+
+
+def test_header_of_a_part_of_pstore_does_not_end_a_report() -> None:
+    (report,) = reports(OOPS.replace(b"Call Trace:", b"Oops#1 Part1\n[    1.5] Call Trace:", 1))[:1]
+    assert [frame.function for frame in report.stack] == ["flush_workqueue_prep_pwqs", "__flush_workqueue"]
 
 
 def test_message_of_a_rust_panic_belongs_to_its_bug() -> None:

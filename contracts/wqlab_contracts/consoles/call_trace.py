@@ -138,15 +138,17 @@ def _annotated_line(line: str, places: Places) -> str:
 
 def is_unreliable(line: str) -> bool:
     """Return True if the kernel marks the address in a line of a trace as a guess."""
-    return _UNRELIABLE.search(line) is not None
+    return ("? " in line or "unreliable" in line) and _UNRELIABLE.search(line) is not None
 
 
 def addresses(line: str) -> Iterator[Reference]:
     """Yield the addresses in a line. One that somebody has decoded already has a size of 0."""
     line = line[:LINE_LIMIT]
+    if "+0x" not in line:
+        if " (" in line and (decoded := _DECODED.search(line)) is not None:
+            yield Reference(decoded["function"], 0, 0, "", _EXACT.search(line) is not None)
+        return
     exact = _EXACT.search(line) is not None
-    if "+0x" not in line and (decoded := _DECODED.search(line)) is not None:
-        yield Reference(decoded["function"], 0, 0, "", exact)
     for match in _ADDRESS.finditer(line):
         yield Reference(
             function=match["function"],

@@ -49,7 +49,7 @@ _SUBSYSTEM = r" ?(?:(?:NMI )?watchdog: (?:CPU\d+: )?|rcu: |smp: |workqueue: |tra
 _LOCKDEP = (
     r"possible (?:circular locking dependency|recursive locking|irq lock inversion dependency) detected"
     r"|possible irq lock inversion dependency detected|inconsistent lock state|chain_key collision"
-    r"|(?:SOFT|HARD)IRQ-safe -> (?:SOFT|HARD)IRQ-unsafe lock order detected|suspicious RCU usage"
+    r"|(?:SOFT|HARD)IRQ-safe -> (?:SOFT|HARD)IRQ-unsafe lock order detected|suspicious (?:RCU|rcu_\w+\(\)) usage\.?"
     r"|bad unlock balance detected!|bad contention detected!|held lock freed!|Nested lock was not taken"
     r"|lock held when returning to user space!|lock held at task exit time, still held!|.+/\d+ still has locks held!"
 )
@@ -94,7 +94,8 @@ _RULES = (
     _rule(FindingKind.OOPS, r"(?:Oops: )?general protection fault, (?:probably|maybe) for .*$", fatal=True),
     _rule(FindingKind.OOPS, r"(?:Oops|Internal error|Kernel BUG)\b.*\[#\d+\].*$", fatal=True),
     _rule(FindingKind.BUG, r"kernel BUG at \S+(?::\d+!| \[verbose debug info unavailable\])\s*$", fatal=True),
-    _rule(FindingKind.LOCKDEP, rf"WARNING: (?:{_LOCKDEP})\s*$"),
+    # Kernels before 4.11: `[ INFO: possible recursive locking detected ]`
+    _rule(FindingKind.LOCKDEP, rf"(?:WARNING|INFO): (?:{_LOCKDEP})(?: \])?\s*$"),
     _rule(FindingKind.LOCKDEP, r"INFO: trying to register non-static key\.\s*$"),
     _rule(
         FindingKind.LOCKDEP,
@@ -107,6 +108,7 @@ _RULES = (
     _rule(
         FindingKind.WARNING,
         r"WARNING: (?:CPU: \d+ PID: \d+ at +\S+:\d|(?:\[.*\] )?\S+\.[chSs]:\d+ at +\S).*$"
+        r"|WARNING: at \S+\.[chSs]:\d+(?: [A-Za-z_][\w.]*\+0x.*)?\s*$"  # kernels before 3.12, and some of powerpc and s390
         r"|WARNING: (?:CPU: \d+ PID: \d+ at |(?:\[.*\] )?at )"
         # the function, or what scripts/decode_stacktrace.sh and syzbot have made of it
         r"(?:\S+\+0x[0-9a-f]+/0x[0-9a-f]+|(?:0x)?[0-9a-f]+\b|[A-Za-z_][\w.]* \(?[\w./-]+\.[chS]:\d).*$",
@@ -129,8 +131,7 @@ def classify(message: str) -> tuple[Rule | None, str]:
     """Return the rule that a message matches, and the title of its report."""
     for rule in _RULES if _ANY_RULE.match(message) else ():
         if match := rule.pattern.match(message):
-            title = match[1].strip()
-            return rule, title.removesuffix("]").strip() if message.startswith("[ ") else title
+            return rule, match[1].strip().removesuffix(" ]").rstrip()
     return None, ""
 
 
@@ -138,7 +139,7 @@ _CUT_OFF_NAME = LinearPattern(r"^INFO: task .{0,16}$", ["INFO: task"])
 _TITLE = LinearPattern(
     rf"^{_SUBSYSTEM}(?:BUG: |WARNING: (?:CPU: \d|\S+:\d+ ?(?:at|$)|\[|at |possible |inconsistent |suspicious "
     r"|[A-Z]+-safe |bad |held |lock held|Nested )|INFO: (?:task|rcu)|(?:CPU \d+ )?Unable to handle |Unhandled "
-    r"|Internal error: |Oops|general protection fault|invalid (?:opcode|$)|Kernel panic - |UBSAN: |kernel BUG at)"
+    r"|Internal error: |Oops(?:[^#]|$)|general protection fault|invalid (?:opcode|$)|Kernel panic - |UBSAN: |kernel BUG at)"
 )
 _DANGLING = LinearPattern(
     r"(?:address:|KASAN:|NULL(?: pointer)?"
