@@ -35,6 +35,7 @@ NOTHING = {
     "message in one line": '-\tpr_warn("cannot "\n-\t\t"acquire it");\n+\tpr_warn("cannot acquire it");',
     "pointer to const": "-static int cmp(struct list_head *a)\n+static int cmp(const struct list_head *a)",
     "annotation": "-static u64 f(struct task_struct *t)\n+static u64 __maybe_unused f(struct task_struct *t)",
+    "section's name in quotation marks": '-int x __section(.data.once);\n+int x __section(".data.once");',
     "annotation in a line": " static void f(struct rq *rq)\n+\t__acquires(&rq->lock)\n {",
     "annotation with arguments": "-\t__releases(a)\n-\t__must_hold(b)\n+\t__must_hold(a->b)\n {",
 }  # fmt: skip
@@ -47,6 +48,7 @@ SOMETHING = {
     "code that a comment disabled": "-\t/* f(); */\n+\tf();",
     "pointer in the first column of the hunk": "-\t*x = 1;\n+\t*x = 2;",
     "section": "-int f(void)\n+int __cpuidle f(void)",
+    "section of a variable": '-int x __section(".data");\n+int x __section(".data..read_mostly");',
     "argument": "-\tf(a, 1);\n+\tf(a, 2);",
     "argument that others keep": "-\tf(a, 1);\n+\tf(a);",
 }

@@ -154,6 +154,8 @@ WORK = "-\told();\n+\tnew();\n"
         ("kernel/time/timer_migration.c", "static void tmigr_cpu_activate(struct tmigr_cpu *tmc)", {"isolation"}),
         ("kernel/workqueue.c", "static int try_to_grab_pending(struct work_struct *work,", {"xfs-fsync", "max-active"}),
         ("fs/xfs/xfs_super.c", "xfs_init_mount_workqueues(", {"xfs-inodegc", "aio-migration", "xfs-fsync"}),
+        ("fs/xfs/xfs_log_cil.c", "xlog_cil_push_work(struct work_struct *work)", {"xfs-fsync"}),
+        ("fs/xfs/libxfs/xfs_alloc.c", "xfs_alloc_vextent_near_bno(struct xfs_alloc_arg *args)", {"xfs-fsync"}),
         ("lib/group_cpus.c", "struct cpumask *group_cpus_evenly(unsigned int numgrps)", {"aio-migration", "nvme-tcp"}),
         ("kernel/sched/fair.c", "place_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int flags)", {"rt-app"}),
         ("kernel/time/hrtimer.c", "static void hrtimer_interrupt(struct clock_event_device *dev)", {"rt-app"}),
@@ -182,6 +184,10 @@ COMMENT = " \t/*\n-\t * teh old\n+\t * the old\n \t */\n"
         ("arch/x86/crypto/aes-xts-avx-x86_64.S", "", "-// one\n+// two\n"),
         ("kernel/workqueue.c", "", "+#include <linux/irq.h>\n #include <linux/export.h>\n"),
         ("drivers/md/dm-crypt.c", "module_crypt", ' MODULE_LICENSE("GPL");\n-MODULE_DESCRIPTION("x");\n'),
+        ("fs/xfs/xfs_ioctl.c", "xfs_fileattr_get(struct dentry *dentry, struct file_kattr *fa)", WORK),
+        ("fs/xfs/xfs_super.c", "xfs_fs_statfs(struct dentry *dentry, struct kstatfs *st)", WORK),
+        ("fs/xfs/scrub/agheader.c", "xchk_superblock(struct xfs_scrub *sc)", WORK),
+        ("kernel/sched/core.c", "", "-static int f __section(.data.once);\n+static int f __section(\".data.once\");\n"),
         ("fs/aio.c", "static int aio_ring_mmap(struct file *file, struct vm_area_struct *vma)", WORK),
         ("arch/x86/crypto/aes-gcm-avx10-x86_64.S", "", "-\tmov %rax, %rbx\n"),
         ("arch/x86/crypto/aesni-intel_glue.c", "static int gcm_crypt(struct aead_request *req, int flags)", WORK),
@@ -284,7 +290,7 @@ def test_plan_that_cannot_be_measured_is_left_out_with_the_reason(lab: DataFolde
 
 
 def test_size_of_the_answer_is_limited(lab: DataFolder) -> None:
-    many = [TouchedFile(path=f"fs/xfs/f{number}.c") for number in range(FILES_LIMIT + 10)]
+    many = [TouchedFile(path=f"drivers/net/wireguard/f{number}.c") for number in range(FILES_LIMIT + 10)]
     found = propose(many, lab)
     assert (found.files, found.looked_at) == (FILES_LIMIT + 10, FILES_LIMIT)
     assert len(found.proposals[0].because) == REASONS_LIMIT

@@ -36,6 +36,8 @@ _ANNOTATIONS = frozenset({
 })  # fmt: skip
 _ANNOTATIONS_WITH_ARGUMENTS = frozenset({"__acquires", "__releases", "__must_hold", "__printf", "__scanf"})
 """Words for compiler, sparse and readers that change no code."""
+_SECTION = re.compile(r"\b__section[ \t]*\([ \t]*([\w.]{1,100})[ \t]*\)", re.ASCII)
+"""A section's name without quotation marks, as the kernel wrote it before 5.10."""
 
 
 class Hunk:
@@ -137,6 +139,7 @@ def _is_shortened(old: Sequence[str], new: Sequence[str]) -> bool:
 def _words(code: str, lost: Collection[str]) -> list[str]:
     """Return the words of code without annotations; sentences are equal to each other, and so are the arguments of
     functions in `lost`."""
+    code = _SECTION.sub(r'__section("\1")', code)
     words: list[str] = [word for word in _WORD.findall(code) if word not in _ANNOTATIONS]
     if not lost and '"' not in code and _ANNOTATIONS_WITH_ARGUMENTS.isdisjoint(words):
         return words
