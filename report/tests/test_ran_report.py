@@ -68,7 +68,7 @@ def test_function_ran_if_any_traced_boot_called_it_and_untraced_functions_are_na
     assert found.functions == {"f": True, "g": False}
     assert found.sentences == [
         "1 of 2 changed functions ran in the traced boots; the figures say nothing about g",
-        "not traced, as a function that is inlined or that the tracer must not stop in: h",
+        "not traced, because they are inlined or closed to tracers: h",
     ]
 
 

@@ -80,7 +80,7 @@ def _of_functions(functions: Mapping[str, bool], touched: Sequence[str]) -> Iter
     text = f"{len(functions) - len(never)} of {count(len(functions), 'changed function')} ran in the traced boots"
     yield f"{text}; the figures say nothing about {_list(never)}" if never else text
     if hidden := [name for name in touched if name not in functions]:
-        yield f"not traced, as a function that is inlined or that the tracer must not stop in: {_list(hidden)}"
+        yield f"not traced, because they are inlined or closed to tracers: {_list(hidden)}"
 
 
 def _list(names: Sequence[str]) -> str:
