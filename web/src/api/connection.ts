@@ -43,10 +43,10 @@ export function onReconnect(listener: () => void): () => void {
   return () => reconnectListeners.delete(listener);
 }
 
-/** Request `/healthz` once and return true if the lab answered. */
+/** Request the session once, as each page does, and return true if the lab answered. */
 export async function probe(): Promise<boolean> {
   try {
-    const response = await fetch("/healthz", { cache: "no-store" });
+    const response = await fetch("/api/v1/session", { cache: "no-store" });
     if (response.ok) markReachable();
     else markUnreachable();
     return response.ok;

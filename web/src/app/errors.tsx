@@ -1,5 +1,4 @@
 /** Fallback pages: loading, not found, forbidden, unreachable and unexpected error. */
-import { useQueryErrorResetBoundary } from "@tanstack/react-query";
 import {
   type AsyncRouteComponent,
   type ErrorComponentProps,
@@ -7,9 +6,8 @@ import {
   useRouter,
   useRouterState,
 } from "@tanstack/react-router";
-import { useEffect } from "react";
-import { onReconnect } from "@/api/connection";
 import { ApiError, Unreachable } from "@/api/problem";
+import { useRetry } from "@/api/useRetry";
 import { Page } from "@/parts/Page";
 import { Skeleton } from "@/parts/Skeleton";
 import classes from "./errors.module.css";
@@ -49,17 +47,14 @@ export function NotFound() {
 /** Page for an error thrown while a route loads or renders. */
 export function RouteError({ error, reset }: ErrorComponentProps) {
   const router = useRouter();
-  const queries = useQueryErrorResetBoundary();
-  const retry = async () => {
+  const retry = useRetry(error, async () => {
     // Load the page's code again: the router itself tries only once.
     await Promise.all(
       router.state.matches.map(match => preloadOf(router.routesById[match.routeId].options.component)),
     );
-    queries.reset();
     reset();
     await router.invalidate();
-  };
-  useEffect(() => (error instanceof Unreachable ? onReconnect(() => void retry()) : undefined));
+  });
 
   if (error instanceof ApiError) {
     if (error.status === 404) return <ResourceNotFound error={error} />;

@@ -106,7 +106,7 @@ test("an interrupted console is resumed at its byte offset", async () => {
   const requested: string[] = [];
   const answers = [body(["abc\nd"], true), body(["ef\n"], false)];
   vi.stubGlobal("fetch", (url: string) => {
-    if (url === "/healthz") return Promise.resolve(new Response("", { status: 200 }));
+    if (url === "/api/v1/session") return Promise.resolve(new Response("", { status: 200 }));
     requested.push(url);
     return Promise.resolve(new Response(answers.shift(), { status: 200 }));
   });
