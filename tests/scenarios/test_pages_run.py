@@ -24,9 +24,8 @@ def choose_target(page: Page, plan: str, device_type: str) -> None:
     others = page.locator("details", has=page.get_by_text("Other plans and devices"))
     if others.get_attribute("open") is None:
         others.locator("summary").first.click()
-    for name in (plan, device_type):
-        # force: the label covers the checkbox, because the whole header of the card is clickable.
-        page.get_by_role("checkbox", name=name, exact=True).check(force=True)
+    others.get_by_label("Filter").fill(f"{plan} {device_type}")
+    page.get_by_role("checkbox", name=f"{plan} on {device_type}", exact=True).check()
 
 
 def set_blocks(page: Page, blocks: int) -> None:

@@ -5,7 +5,7 @@ import { count } from "@/lib/numbers";
 import { Page, Section } from "@/parts/Page";
 import { ClearForm } from "./draft/ClearForm";
 import { countTargets, requestOf } from "./draft/draft";
-import { FieldError, FieldErrorsContext } from "./draft/FieldError";
+import { FieldError, FieldErrorsContext, fieldId } from "./draft/FieldError";
 import { fieldErrorsOf, missingInput, withoutEmptyFields } from "./draft/fieldErrors";
 import { useDraft, useMbox } from "./draft/useDraft";
 import { useSubmit } from "./draft/useSubmit";
@@ -17,8 +17,8 @@ import { SeriesFields } from "./series/SeriesFields";
 import { TreeField } from "./series/TreeField";
 import { useFileDrop } from "./series/useFileDrop";
 import { Advanced } from "./targets/Advanced";
-import { DeviceTypeCards, PlanCards, Targets } from "./targets/Cards";
 import { SweepFields } from "./targets/SweepFields";
+import { TargetTable } from "./targets/TargetTable";
 import { ProposedTargets } from "./touches/ProposedTargets";
 
 export function SubmitPage() {
@@ -65,10 +65,7 @@ export function SubmitPage() {
   });
 
   return (
-    <Page
-      title="Submit a series"
-      actions={<ClearForm draft={draft} change={change} mbox={mbox} onClear={() => setPresses(0)} />}
-    >
+    <Page title="Submit a series">
       <FieldErrorsContext value={shown}>
         <form
           className={classes.form}
@@ -114,21 +111,16 @@ export function SubmitPage() {
                   ({count(plans.length, "plan")}, {count(types.length, "device type")})
                 </span>
               </summary>
-              <div className={classes.choice}>
-                <Section id="plans" title="Plans">
-                  <PlanCards plans={plans} draft={draft} change={change} />
-                </Section>
-                <Section id="devices" title="Device types">
-                  <SweepFields draft={draft} change={change} />
-                  {draft.vary === "" && <DeviceTypeCards types={types} draft={draft} change={change} />}
-                </Section>
-                <Targets draft={draft} change={change} />
+              <div className={classes.choice} id={fieldId("targets")}>
+                <SweepFields draft={draft} change={change} />
+                <TargetTable plans={plans} types={types} draft={draft} change={change} />
               </div>
             </details>
             <FieldError field="targets" />
             <QuoteTargets live={quote} request={request} />
             <Advanced plans={plans} types={types} recipes={recipes} draft={draft} change={change} />
             <SameCommand request={request} file={mbox.mbox?.name ?? ""} complete={incomplete.length === 0} />
+            <ClearForm draft={draft} change={change} mbox={mbox} onClear={() => setPresses(0)} />
           </div>
         </form>
       </FieldErrorsContext>

@@ -54,7 +54,7 @@ export function withTarget(draft: Draft, pair: Pair, on: boolean): Draft {
     ? withName(draft.plan, pair.plan)
     : draft.plan.filter(each => each !== pair.plan || rest.some(name => name.startsWith(`${each}@`)));
   const type = on
-    ? withName(draft.type, pair.type)
+    ? withName(draft.type, pair.type).filter(Boolean)
     : draft.type.filter(each => each !== pair.type || rest.some(name => name.endsWith(`@${each}`)));
   const next = { ...draft, plan, type };
   const without = pairs(next)

@@ -8,7 +8,7 @@ export interface RequestError {
 }
 
 /**
- * Error messages by field: `git`, `tree`, `plan:xfs-fsync`, `setting:HOLDER`, `param:HOLDER:runtime_s`; "" is the
+ * Error messages by field: `git`, `tree`, `targets`, `setting:HOLDER`, `param:HOLDER:runtime_s`; "" is the
  * whole form.
  */
 export type FieldErrors = ReadonlyMap<string, readonly string[]>;
@@ -68,9 +68,7 @@ function fieldOfTarget(pair: Pair, part: string, rest: string, draft: Draft): st
     const own = nameOf(pair);
     return `param:${parameters(draft, own).has(rest) ? own : pair.plan}:${rest}`;
   }
-  if (part === "plan") return `plan:${pair.plan}`;
-  if (part === "device_type") return pair.type === "" ? "vary" : `type:${pair.type}`;
-  return `target:${nameOf(pair)}`;
+  return part === "device_type" && pair.type === "" ? "vary" : "targets";
 }
 
 /** Unescape one token of a JSON pointer (RFC 6901). */
@@ -95,14 +93,11 @@ export function missingInput(draft: Draft, hasMbox: boolean): RequestError[] {
     });
   if (draft.source === "mbox" && !hasMbox)
     found.push({ pointer: "/series/mbox/text", detail: "Select an mbox file or paste its contents." });
-  if (draft.plan.length === 0) found.push({ pointer: "/targets", detail: "Select at least one plan." });
   const sweep = draft.vary !== "";
   if (sweep && !draft.values.trim())
     found.push({ pointer: "/sweep/values", detail: "Enter the values over which to measure." });
-  if (!sweep && draft.type.length === 0)
-    found.push({ pointer: "/targets", detail: "Select at least one device type." });
-  if (draft.plan.length > 0 && (sweep || draft.type.length > 0) && selectedTargets(draft).length === 0)
-    found.push({ pointer: "/targets", detail: "Select at least one target." });
+  if (selectedTargets(draft).length === 0)
+    found.push({ pointer: "/targets", detail: `Select at least one ${sweep ? "plan" : "target"}.` });
   return found;
 }
 

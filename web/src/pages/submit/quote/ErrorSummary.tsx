@@ -47,7 +47,7 @@ export function ErrorSummary({ presses }: { presses: number }) {
 
 /** Focus the field, or the first control of its group. */
 function goTo(field: string) {
-  const found = document.getElementById(fieldId(field)) ?? document.getElementById("plans");
+  const found = document.getElementById(fieldId(field));
   // Open enclosing disclosures.
   for (let details = found?.closest("details"); details; details = details.parentElement?.closest("details"))
     details.open = true;

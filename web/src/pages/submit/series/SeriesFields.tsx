@@ -22,6 +22,8 @@ interface SeriesFieldsProps {
 export function SeriesFields({ draft, change, request, mbox, mboxKey }: SeriesFieldsProps) {
   const { source } = draft;
   const typed = source === "git" || source === "thread";
+  // The other kinds are offered until a series is named.
+  const named = source === "thread" || (source === "git" && draft.git !== "");
   return (
     <div className="stack">
       {typed && <Typed draft={draft} change={change} />}
@@ -35,24 +37,26 @@ export function SeriesFields({ draft, change, request, mbox, mboxKey }: SeriesFi
         </p>
       )}
       <FieldError field="source" />
-      <div className={classes.others}>
-        {!typed && (
-          <Button variant="default" size="xs" onClick={() => change({ source: "git" })}>
-            lore URL, Message-ID or git
-          </Button>
-        )}
-        {source !== "mbox" && (
-          <Button variant="default" size="xs" onClick={() => change({ source: "mbox" })}>
-            Choose an mbox
-          </Button>
-        )}
-        {source !== "settings" && (
-          <Button variant="default" size="xs" onClick={() => change({ source: "settings" })}>
-            No series, compare settings
-          </Button>
-        )}
-        {source !== "mbox" && <span className="muted">An mbox can also be dropped on this page.</span>}
-      </div>
+      {!named && (
+        <div className={classes.others}>
+          {!typed && (
+            <Button variant="default" size="xs" onClick={() => change({ source: "git" })}>
+              lore URL, Message-ID or git
+            </Button>
+          )}
+          {source !== "mbox" && (
+            <Button variant="default" size="xs" onClick={() => change({ source: "mbox" })}>
+              Choose an mbox
+            </Button>
+          )}
+          {source !== "settings" && (
+            <Button variant="default" size="xs" onClick={() => change({ source: "settings" })}>
+              No series, compare settings
+            </Button>
+          )}
+          {source !== "mbox" && <span className="muted">An mbox can also be dropped on this page.</span>}
+        </div>
+      )}
     </div>
   );
 }

@@ -2,8 +2,9 @@ import { useQuery } from "@tanstack/react-query";
 import { ApiError } from "@/api/problem";
 import { threadQuery } from "@/api/queries";
 import { useSession } from "@/api/session";
-import type { ThreadPreview } from "@/api/types";
+import type { SeriesInspection, ThreadPreview } from "@/api/types";
 import { TextInput } from "@/kit";
+import { count } from "@/lib/numbers";
 import { SERIES } from "@/lib/series";
 import { oneLine } from "@/lib/words";
 import { Skeleton } from "@/parts/Skeleton";
@@ -38,21 +39,12 @@ export function ThreadFields({ draft, change }: { draft: Draft; change: ChangeDr
     retry: false,
   });
   const found = settled ? preview.data : undefined;
+  const inspection = found?.inspection;
+  const revisionError = useFieldError("revision");
+  const mustShow = revisionError !== undefined || (inspection?.problems ?? []).length > 0;
 
   return (
     <div className="stack">
-      <div className={classes.fields}>
-        <TextInput
-          id={fieldId("revision")}
-          label="Revision (optional)"
-          description="2 for [PATCH v2]"
-          placeholder="Latest"
-          inputMode="numeric"
-          value={draft.revision}
-          onChange={event => change({ revision: event.currentTarget.value })}
-          error={useFieldError("revision")}
-        />
-      </div>
       <p
         className={classes.status}
         role="status"
@@ -62,11 +54,33 @@ export function ThreadFields({ draft, change }: { draft: Draft; change: ChangeDr
           ? status(message, settled && preview.isFetching, found, preview.error)
           : "Sign in to see the mails that would be taken."}
       </p>
-      {found?.thread && <TakenMails of={found.thread} />}
-      {found?.inspection && <Inspection of={found.inspection} />}
+      <details open={mustShow || undefined}>
+        <summary>{inspection ? titleOf(inspection) : "Revision"}</summary>
+        <div className="stack">
+          <div className={classes.fields}>
+            <TextInput
+              id={fieldId("revision")}
+              label="Revision (optional)"
+              description="2 for [PATCH v2]"
+              placeholder="Latest"
+              inputMode="numeric"
+              value={draft.revision}
+              onChange={event => change({ revision: event.currentTarget.value })}
+              error={revisionError}
+            />
+          </div>
+          {found?.thread && <TakenMails of={found.thread} />}
+          {inspection && <Inspection of={inspection} />}
+        </div>
+      </details>
       {!found && preview.isFetching && <Skeleton lines={4} />}
     </div>
   );
+}
+
+function titleOf({ subject, version, patches, files }: SeriesInspection): string {
+  const size = `${count(patches.length, "patch", "patches")} of ${count(files, "file")}`;
+  return `${oneLine(subject) || "(no subject)"}, v${version}: ${size}`;
 }
 
 /** Status line of the lookup. It is always shown, to avoid layout shifts. */

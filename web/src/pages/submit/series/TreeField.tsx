@@ -41,11 +41,6 @@ export function TreeField({
               </>
             ) : (
               "Not fetched yet."
-            )}{" "}
-            {/^https?:\/\//.test(chosen.tree.url ?? "") && (
-              <a href={chosen.tree.url ?? ""} rel="noreferrer">
-                Source
-              </a>
             )}
           </>
         )}

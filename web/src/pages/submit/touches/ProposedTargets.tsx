@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import { inspectionQuery, threadQuery, touchesQuery } from "@/api/queries";
 import type { DeviceTypeView, SubmissionRequest, TargetProposal, TouchedFile, Touches } from "@/api/types";
 import { Button, Checkbox } from "@/kit";
@@ -124,41 +124,77 @@ export function Proposals({ of, types, draft, change }: ProposalsProps) {
       {of.proposals.length === 0 ? (
         <p>The lab has no plan for what this series changes. Select plans and device types below.</p>
       ) : (
-        <>
-          <ul className={classes.proposals} aria-label="Proposed targets">
-            {of.proposals.map(proposal => {
-              const pair = pairOf(proposal);
-              const type = types.find(each => each.name === pair.type);
-              const settings = proposal.target.settings?.length ?? 0;
-              return (
-                <li key={nameOf(pair)} className={classes.proposal}>
-                  <Checkbox
-                    label={proposal.asks.map(oneLine).join(" ")}
-                    description={`${pair.plan} on ${pair.type}${type ? ` · ${deviceText(type)}` : ""}${settings > 0 ? ` · ${count(settings, "setting")}` : ""}`}
-                    checked={chosen.has(nameOf(pair))}
-                    onChange={event => set(event.currentTarget.checked, [proposal])}
-                  />
-                  <p className={classes.finds}>{findsText(proposal)}</p>
-                  <p className={classes.cost}>{cost(proposal)}</p>
-                  <p className={classes.because}>
-                    <Because files={proposal.because} />
-                  </p>
-                </li>
-              );
-            })}
-          </ul>
-          <div className={classes.head}>
-            <p className="muted">
-              {count(of.proposals.length, "question")} for what the series changes
-              {of.device_s != null && `: ${roughDuration(of.device_s)} of device time in all`}
-            </p>
-            <Button variant="default" size="xs" onClick={() => set(!allChosen, of.proposals)}>
-              {allChosen ? "Clear these" : "Select all"}
-            </Button>
-          </div>
-        </>
+        <Controls>
+          {tabIndex => (
+            <>
+              <ul className={classes.proposals} aria-label="Proposed targets">
+                {of.proposals.map((proposal, at) => {
+                  const pair = pairOf(proposal);
+                  const type = types.find(each => each.name === pair.type);
+                  const settings = proposal.target.settings?.length ?? 0;
+                  return (
+                    <li key={nameOf(pair)} className={classes.proposal}>
+                      <Checkbox
+                        label={proposal.asks.map(oneLine).join(" ")}
+                        description={`${pair.plan} on ${pair.type}${type ? ` · ${deviceText(type)}` : ""}${settings > 0 ? ` · ${count(settings, "setting")}` : ""}`}
+                        checked={chosen.has(nameOf(pair))}
+                        onChange={event => set(event.currentTarget.checked, [proposal])}
+                        tabIndex={tabIndex(at)}
+                      />
+                      <p className={classes.finds}>{findsText(proposal)}</p>
+                      <p className={classes.cost}>{cost(proposal)}</p>
+                      <p className={classes.because}>
+                        <Because files={proposal.because} />
+                      </p>
+                    </li>
+                  );
+                })}
+              </ul>
+              <div className={classes.head}>
+                <p className="muted">
+                  {count(of.proposals.length, "question")} for what the series changes
+                  {of.device_s != null && `: ${roughDuration(of.device_s)} of device time in all`}. The arrow
+                  keys ↑ and ↓ move between them.
+                </p>
+                <Button
+                  variant="default"
+                  size="xs"
+                  onClick={() => set(!allChosen, of.proposals)}
+                  tabIndex={tabIndex(of.proposals.length)}
+                >
+                  {allChosen ? "Clear these" : "Select all"}
+                </Button>
+              </div>
+            </>
+          )}
+        </Controls>
       )}
       <LeftOut of={of} />
+    </div>
+  );
+}
+
+/** Toolbar with one tab stop: arrow keys move between its controls (ARIA Authoring Practices). */
+function Controls({ children }: { children(tabIndex: (at: number) => number): ReactNode }) {
+  const [current, setCurrent] = useState(0);
+  const box = useRef<HTMLDivElement>(null);
+  const all = () => [...(box.current?.querySelectorAll<HTMLElement>("input, button") ?? [])];
+  return (
+    <div
+      role="toolbar"
+      aria-label="What to measure"
+      aria-orientation="vertical"
+      className="stack"
+      ref={box}
+      onFocus={event => setCurrent(all().indexOf(event.target))}
+      onKeyDown={event => {
+        const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+        if (step === undefined) return;
+        event.preventDefault();
+        all()[current + step]?.focus();
+      }}
+    >
+      {children(at => (at === current ? 0 : -1))}
     </div>
   );
 }
