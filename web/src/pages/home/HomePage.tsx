@@ -11,6 +11,7 @@ import { count, signed } from "@/lib/numbers";
 import { recogniseSeries } from "@/lib/series";
 import { oneLine } from "@/lib/words";
 import { Boundary } from "@/parts/Boundary";
+import { OutOfService } from "@/parts/OutOfService";
 import { Page, Section } from "@/parts/Page";
 import { Progress } from "@/parts/Progress";
 import { useNow } from "@/parts/RelativeTime";
@@ -118,9 +119,7 @@ function Lab() {
   const { data: devices } = useQuery({ ...devicesQuery, refetchInterval: REFRESH_MS });
   const { data: queue } = useQuery({ ...queueQuery, refetchInterval: REFRESH_MS });
   if (!types || !devices || !queue) return <Skeleton lines={5} />;
-  const out = devices.filter(each => each.health === "quarantined" || each.away !== "");
   const away = devices.filter(each => each.away !== "").length;
-  const reasons = Map.groupBy(out, each => oneLine(each.away || each.health_reason) || "no reason given");
   const kinds = types.filter(type => type.devices.length > 0);
   return (
     <Section id="lab" title="Lab" actions={<Link to="/lab">Devices and queue</Link>}>
@@ -131,14 +130,9 @@ function Lab() {
         </p>
         <p>{queueText(queue)}</p>
         {kinds.length > 0 && kinds.every(type => type.emulated) && <p className="muted">{ALL_EMULATED}</p>}
-        <ul className={classes.reasons}>
-          {[...reasons].slice(0, REASONS).map(([reason, of]) => (
-            <li key={reason}>
-              {of.map(each => each.name).join(", ")}: <span className="muted">{reason}</span>
-            </li>
-          ))}
-        </ul>
-        {reasons.size > REASONS && <Link to="/lab">{count(reasons.size - REASONS, "more reason")}</Link>}
+        <div className={classes.reasons}>
+          <OutOfService devices={devices} most={REASONS} />
+        </div>
       </div>
     </Section>
   );

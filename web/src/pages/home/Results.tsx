@@ -47,8 +47,9 @@ export function Results() {
       {!rows ? (
         <Skeleton lines={SHOWN} height="2.6rem" />
       ) : rows.length === 0 ? (
-        <EmptyState title="No verdicts yet">
-          Submit a series, or run <code>make demo</code> to submit an example.
+        <EmptyState title="No results yet">
+          Paste a series above: the lab proposes what to measure and says how long it takes, before you
+          submit. An operator submits the examples with <code>make demo</code>.
         </EmptyState>
       ) : (
         <>

@@ -11,50 +11,27 @@ import { DeviceActions } from "./DeviceActions";
 import classes from "./LabPage.module.css";
 
 interface DevicesProps {
-  type: DeviceTypeView;
+  types: readonly DeviceTypeView[];
   devices: readonly DeviceView[];
 }
 
-interface GeneratedDevicesProps {
-  /** Device types by name. */
-  types: ReadonlyMap<string, DeviceTypeView>;
-  devices: readonly DeviceView[];
-}
-
-/** Table of the devices of generated types: the same columns, and the topology that the type's name describes. */
-export function GeneratedDevices({ types, devices }: GeneratedDevicesProps) {
+/** Table of all devices: type, health, holder and topology. */
+export function Devices({ types, devices }: DevicesProps) {
   const canMaintain = useHasScope()("maintain");
   const columns = useMemo(() => {
-    const layout = (of: DeviceView) => types.get(of.device_type)?.layout ?? null;
-    return columnsOf(layout, canMaintain);
+    const layouts = new Map(types.map(type => [type.name, type.layout]));
+    return columnsOf(of => layouts.get(of.device_type) ?? null, canMaintain);
   }, [types, canMaintain]);
   return (
     <DataTable
-      caption="Devices of generated types"
+      caption="Devices"
       captionHidden
       copyable={false}
       columns={columns}
       rows={devices}
       rowKey={of => of.name}
       narrow="stack"
-    />
-  );
-}
-
-/** Table of a type's devices: health, holder and topology. */
-export function Devices({ type, devices }: DevicesProps) {
-  const canMaintain = useHasScope()("maintain");
-  const columns = useMemo(() => columnsOf(() => type.layout, canMaintain), [type, canMaintain]);
-  return (
-    <DataTable
-      caption={`Devices of ${type.name}`}
-      captionHidden
-      copyable={false}
-      columns={columns}
-      rows={devices}
-      rowKey={of => of.name}
-      narrow="stack"
-      empty="No devices of this type."
+      empty="No devices."
     />
   );
 }
@@ -75,6 +52,7 @@ function columnsOf(
         </Link>
       ),
     },
+    { id: "type", header: "Type", value: of => of.device_type },
     { id: "lab", header: "Lab", value: of => (of.backend === "lava" ? `${of.lab} (LAVA)` : of.lab) },
     {
       id: "health",

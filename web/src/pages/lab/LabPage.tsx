@@ -1,14 +1,16 @@
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { devicesQuery, deviceTypesQuery, labsQuery } from "@/api/queries";
-import type { DeviceTypeView, DeviceView } from "@/api/types";
+import type { DeviceTypeView } from "@/api/types";
 import { ALL_EMULATED, countsText, sumOf } from "@/lib/devices";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { Boundary } from "@/parts/Boundary";
 import { EmptyState } from "@/parts/EmptyState";
+import { OutOfService } from "@/parts/OutOfService";
 import { Page, Section } from "@/parts/Page";
+import { describe } from "@/parts/topology/layout";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
-import { Devices, GeneratedDevices } from "./Devices";
+import { Devices } from "./Devices";
 import classes from "./LabPage.module.css";
 import { Labs } from "./Labs";
 import { Queue } from "./Queue";
@@ -25,7 +27,7 @@ export function LabPage() {
   const severalLabs = present.length > 1;
   useScrollToHash();
   const described = types.filter(type => !type.generated);
-  const generated = types.filter(type => type.generated);
+  const generated = types.length - described.length;
   if (types.length === 0) {
     return (
       <Page title="Lab">
@@ -37,28 +39,25 @@ export function LabPage() {
   }
   return (
     <Page title="Lab" lead={labSummary(types)}>
-      <nav aria-label="On this page" className={`${classes.contents} no-print`}>
-        <a href="#queue">Queue</a>
-        {described.map(type => (
-          <a key={type.name} href={`#${type.name}`}>
-            {type.name}
-          </a>
-        ))}
-        {generated.length > 0 && <a href="#generated">Generated</a>}
-        {severalLabs && <a href="#labs">Labs</a>}
-      </nav>
       <Problems types={types} />
+      <OutOfService devices={devices} />
       <Boundary>
         <Queue />
       </Boundary>
-      {described.map(type => (
-        <TypeSection
-          key={type.name}
-          type={type}
-          devices={devices.filter(each => each.device_type === type.name)}
-        />
-      ))}
-      {generated.length > 0 && <GeneratedTypes types={generated} devices={devices} />}
+      <Section id="devices" title="Devices">
+        <Devices types={types} devices={devices} />
+      </Section>
+      <Section id="types" title="Device types">
+        {described.map(type => (
+          <TypeDetails key={type.name} type={type} />
+        ))}
+        {generated > 0 && (
+          <p className="muted">
+            {count(generated, "instrumented type")} that sweeps have used: each is generated from its name,
+            has one device, and is checked when a run needs it.
+          </p>
+        )}
+      </Section>
       {severalLabs && <Labs labs={present} />}
     </Page>
   );
@@ -84,51 +83,27 @@ function untestedText({ rehearsed }: DeviceTypeView): string {
     : "untested: never run on such a machine";
 }
 
-interface TypeSectionProps {
-  type: DeviceTypeView;
-  devices: readonly DeviceView[];
-}
-
-function TypeSection({ type, devices }: TypeSectionProps) {
+/** A type's description and drawing, folded. */
+function TypeDetails({ type }: { type: DeviceTypeView }) {
+  const queued = type.queued_runs > 0 ? `; ${count(type.queued_runs, "run")} queued` : "";
   return (
-    <Section
-      id={type.name}
-      title={type.name}
-      lead={
-        <>
-          {type.summary}; {type.arch}
-          {type.emulated && (type.modelled ? ", modelled" : ", emulated")}
-          {type.tested === false && `, ${untestedText(type)}`}.{" "}
-          <span className={classes.units}>{deviceCountsText(type)}.</span>
-        </>
-      }
-    >
+    <details id={type.name}>
+      <summary>
+        <strong>{type.name}</strong>{" "}
+        <span className="muted">
+          {type.modelled ? "modelled" : type.emulated ? "emulated" : "hardware"}, {describe(type.layout)},{" "}
+          {countsText(type.device_counts)}
+          {queued}
+        </span>
+      </summary>
       <div className={classes.type}>
+        <p>
+          {type.summary}; {type.arch}
+          {type.tested === false && `, ${untestedText(type)}`}.
+        </p>
         <TopologyDrawing layout={type.layout} name={`${type.name}, as described`} words />
-        <Devices type={type} devices={devices} />
       </div>
-    </Section>
-  );
-}
-
-interface GeneratedTypesProps {
-  types: readonly DeviceTypeView[];
-  devices: readonly DeviceView[];
-}
-
-/** Device types that sweeps have generated: a table of all their devices, because each type has one. */
-function GeneratedTypes({ types, devices }: GeneratedTypesProps) {
-  return (
-    <Section
-      id="generated"
-      title="Generated"
-      lead="Instrumented device types that sweeps have used. Each is generated from its name, has one device, and is checked when a run needs it."
-    >
-      <GeneratedDevices
-        types={new Map(types.map(type => [type.name, type]))}
-        devices={types.flatMap(type => devices.filter(each => each.device_type === type.name))}
-      />
-    </Section>
+    </details>
   );
 }
 
@@ -137,10 +112,4 @@ function labSummary(types: readonly DeviceTypeView[]): string {
   const counts = countsText(sumOf(types.map(type => type.device_counts)));
   const emulated = types.every(type => type.emulated) ? ` ${ALL_EMULATED}` : "";
   return `${count(devices, "device")} of ${count(types.length, "type")}: ${counts}.${emulated}`;
-}
-
-/** `2 devices: 1 free, 1 in use; 3 runs queued`. */
-function deviceCountsText({ devices, device_counts: counts, queued_runs }: DeviceTypeView): string {
-  const queued = queued_runs > 0 ? `; ${count(queued_runs, "run")} queued` : "";
-  return `${count(devices.length, "device")}: ${countsText(counts)}${queued}`;
 }

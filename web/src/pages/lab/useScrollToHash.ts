@@ -8,6 +8,9 @@ import { useEffect } from "react";
 export function useScrollToHash(only?: string) {
   const hash = useRouterState({ select: state => state.location.hash });
   useEffect(() => {
-    if (hash && (only === undefined || only === hash)) document.getElementById(hash)?.scrollIntoView();
+    if (!hash || (only !== undefined && only !== hash)) return;
+    const found = document.getElementById(hash);
+    if (found instanceof HTMLDetailsElement) found.open = true;
+    found?.scrollIntoView();
   }, [hash, only]);
 }

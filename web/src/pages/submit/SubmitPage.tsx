@@ -120,7 +120,9 @@ export function SubmitPage() {
             <QuoteTargets live={quote} request={request} />
             <Advanced plans={plans} types={types} recipes={recipes} draft={draft} change={change} />
             <SameCommand request={request} file={mbox.mbox?.name ?? ""} complete={incomplete.length === 0} />
-            <ClearForm draft={draft} change={change} mbox={mbox} onClear={() => setPresses(0)} />
+            <div>
+              <ClearForm draft={draft} change={change} mbox={mbox} onClear={() => setPresses(0)} />
+            </div>
           </div>
         </form>
       </FieldErrorsContext>

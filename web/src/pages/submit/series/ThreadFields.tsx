@@ -41,7 +41,7 @@ export function ThreadFields({ draft, change }: { draft: Draft; change: ChangeDr
   const found = settled ? preview.data : undefined;
   const inspection = found?.inspection;
   const revisionError = useFieldError("revision");
-  const mustShow = revisionError !== undefined || (inspection?.problems ?? []).length > 0;
+  const mustShow = revisionError !== undefined || inspection?.usable === false;
 
   return (
     <div className="stack">
@@ -78,9 +78,10 @@ export function ThreadFields({ draft, change }: { draft: Draft; change: ChangeDr
   );
 }
 
-function titleOf({ subject, version, patches, files }: SeriesInspection): string {
+function titleOf({ subject, version, patches, files, problems }: SeriesInspection): string {
   const size = `${count(patches.length, "patch", "patches")} of ${count(files, "file")}`;
-  return `${oneLine(subject) || "(no subject)"}, v${version}: ${size}`;
+  const notes = problems.length > 0 ? `, ${count(problems.length, "remark")}` : "";
+  return `${oneLine(subject) || "(no subject)"}, v${version}: ${size}${notes}`;
 }
 
 /** Status line of the lookup. It is always shown, to avoid layout shifts. */
