@@ -93,6 +93,14 @@ def test_proposals_are_printed_with_cost_reason_and_finding(wqlab: Wqlab, lab: F
     assert body["tree"] == "linux" and body["series"]["mbox"]["text"].startswith("From x")
 
 
+def test_questions_fit_the_width(wqlab: Wqlab, lab: FakeLab, mbox: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.serve("/touches", FOUND, "POST")
+    monkeypatch.setenv("COLUMNS", "42")
+    lines = wqlab("touches", mbox).out.splitlines()
+    assert max(len(line) for line in lines if line.startswith("    ")) <= 42
+    assert "    settings: scope=cache,strict=0;" in lines
+
+
 def test_unknown_times(wqlab: Wqlab, lab: FakeLab, mbox: str) -> None:
     (first, *_) = FOUND.proposals
     unknown = {"proposals": [first.model_copy(update={"quote": None})], "device_s": None, "build_s": None}

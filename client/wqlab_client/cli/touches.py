@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,9 +99,10 @@ def format_touches(found: Touches, width: int) -> list[Text | str]:
         lines += header
         for row, proposal in zip(rows, found.proposals, strict=True):
             lines += row
-            lines += [f"    {one_line(sentence)}" for sentence in proposal.asks]
+            for sentence in proposal.asks:
+                lines += _indented(sentence, width)
             if proposal.target.settings:
-                lines.append(f"    settings: {'; '.join(one_line(each) for each in proposal.target.settings)}")
+                lines += _indented(f"settings: {'; '.join(proposal.target.settings)}", width)
         lines.append(_sum(found))
     else:
         lines.append("the lab proposes no target for what this series changes")
@@ -113,6 +115,10 @@ def format_touches(found: Touches, width: int) -> list[Text | str]:
     if found.looked_at < found.files:
         lines.append(f"only the first {found.looked_at} of {found.files} changed files were looked at")
     return lines
+
+
+def _indented(text: str, width: int) -> list[str]:
+    return textwrap.wrap(one_line(text), max(width, 40), initial_indent="    ", subsequent_indent="    ")
 
 
 def _row(proposal: TargetProposal) -> tuple[str, str, str]:
