@@ -187,7 +187,7 @@ COMMENT = " \t/*\n-\t * teh old\n+\t * the old\n \t */\n"
         ("fs/xfs/xfs_ioctl.c", "xfs_fileattr_get(struct dentry *dentry, struct file_kattr *fa)", WORK),
         ("fs/xfs/xfs_super.c", "xfs_fs_statfs(struct dentry *dentry, struct kstatfs *st)", WORK),
         ("fs/xfs/scrub/agheader.c", "xchk_superblock(struct xfs_scrub *sc)", WORK),
-        ("kernel/sched/core.c", "", "-static int f __section(.data.once);\n+static int f __section(\".data.once\");\n"),
+        ("kernel/sched/core.c", "", '-static int f __section(.data.once);\n+static int f __section(".data.once");\n'),
         ("fs/aio.c", "static int aio_ring_mmap(struct file *file, struct vm_area_struct *vma)", WORK),
         ("arch/x86/crypto/aes-gcm-avx10-x86_64.S", "", "-\tmov %rax, %rbx\n"),
         ("arch/x86/crypto/aesni-intel_glue.c", "static int gcm_crypt(struct aead_request *req, int flags)", WORK),

@@ -108,7 +108,7 @@ _RULES = (
     _rule(
         FindingKind.WARNING,
         r"WARNING: (?:CPU: \d+ PID: \d+ at +\S+:\d|(?:\[.*\] )?\S+\.[chSs]:\d+ at +\S).*$"
-        r"|WARNING: at \S+\.[chSs]:\d+(?: [A-Za-z_][\w.]*\+0x.*)?\s*$"  # kernels before 3.12, and some of powerpc and s390
+        r"|WARNING: at \S+\.[chSs]:\d+(?: [A-Za-z_][\w.]*\+0x.*)?\s*$"  # before 3.12
         r"|WARNING: (?:CPU: \d+ PID: \d+ at |(?:\[.*\] )?at )"
         # the function, or what scripts/decode_stacktrace.sh and syzbot have made of it
         r"(?:\S+\+0x[0-9a-f]+/0x[0-9a-f]+|(?:0x)?[0-9a-f]+\b|[A-Za-z_][\w.]* \(?[\w./-]+\.[chS]:\d).*$",
@@ -139,7 +139,8 @@ _CUT_OFF_NAME = LinearPattern(r"^INFO: task .{0,16}$", ["INFO: task"])
 _TITLE = LinearPattern(
     rf"^{_SUBSYSTEM}(?:BUG: |WARNING: (?:CPU: \d|\S+:\d+ ?(?:at|$)|\[|at |possible |inconsistent |suspicious "
     r"|[A-Z]+-safe |bad |held |lock held|Nested )|INFO: (?:task|rcu)|(?:CPU \d+ )?Unable to handle |Unhandled "
-    r"|Internal error: |Oops(?:[^#]|$)|general protection fault|invalid (?:opcode|$)|Kernel panic - |UBSAN: |kernel BUG at)"
+    r"|Internal error: |Oops(?:[^#]|$)|general protection fault|invalid (?:opcode|$)"
+    r"|Kernel panic - |UBSAN: |kernel BUG at)"
 )
 _DANGLING = LinearPattern(
     r"(?:address:|KASAN:|NULL(?: pointer)?"
