@@ -24,6 +24,8 @@ BESIDE = (RECORDED / "btrfs-2cpu-scrub-balance-untraced.txt").read_text()
 """The same beside four scrubs and four balances."""
 BESIDE_TRACED = (RECORDED / "btrfs-2cpu-scrub-balance.txt").read_text()
 """The same beside eight scrubs and seven balances: 3326 works."""
+NO_IDLE = ("idle_while_work_waits_us", "no idle_while_work_waits_us in the output")
+"""The traced outputs are of a script that did not count idle CPU time yet."""
 OUTPUTS = [(WRITE, False), (WRITE_TRACED, True), (BESIDE, False), (BESIDE_TRACED, True)]
 EACH = pytest.mark.parametrize(("text", "traced"), OUTPUTS, ids=["write", "write-traced", "beside", "beside-traced"])
 
@@ -49,7 +51,7 @@ def with_frame(text: str, name: str, *lines: str) -> str:
 
 def test_works_are_counted_by_place_and_worker() -> None:
     """Of 426 works, 226 stayed on CPU 0 and 68 on CPU 1; five workers each started some on either."""
-    found = measured(WRITE_TRACED, traced=True)
+    found = measured(WRITE_TRACED + "value\tidle_while_work_waits_us\t32000\n", traced=True)
     assert (found.failure, found.unsupported) == (None, [])
     assert found.values == pytest.approx(
         {
@@ -65,6 +67,7 @@ def test_works_are_counted_by_place_and_worker() -> None:
             "busiest_node_workers": 5,
             "queue_to_start_p50_us": 100,
             "queue_to_start_p99_us": 7000,
+            "idle_while_work_waits_us": 32_000 / 16,
         }
     )
 
@@ -94,6 +97,7 @@ def test_nodes_that_the_kernel_does_not_report_have_no_workers() -> None:
         "local_node_share",
         "workers_per_node",
         "busiest_node_workers",
+        "idle_while_work_waits_us",
     }
 
 
@@ -200,7 +204,7 @@ def test_failure_of_fio_is_the_labs() -> None:
 def test_kernel_that_compresses_elsewhere_has_its_other_figures() -> None:
     found = measured(with_frame(WRITE_TRACED, "compressing"), traced=True)
     assert found.failure is None
-    assert found.unsupported == [("compressing_l3_share", "no work of btrfs-delalloc was seen")]
+    assert found.unsupported == [("compressing_l3_share", "no work of btrfs-delalloc was seen"), NO_IDLE]
     assert found.values["local_l3_share"] == pytest.approx(100 * 294 / 426)
 
 
