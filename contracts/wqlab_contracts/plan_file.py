@@ -1,4 +1,4 @@
-"""Read the file of a test plan."""
+"""Read the plan.yaml of a test plan."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ PLAN_FILE = "plan.yaml"
 def read_plan(path: Path, file: str) -> Document:
     """Read `testplans/<plan>/plan.yaml`, as `Document.read` does.
 
-    A plan with `files_of` measures with the script of another plan: a metric takes the values that it leaves out from
-    the metric of the same name in that plan.
+    A plan with `files_of` uses the script of another plan. If one of its metrics leaves out a field, the metric of the
+    same name in the other plan gives it.
     """
     document = Document.read(path, file)
     content = {} if document.problems else document.plain()

@@ -39,7 +39,7 @@ def submit_to_modelled(paths: LabPaths) -> int:
 
 
 def wait_for_model(paths: LabPaths, report: Callable[[str], None]) -> bool:
-    """Wait until the QEMU of modelled devices is built, and report it; return False if it cannot be built."""
+    """Wait until QEMU for modelled devices is built, passing its progress to `report`; return False on failure."""
     build = subprocess.Popen(
         ["python", "-u", "-m", "wqlab_bench.model.build_qemu"],
         env=paths.environment(),

@@ -42,18 +42,18 @@ def name(cell: Comparison) -> str:
 
 
 def title(cell: Comparison) -> str:
-    """Return scenario, setting and metric, beside which the figures have their unit."""
+    """Return scenario, setting and metric, without the unit."""
     return " ".join(filter(None, (cell.scenario, cell.setting, metric_name(cell))))
 
 
 def metric(cell: Comparison) -> str:
-    """Return the metric with its unit: `wait_p99 (ms)`."""
+    """Return the metric's name and its unit, such as `wait_p99 (ms)`."""
     shown = metric_name(cell)
     return f"{shown} ({cell.unit})" if cell.unit else shown
 
 
 def metric_name(cell: Comparison) -> str:
-    """Return the metric. A time that is shown in ms does not end in `_us`."""
+    """Return the metric's name, without an ending such as `_us` if the value is shown in another unit of time."""
     shown = words.metric(cell)
     name, _, ending = shown.rpartition("_")
     is_other = cell.unit in words.TIMES and ending in words.TIMES and ending != cell.unit

@@ -1,4 +1,4 @@
-"""Versions of a series, and what changed between two of them."""
+"""Versions of a series, and the range-diff of two versions."""
 
 from __future__ import annotations
 

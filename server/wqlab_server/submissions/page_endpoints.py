@@ -1,4 +1,4 @@
-"""Endpoints for a submission's page: its steps, the versions of its series, and what changed between two of them."""
+"""REST endpoints: steps of a submission, versions of its series, and the range-diff of two versions."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_visitor_of_a_public_lab_sees_proposals_and_their_cost(scene: Scene, liv
 def test_mailed_series_is_submitted_with_15_tabs(
     scene: Scene, person: MakePerson, sessions: SessionFactory, lab_settings: Settings, live: Live, pictures: Path
 ) -> None:
-    """From the top of the home page, of which the first Tab reaches the link that skips its header."""
+    """The count begins at the top of the home page. The first Tab focuses the link *Skip to content*."""
     scene.devices()
     submitter = person("submit")
     submitter.open("/")

@@ -1,4 +1,4 @@
-"""A panic on an emulated machine: the kernel started there by kexec is blamed, and the machine's own system returns."""
+"""The kernel under test panics on an emulated machine, and the machine boots its own system again."""
 
 from __future__ import annotations
 

@@ -34,9 +34,10 @@ _LIST = "find /sys/fs/pstore /var/lib/systemd/pstore -type f -name 'dmesg*' 2>/d
 
 
 def arm_watchdog(ssh: SshConnection, wakeup: Wakeup, modules: Sequence[str]) -> tuple[str, str]:
-    """Start the machine's watchdog so that it runs across kexec. Return its module and the reason why none runs.
+    """Start a hardware watchdog that keeps running during kexec.
 
-    One of the two is empty. `modules`: the drivers that the kernels under test have too, as they must feed it.
+    `modules`: drivers that the kernels under test have too, because those kernels must feed the watchdog. Return the
+    driver and an empty text, or an empty text and the reason why no watchdog runs.
     """
     command = shlex.join(["sh", "-s", str(FIRST_WATCHDOG_S), *modules])
     answer = run(ssh, wakeup, command, LOAD_S, _ARM.encode())
