@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import random
 import socket
 from pathlib import Path
+
+import pytest
 
 from wqlab_bench.ports import Ports
 
@@ -22,13 +25,12 @@ def test_ports_are_unique_and_survive_a_restart(tmp_path: Path) -> None:
     assert again.device("a") == devices["a"]
 
 
-def test_port_in_use_is_not_assigned(tmp_path: Path, monkeypatch: object) -> None:
+def test_port_in_use_is_not_assigned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         number = taken.getsockname()[1]
-        choices = iter([number, number, number - 1 if number > 20000 else 20001])
-        import wqlab_bench.ports as module
-
-        monkeypatch.setattr(module.random, "randint", lambda *_: next(choices))  # type: ignore[attr-defined]
+        draw, drawn = random.randint, iter([number, number])
+        monkeypatch.setattr(random, "randint", lambda *limits: next(drawn, None) or draw(*limits))
         assert Ports(tmp_path / "ports.json").http() != number
+        assert next(drawn, None) is None
