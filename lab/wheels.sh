@@ -5,9 +5,9 @@ set -eu
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
-python=$PWD/.venv/bin/python
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+python3 -m venv "$scratch/venv"
 for package in contracts comparison report worker client; do
     cp -r "$package" "$scratch/"
 done
@@ -15,5 +15,5 @@ mkdir "$scratch/client/wqlab_client/data"
 cp -r device-types kernels testplans "$scratch/client/wqlab_client/data/"
 find "$scratch" -name __pycache__ -prune -exec rm -rf {} +
 for package in contracts comparison report worker client; do
-    (cd "$scratch/$package" && "$python" -m hatchling build --target wheel --directory "$out")
+    "$scratch/venv/bin/pip" wheel --quiet --no-deps --wheel-dir "$out" "$scratch/$package"
 done
