@@ -19,7 +19,7 @@ from wqlab_worker.backends.ab.look import COMMAND, Look, LookError, parse, refus
 from wqlab_worker.backends.ab.machine import Machine
 from wqlab_worker.backends.console_tap import Wakeup
 from wqlab_worker.backends.declare_topology import declare, describe
-from wqlab_worker.backends.ssh import CommandResult, FixedSsh, SshServer
+from wqlab_worker.backends.ssh import CommandResult, FixedSsh, SshServer, is_key_refused
 from wqlab_worker.build.module_tree import ModuleTree
 
 from ..errors import LabUnavailable, UsageError
@@ -106,7 +106,7 @@ def _ask(ssh: FixedSsh, wakeup: Wakeup, target: str, command: str, stdin: bytes)
 
 
 def _ssh_advice(target: str, reason: str) -> str:
-    if "ermission denied" in reason:
+    if is_key_refused(reason):
         return f"let your key in there: `ssh-copy-id {target}`; root's password is not asked for"
     if "ost key verification" in reason:
         return f"log in once by hand, to check its host key: `ssh ssh://{target}`"

@@ -98,6 +98,19 @@ def test_only_an_ssh_server_greets(says: bytes | None, greets: bool) -> None:
         assert connection.greets(2.0) == greets
 
 
+@pytest.mark.parametrize(
+    ("reason", "refused"),
+    [
+        ("root@box: Permission denied (publickey,password).", True),
+        ("Received disconnect from 192.0.2.5 port 22:2: Too many authentication failures", True),
+        ("ssh: connect to host box port 22: Permission denied", False),
+        ("ssh: connect to host box port 22: Connection refused", False),
+    ],
+)
+def test_error_of_a_system_call_is_no_refused_key(reason: str, refused: bool) -> None:
+    assert ssh.is_key_refused(reason) == refused
+
+
 def test_users_configuration_forwards_nothing_to_a_device(tmp_path: Path) -> None:
     """A kernel under test that gets the user's agent can log in wherever the user may."""
     settings = ("ForwardAgent yes", "ForwardX11 yes", "GSSAPIDelegateCredentials yes", "RemoteForward 8080 host:22")
@@ -105,6 +118,7 @@ def test_users_configuration_forwards_nothing_to_a_device(tmp_path: Path) -> Non
     connection = ssh.FixedSsh(ssh.SshServer("device", 22, "root", "key", user_config=True))
     command = ["ssh", "-G", "-F", str(tmp_path / "config"), *connection._options(), "device"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert {"identitiesonly yes", "identityagent none"} <= set(shown), "the lab's key is offered first"
     for wanted in ("forwardagent no", "forwardx11 no", "gssapidelegatecredentials no", "clearallforwardings yes"):
         assert wanted in shown
     assert "proxyjump gate" in shown

@@ -7,6 +7,7 @@ from wqlab_contracts.enums import DeviceStep
 from ..measure.device_interface import DeviceFailure
 from . import diagnose_console
 from .console_tap import ConsoleTap
+from .ssh import is_key_refused
 from .verify_boot import infrastructure_failure
 
 KEXEC_MARKER = "wqlab: kexec -e"
@@ -46,7 +47,7 @@ def golden_not_up(tap: ConsoleTap, timeout_s: float, ssh_said: str | None) -> De
             "The lab tries again, and checks the device. If that fails too, check the device's power, console and boot "
             "disk."
         )
-    refused = f"; SSH said: {ssh_said}" if ssh_said and "ermission denied" in ssh_said else ""
+    refused = f"; SSH said: {ssh_said}" if ssh_said and is_key_refused(ssh_said) else ""
     return infrastructure_failure(
         f"the golden system did not come up in {timeout_s:.0f} s: {output}{refused}",
         excerpt=diagnose_console.last_lines(tap.tail),

@@ -19,7 +19,7 @@ from wqlab_contracts.specs import OwnSystem
 from ..measure.device_interface import DeviceFailure
 from .answering_system import ANSWER_S, PAUSE_S, AnsweringSystem, Unusable, ask, run
 from .kexec import KexecStrategy, Status
-from .ssh import CommandResult
+from .ssh import CommandResult, is_key_refused
 from .verify_boot import infrastructure_failure
 
 log = structlog.get_logger()
@@ -269,7 +269,7 @@ def _not_up(own: OwnSystem, reason: str, power: str, after: str = "") -> DeviceF
 
 def _raise_if_refused(reason: str) -> None:
     """Raise DeviceFailure if the device's SSH server refused the lab's key: it runs, so its power must not be cut."""
-    if "ermission denied" in reason:
+    if is_key_refused(reason):
         raise infrastructure_failure(
             f"the device's own system refuses the lab's key: {reason}",
             advice="Append the lab's public key (`keys/lab_ed25519.pub` in its state folder) to "

@@ -178,7 +178,7 @@ class SshConnection:
         if server.port:
             options["Port"] = str(server.port)
         if server.keyfile:
-            options["IdentitiesOnly"] = "yes"
+            options |= {"IdentitiesOnly": "yes", "IdentityAgent": "none"}
         if server.new_host_key:
             options |= {"StrictHostKeyChecking": "no", "UserKnownHostsFile": "/dev/null"}
         # Forward nothing of this host to the device: no agent, no Kerberos ticket, no display, no port.
@@ -278,8 +278,11 @@ class SshConnection:
 
 
 def is_key_refused(reason: str) -> bool:
-    """Return True if a connection failed because the server does not let the key in."""
-    return "Permission denied" in reason
+    """Return True if a connection failed because the server does not let the key in.
+
+    The list of methods in brackets is the server's. Without it the system call failed, as behind some firewalls.
+    """
+    return "Permission denied (" in reason or "Too many authentication failures" in reason
 
 
 class FixedSsh(SshConnection):

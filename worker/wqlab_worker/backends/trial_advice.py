@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from wqlab_contracts.new_devices.description import DebugCable, Ipmi, NewDevice, Redfish
 
 from . import diagnose_console
+from .ssh import is_key_refused
 
 _IPMI: Sequence[tuple[str, str]] = (
     ("RAKP 2 HMAC is invalid", "The password is wrong: correct {password_file}."),
@@ -153,7 +154,7 @@ def no_echo(device: NewDevice) -> str:
 def no_ssh(device: NewDevice, said: str, console: bytes) -> str:
     """Return the advice for a golden system that is up, but does not answer by SSH; `said` is SSH's reason."""
     where = f"{device.ssh.host}:{device.ssh.port}"
-    if "Permission denied" in said:
+    if is_key_refused(said):
         return "The golden system has another key: put the lab's public key as `wqlab.ssh=KEY` on its command line."
     if "resolve" in said or "not known" in said:
         return f"{device.ssh.host} is no known name: correct it, or give the address."
