@@ -28,7 +28,7 @@ BEAT_S = 30.0
 _GUARD = f"busybox sh -c 'while read -t {4 * BEAT_S:.0f} _; do :; done; killall -9 watchdog'"
 LOAD_S = 180.0
 """Longest time in seconds to load and unload drivers on a busy machine."""
-_ARM = (files(__package__) / "onboard" / "arm_watchdog.sh").read_text()
+_ARM, _DISARM = ((files(__package__) / "onboard" / f"{each}_watchdog.sh").read_text() for each in ("arm", "disarm"))
 _LIST = "find /sys/fs/pstore /var/lib/systemd/pstore -type f -name 'dmesg*' 2>/dev/null"
 """systemd-pstore moves logs from the first folder to the second, where it joins their parts as dmesg.txt."""
 
@@ -55,9 +55,8 @@ def feed_watchdog(ssh: SshConnection, wakeup: Wakeup) -> bool:
 
 
 def disarm_watchdog(ssh: SshConnection, wakeup: Wakeup, module: str) -> None:
-    """Stop a watchdog that `arm_watchdog` started, because the kernel under test does not start."""
-    quoted = shlex.quote(module)
-    run(ssh, wakeup, f"modprobe -r {quoted}; modprobe {quoted}", LOAD_S)
+    """Feed a watchdog that `arm_watchdog` started until the machine restarts: the kernel under test does not start."""
+    run(ssh, wakeup, shlex.join(["sh", "-s", str(FIRST_WATCHDOG_S), module]), LOAD_S, _DISARM.encode())
 
 
 def kept_logs(ssh: SshConnection, wakeup: Wakeup) -> set[str]:

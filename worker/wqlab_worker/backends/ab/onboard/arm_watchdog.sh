@@ -5,6 +5,8 @@
 seconds=$1
 shift
 dogs() { for each in /sys/class/watchdog/watchdog*; do [ ! -e "$each" ] || printf '%s ' "${each##*/}"; done; }
+# A watchdog that the firmware started is fed by the kernel, and its driver cannot be unloaded until it is stopped.
+for dog in $(dogs); do printf V >"/dev/$dog"; done
 for module; do
 	modprobe -r "$module"
 	before=" $(dogs)"
@@ -12,12 +14,16 @@ for module; do
 	for dog in $(dogs); do
 		case $before in *" $dog "*) continue ;; esac
 		[ "$(cat "/sys/class/watchdog/$dog/timeout")" -ge "$seconds" ] || continue
-		# Opening it starts it; closing it cannot stop it. Not every driver names its device in /sys/class/watchdog.
-		printf w >"/dev/$dog" || continue
-		for device in "/sys/module/$module/drivers"/*/*; do
-			[ ! -e "$device/driver/unbind" ] || echo "${device##*/}" >"$device/driver/unbind"
+		# Not every driver names its device in /sys/class/watchdog.
+		for unbind in "/sys/module/$module/drivers"/*/*/driver/unbind; do
+			[ -w "$unbind" ] || continue
+			device=${unbind%/driver/unbind}
+			# Opening it starts it, and closing it cannot stop it.
+			printf w >"/dev/$dog" || continue
+			echo "${device##*/}" >"$unbind"
+			echo "$module"
+			exit 0
 		done
-		[ -e "/sys/class/watchdog/$dog" ] || { echo "$module" && exit 0; }
 	done
 	modprobe -r "$module"
 done
