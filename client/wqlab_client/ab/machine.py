@@ -75,8 +75,8 @@ def _address(target: str) -> tuple[str, str, int]:
 
 
 def look_at(target: str) -> Seen:
-    """Look at the machine; nothing is changed. Raises UsageError if it cannot be used, LabUnavailable if it does not
-    answer."""
+    """Look at the machine; nothing is changed. Raises UsageError if its answer is unusable, LabUnavailable if it does
+    not answer."""
     ssh, wakeup = FixedSsh(own_server(target)), Wakeup()
     try:
         reason = ssh.connect(wakeup, lambda: False, CONNECT_S)
@@ -252,6 +252,7 @@ def machine_of(folder: StateFolder, plan: Plan) -> Machine:
         has_systemd=plan.machine.has_systemd,
         watchdogs=plan.machine.watchdogs,
         restart_s=RESTART_S,
+        warnings=plan.machine.warnings,
     )
 
 

@@ -110,8 +110,7 @@ def ab(  # noqa: PLR0917 - the options of a command
 
         folder = StateFolder(Path(target).absolute()) if target else latest_folder()
         session.output.note(f"going on in {folder.path.name}")
-        if not yes:
-            _ask_again(session, folder)
+        _look_again(session, folder, yes=yes)
         _measure(session, folder)
     if target is None or (target != _EMULATOR and "@" not in target):
         raise UsageError(
@@ -127,6 +126,8 @@ def ab(  # noqa: PLR0917 - the options of a command
     from ..ab.state import new_folder
 
     known = find_data(data)
+    if target != _EMULATOR:
+        _check_machine(target)  # before kernels are built, which takes long
     recipe = None
     if not all(in_file for _, in_file in names):
         recipe = _recipe(session, known, target, plan, topology, config, only_loaded=loaded)
@@ -140,6 +141,12 @@ def ab(  # noqa: PLR0917 - the options of a command
     else:
         _prepare_machine(session, folder, wanted, target, rootfs, known, yes=yes)
     _measure(session, folder)
+
+
+def _check_machine(target: str) -> None:
+    from ..ab.machine import check, look_at
+
+    check(look_at(target), 0, [])
 
 
 def _names(target: str, sources: list[str], kernels: tuple[str, str] | None, *, one: bool) -> list[tuple[str, bool]]:
@@ -286,7 +293,7 @@ def _confirm(question: str, folder: StateFolder) -> None:
         raise typer.Exit(0)
 
 
-def _ask_again(session: Session, folder: StateFolder) -> None:
+def _look_again(session: Session, folder: StateFolder, *, yes: bool) -> None:
     """Inspect the machine of a folder again, and ask for confirmation if it has new warnings, such as users."""
     from ..ab.machine import new_warnings
     from ..errors import LabUnavailable
@@ -301,8 +308,10 @@ def _ask_again(session: Session, folder: StateFolder) -> None:
         return
     for each in new:
         session.output.note(f"WARNING: {each}")
-    if new:
+    if new and not yes:
         _confirm(f"Use {plan.target} nevertheless?", folder)
+    accepted = plan.machine.model_copy(update={"warnings": [*plan.machine.warnings, *new]})
+    folder.write_plan(plan.model_copy(update={"machine": accepted}))
 
 
 def _measure(session: Session, folder: StateFolder) -> NoReturn:

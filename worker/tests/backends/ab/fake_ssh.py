@@ -82,6 +82,9 @@ def answer(command: str, system: str) -> int:
         print("\n".join(kept[: int(read("boot") or 1)]))
     elif command.startswith("sed "):
         print(read("crash_log") if command.endswith("/2/dmesg.txt") else "a log of last year")
+    elif command == "sh -s":
+        sys.stdin.buffer.read()
+        print(f"user=0\narch=x86_64\nboot_id=boot\naddress=192.0.2.5\n{read('logins')}")
     elif command.startswith("sh -s 300 "):
         sys.stdin.buffer.read()
         print(read("armed"))

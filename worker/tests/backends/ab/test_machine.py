@@ -213,6 +213,18 @@ def test_run_does_not_wait_for_a_machine_that_never_answered(rehearsal: Rehearsa
     assert rehearsal.said == []
 
 
+def test_user_who_logged_in_since_a_restart_ends_the_run(rehearsal: Rehearsal) -> None:
+    """Those whom the user was asked about lose their work."""
+    object.__setattr__(rehearsal.access._machine, "warnings", ["logged in: root on pts/0: they lose their work"])
+    rehearsal.set(logins="login=root on pts/0")
+    rehearsal.access.boot_variant(KEYS[0], rehearsal.image)
+    rehearsal.set(running="own", after="lab", logins="login=jane on pts/1")
+    rehearsal.access.end_boot()
+    failure = rehearsal.failure(KEYS[1]).failure
+    assert failure.kind is ErrorKind.INFRASTRUCTURE and "logged in: jane on pts/1" in failure.summary
+    assert (rehearsal.folder / "running").read_text() == "own"
+
+
 def test_a_cancellation_leaves_the_distribution_alone(rehearsal: Rehearsal) -> None:
     rehearsal.stop.request(canceled("interrupted"))
     assert rehearsal.failure().failure.kind is ErrorKind.CANCELED

@@ -146,13 +146,19 @@ def refusals(look: Look, image_kib: int) -> list[tuple[str, str]]:
     return found
 
 
-def warnings(look: Look) -> list[str]:
-    """Return what can go wrong on the machine, and what its users lose."""
+def losses(look: Look) -> list[str]:
+    """Return what users of the machine lose when its distribution ends."""
     found = []
     if look.all("login"):
         found.append(f"logged in: {', '.join(look.all('login'))}: they lose their work")
     if look.all("guest"):
         found.append(f"virtual machines run there ({', '.join(look.all('guest'))}): they end")
+    return found
+
+
+def warnings(look: Look) -> list[str]:
+    """Return what can go wrong on the machine, and what its users lose."""
+    found = losses(look)
     supplies = look.all("supply")
     if any(each.startswith("Battery") for each in supplies) and not any(
         each.startswith("Mains") and each.split()[1:2] == ["1"] for each in supplies

@@ -30,7 +30,7 @@ from ..send_image import VariantImage
 from ..ssh import CommandResult, FixedSsh, SshConnection, SshServer
 from ..ssh_device import SshDevice
 from ..verify_boot import infrastructure_failure
-from . import kexec_program, recovery
+from . import kexec_program, look, recovery
 from .emulator import wake_when_canceled
 from .fed_console import FedConsole
 
@@ -62,6 +62,8 @@ class Machine:
     """Modules of watchdogs that the kernels under test have too."""
     restart_s: int = 300
     """Longest time of a restart into the distribution."""
+    warnings: Sequence[str] = ()
+    """Warnings that the user has accepted, such as users who are logged in."""
 
 
 class MachineBackend:
@@ -169,6 +171,8 @@ class MachineAccess(DeviceAccess):
         self.stage = DeviceStep.GOLDEN
         ssh, system = self._running_system()
         self._is_waiting = False
+        if not system.of_lab:
+            self._raise_if_used(ssh)
         self.golden_boot_id = system.boot_id
         self.times.golden = time.monotonic() - started
         self.stage = DeviceStep.KEXEC
@@ -266,6 +270,20 @@ class MachineAccess(DeviceAccess):
             suspect=True,
             stage=DeviceStep.GOLDEN,
         )
+
+    def _raise_if_used(self, ssh: SshConnection) -> None:
+        """Raise DeviceFailure if somebody works on the distribution whom the user has not been asked about."""
+        answer = self._run(ssh, "sh -s", COMMAND_S, look.COMMAND.encode())
+        try:
+            found = look.losses(look.parse(answer.text))
+        except look.LookError as error:
+            found = [str(error)]
+        if new := [each for each in found if each not in self._machine.warnings]:
+            raise infrastructure_failure(
+                f"{self._machine.name}: {'; '.join(new)}",
+                advice="`wqlab ab --resume` asks whether to use the machine nevertheless.",
+                stage=DeviceStep.GOLDEN,
+            )
 
     def _tell_waiting(self) -> None:
         """Print, once in each boot, how a machine that does not answer restarts."""
