@@ -19,7 +19,7 @@ from wqlab_worker.backends.ab.look import COMMAND, Look, LookError, parse, refus
 from wqlab_worker.backends.ab.machine import Machine
 from wqlab_worker.backends.console_tap import Wakeup
 from wqlab_worker.backends.declare_topology import declare, describe
-from wqlab_worker.backends.ssh import CommandResult, FixedSsh, SshServer, is_key_refused
+from wqlab_worker.backends.ssh import HOST_KEY_REFUSED, CommandResult, FixedSsh, SshServer, is_key_refused
 from wqlab_worker.build.module_tree import ModuleTree
 
 from ..errors import LabUnavailable, UsageError
@@ -108,7 +108,7 @@ def _ask(ssh: FixedSsh, wakeup: Wakeup, target: str, command: str, stdin: bytes)
 def _ssh_advice(target: str, reason: str) -> str:
     if is_key_refused(reason):
         return f"let your key in there: `ssh-copy-id {target}`; root's password is not asked for"
-    if "ost key verification" in reason:
+    if HOST_KEY_REFUSED in reason:
         return f"log in once by hand, to check its host key: `ssh ssh://{target}`"
     return f"see that `ssh ssh://{target}` works without a password"
 
@@ -281,6 +281,9 @@ def _device(seen: Seen, device_type: DeviceType) -> DeviceFacts:
         seen.look.address_argument,
         initramfs.module_arguments(seen.look.first_modules),
         *ALWAYS,
+        f"wqlab.watchdog={recovery.FIRST_WATCHDOG_S}",
+        # A driver that finds its watchdog running sets this timeout, by default half a minute.
+        *(f"{each}.heartbeat={recovery.FIRST_WATCHDOG_S}" for each in seen.look.watchdog_modules),
     ]
     return DeviceFacts(
         name=seen.name,

@@ -111,6 +111,19 @@ def test_error_of_a_system_call_is_no_refused_key(reason: str, refused: bool) ->
     assert ssh.is_key_refused(reason) == refused
 
 
+@pytest.mark.parametrize("refusal", ["Host key verification failed.", "root@box: Permission denied (publickey)."])
+def test_refused_key_of_either_side_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: str
+) -> None:
+    program = tmp_path / "ssh"
+    program.write_text(f'#!/bin/sh\necho >> {tmp_path}/calls\necho "{refusal}" >&2\nexit 255\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    connection = ssh.FixedSsh(ssh.SshServer("device", 22, "root", "key"))
+    assert connection.connect(Wakeup(), lambda: False, 3600) == refusal
+    assert (tmp_path / "calls").read_text() == "\n"
+
+
 def test_users_configuration_forwards_nothing_to_a_device(tmp_path: Path) -> None:
     """A kernel under test that gets the user's agent can log in wherever the user may."""
     settings = ("ForwardAgent yes", "ForwardX11 yes", "GSSAPIDelegateCredentials yes", "RemoteForward 8080 host:22")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wqlab_contracts.enums import DeviceStep
 
 from .console_tap import Wakeup
-from .ssh import CommandResult, SshConnection, is_key_refused
+from .ssh import CommandResult, SshConnection, is_refused
 from .verify_boot import infrastructure_failure
 
 ANSWER_S = 10.0
@@ -87,7 +87,7 @@ def ask(ssh: SshConnection, wakeup: Wakeup, timeout_s: float, stopped: Callable[
     """Connect anew, and return the system that answers or the reason why none does."""
     ssh.close()
     reason = ssh.connect(wakeup, stopped, timeout_s)
-    if reason is not None and is_key_refused(reason):
+    if reason is not None and is_refused(reason):
         return Unusable(reason)
     if reason is not None and not stopped() and ssh.greets(timeout_s):
         reason = ssh.connect(wakeup, stopped, LOGIN_S)

@@ -26,6 +26,8 @@ STDOUT_LIMIT = 32 << 20
 STDERR_LIMIT = 1 << 20
 """Most bytes that a command may print; then it is killed, so that a device cannot fill the worker's memory."""
 _PIECE = 1 << 16
+HOST_KEY_REFUSED = "Host key verification failed"
+"""SSH's message if the server's key is unknown, or another than before."""
 
 
 @dataclass(frozen=True)
@@ -187,11 +189,11 @@ class SshConnection:
 
     def connect(self, wakeup: Wakeup, stopped: Callable[[], bool], timeout_s: float) -> str | None:
         """Connect; return None on success, else the reason. A refused connection is tried again until the timeout, a
-        refused key is not."""
+        refused key of either side is not."""
         deadline = time.monotonic() + timeout_s
         while True:
             reason = self._connect_once(wakeup, stopped, max(1.0, deadline - time.monotonic()))
-            if reason is None or is_key_refused(reason) or stopped() or time.monotonic() >= deadline - 0.5:
+            if reason is None or is_refused(reason) or stopped() or time.monotonic() >= deadline - 0.5:
                 return reason
             # Refused or reset: the device's network is coming up or going down, and no event reports either.
             wakeup.wait_for(stopped, min(0.5, deadline - time.monotonic()))
@@ -283,6 +285,11 @@ def is_key_refused(reason: str) -> bool:
     The list of methods in brackets is the server's. Without it the system call failed, as behind some firewalls.
     """
     return "Permission denied (" in reason or "Too many authentication failures" in reason
+
+
+def is_refused(reason: str) -> bool:
+    """Return True if a connection failed because server or client does not accept the other's key."""
+    return is_key_refused(reason) or HOST_KEY_REFUSED in reason
 
 
 class FixedSsh(SshConnection):
