@@ -143,7 +143,8 @@ class DeviceAccess:
         # On netconsole the line of the jump cannot come: the network goes down before it.
         if not self.console_needs_network and (hung := diagnose_boot.hung_before_jump(self.tap, timeout_s)):
             raise hung
-        silence = "" if self.tap.offset > offset else "; not one byte came on the console after the jump"
+        is_mute = self.tap.offset == offset and not self.console_needs_network
+        silence = "; not one byte came on the console after the jump" if is_mute else ""
         title = f"the variant did not come up in {timeout_s} s{silence}"
         raise kernel_failure(self.tap.add_finding(FindingKind.HANG, title, self._report_excerpts()))
 
