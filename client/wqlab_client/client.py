@@ -1,4 +1,5 @@
-"""Python client of the REST interface: one method per endpoint, typed by the models of `wqlab_contracts.api`."""
+"""Python client of the REST interface, with a method for each request of the command `wqlab`, typed by the models of
+`wqlab_contracts.api`."""
 
 from __future__ import annotations
 
@@ -6,11 +7,8 @@ from .calls.bisections import BisectionCalls
 from .calls.builds import BuildCalls, RunCalls
 from .calls.comparisons import ComparisonCalls
 from .calls.events import EventCalls
-from .calls.forges import ForgeCalls
 from .calls.history import HistoryCalls
 from .calls.lab import LabCalls
-from .calls.mail_address import MailAddressCalls
-from .calls.outbox import OutboxCalls
 from .calls.reports import ReportCalls, ReportFormat
 from .calls.touches import TouchesCalls
 from .calls.watches import WatchCalls
@@ -24,13 +22,10 @@ class Client(
     BuildCalls,
     RunCalls,
     LabCalls,
-    OutboxCalls,
     WatchCalls,
     HistoryCalls,
     BisectionCalls,
     ComparisonCalls,
-    ForgeCalls,
-    MailAddressCalls,
     TouchesCalls,
 ):
     """A connection to one lab; safe to use from several threads.

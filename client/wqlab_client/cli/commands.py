@@ -41,7 +41,6 @@ COMMANDS = {
     "lab-key": ("replay", "Print the public key that signs the lab's bundles."),
     "trees": ("plans", "List the kernel trees, which --tree names."),
     "bisect": ("bisections", "Search for the commit that changed a metric or made the kernel fail."),
-    "mail-address": ("mail_address", "Show my mail address, or enter one."),
     "login": ("account", "Check an API token with the lab, then store URL and token in the configuration file."),
     "config": ("account", "Show the server, token and tree in use, and where each is set."),
     "quota": ("account", "Show your quotas and what is left of them."),
@@ -52,9 +51,6 @@ COMMANDS = {
     "watches": ("watches", "Measure series of mailing lists and new heads of trees."),
     "history": ("history", "Follow metrics over the heads of watched trees."),
     "bisection": ("bisections", "Follow searches for a commit (`wqlab bisect`)."),
-    "forge": ("forges", "Show the forges whose pull requests and pushes are measured (maintainers)."),
-    "webhook": ("webhooks", "Get the lab's events by HTTP."),
-    "mail": ("mails", "Review the lab's mails before they go out."),
     "device": ("device_add", "Add a device, or check one."),
 }
 """Command -> module in this package, and its line in `wqlab --help`."""

@@ -1,4 +1,4 @@
-"""`wqlab mail` and `wqlab report --format mail` against the real server."""
+"""`wqlab report --format mail` against the real server."""
 
 from __future__ import annotations
 
@@ -29,23 +29,6 @@ def _mail_waits_for_review(real_lab: LabUnderTest) -> None:
     real_lab.finished(real_lab.submit("locks@single", series=Series(mbox=MboxSeries(text=MBOX))))
 
 
-def test_review_queue(ask: Wqlab, tmp_path: Path) -> None:
-    assert "reply  ada@example.org  waiting for review" in ask("mail", "list").out
-    shown = ask("mail", "show", "1").out
-    assert "In-Reply-To: <p@example.org>\n" in shown
-    assert "\n33 to 5 lock acquisitions per flush, on an emulated 4-CPU guest\n" in shown
-    (text := tmp_path / "text").write_text("figures\n")
-    assert ask("mail", "edit", "1").code == 2
-    changed = ask("mail", "edit", "1", "--body", str(text), "--no-cc")
-    assert changed.out == "mail 1 is changed; approve it with `wqlab mail approve 1`\n"
-    assert ask("mail", "edit", "1", "--to", "nobody").code == 2
-    assert ask("mail", "approve", "1").out == "mail 1 to ada@example.org is waiting\n"
-    assert ask("mail", "list").err == "no delivery matches\n"
-    assert "figures" in ask("mail", "show", "1").out
-    assert ask("mail", "drop", "1", "--reason", "late").out == "mail 1 is dropped\n"
-    assert "dropped" in ask("mail", "list", "--all").out
-
-
 def test_mail_as_a_file_to_send_by_hand(ask: Wqlab, tmp_path: Path) -> None:
     file = tmp_path / "reply.eml"
     assert ask("report", "1", "--format", "mail", "-o", str(file)).code == 0
@@ -53,7 +36,3 @@ def test_mail_as_a_file_to_send_by_hand(ask: Wqlab, tmp_path: Path) -> None:
     # Counts of an emulated device go to the author alone.
     assert (mail["To"], mail["Cc"], mail["In-Reply-To"]) == ("Ada <ada@example.org>", None, "<p@example.org>")
     assert mail.get_content().startswith("33 to 5 lock acquisitions per flush, on an emulated 4-CPU guest\n")  # type: ignore[attr-defined]
-
-
-def test_no_commands_by_mail(ask: Wqlab) -> None:
-    assert ask("mail", "commands").err == "no reply has commanded the lab\n"
