@@ -55,6 +55,34 @@ def test_metric_takes_what_it_leaves_out_from_the_plan_whose_files_it_uses(folde
     assert "testplans/wider/plan.yaml:11: metrics[0].unit: required field is missing" in problems(folder)
 
 
+def test_figures_of_a_publication_share_its_other_fields(folder: Path) -> None:
+    plan = dedent(FILES["testplans/health-check/plan.yaml"])
+    metric = "{name: cost, summary: what it costs, unit: us, scale: ratio, class: mechanism, role: secondary}"
+    text = plan.replace("metrics: []", f"metrics: [{metric}]") + dedent("""\
+        references:
+          - scenario: alive
+            setting: strict=0
+            kernel: v7.0
+            machine: two CPUs
+            source: a mail
+            figures:
+              - {metric: cost, mean: 2}
+              - {metric: cost, mean: 3, kernel: v7.1}
+        """)
+    write(folder, "testplans/health-check/plan.yaml", text)
+    loaded = load_data(folder).plans["health-check"]
+    (cost,) = loaded.metrics
+    assert (cost.role_hardware, cost.role_emulated) == (Role.SECONDARY, Role.SECONDARY)
+    assert [(each.mean, each.kernel, each.source) for each in loaded.references] == [
+        (2, "v7.0", "a mail"),
+        (3, "v7.1", "a mail"),
+    ]
+    write(folder, "testplans/health-check/plan.yaml", text.replace("mean: 3", "mean: x"))
+    (problem,) = problems(folder)
+    line = text.splitlines().index("      - {metric: cost, mean: 3, kernel: v7.1}") + 1
+    assert problem.startswith(f"testplans/health-check/plan.yaml:{line}: references[1].mean: ")
+
+
 def test_common_device_type_gives_the_defaults(folder: Path) -> None:
     boot = load_data(folder).device_types["tiny"].boot
     assert (boot.console_speed, boot.golden_timeout_s, boot.console_device) == (57600, 30, "ttyS0")

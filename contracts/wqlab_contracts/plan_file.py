@@ -12,10 +12,11 @@ PLAN_FILE = "plan.yaml"
 def read_plan(path: Path, file: str) -> Document:
     """Read `testplans/<plan>/plan.yaml`, as `Document.read` does.
 
-    A plan with `files_of` uses the script of another plan. If one of its metrics leaves out a field, the metric of the
-    same name in the other plan gives it.
+    An entry of `references` may have a list `figures`, whose items share its other fields. A plan with `files_of` uses
+    the script of another plan. If one of its metrics leaves out a field, the metric of the same name in the other plan
+    gives it.
     """
-    document = Document.read(path, file)
+    document = Document.read(path, file).spread("references", "figures")
     content = {} if document.problems else document.plain()
     lender = content.get("files_of") if isinstance(content, dict) else None
     lent = path.parents[1] / str(lender) / PLAN_FILE

@@ -128,17 +128,40 @@ class Document:
         Defaults that have problems are ignored.
         """
         own, theirs = self._node((key,)), defaults._node((key,))
-        if self.root is None or defaults.problems or not own or not isinstance(theirs, yaml.SequenceNode):
+        if defaults.problems or not isinstance(theirs, yaml.SequenceNode):
+            return self
+        if not isinstance(self.root, yaml.MappingNode) or not isinstance(own, yaml.SequenceNode):
             return self
         known = {name.value: item for item in theirs.value if (name := _child(item, "name")) is not None}
         items = [
             _merge(known[name.value], item) if (name := _child(item, "name")) and name.value in known else item
             for item in own.value
         ]
-        merged = yaml.SequenceNode(own.tag, items, own.start_mark, own.end_mark)
-        content = [(each, merged if each.value == key else value) for each, value in self.root.value]
-        root = yaml.MappingNode(self.root.tag, content, self.root.start_mark, self.root.end_mark)
-        return Document(self.file, root, self.problems)
+        return self._with(self.root, key, own, items)
+
+    def spread(self, key: str, inner: str) -> Document:
+        """Return this document with each mapping in the list at `key` that has a list at `inner` replaced by the items
+        of that list, each merged over the rest of the mapping."""
+        own = self._node((key,))
+        if not isinstance(self.root, yaml.MappingNode) or not isinstance(own, yaml.SequenceNode):
+            return self
+        items: list[yaml.Node] = []
+        for item in own.value:
+            inside = _child(item, inner)
+            if isinstance(item, yaml.MappingNode) and isinstance(inside, yaml.SequenceNode):
+                shared = [pair for pair in item.value if pair[0].value != inner]
+                rest = yaml.MappingNode(item.tag, shared, item.start_mark, item.end_mark)
+                items += [_merge(rest, each) for each in inside.value]
+            else:
+                items.append(item)
+        return self._with(self.root, key, own, items)
+
+    def _with(self, root: yaml.MappingNode, key: str, own: yaml.SequenceNode, items: list[yaml.Node]) -> Document:
+        """Return this document with other items in the list at `key`."""
+        changed = yaml.SequenceNode(own.tag, items, own.start_mark, own.end_mark)
+        content = [(each, changed if each.value == key else value) for each, value in root.value]
+        node = yaml.MappingNode(root.tag, content, root.start_mark, root.end_mark)
+        return Document(self.file, node, self.problems)
 
     def problem(self, location: Location, message: str) -> Problem:
         """Return a problem at the value at `location`, or at the nearest enclosing value that exists."""

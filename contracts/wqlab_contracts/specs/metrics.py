@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -31,6 +31,17 @@ class Metric(Strict):
     """What the count depends on besides the kernel, as the end of a sentence: `the numbering of the CPUs`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, content: Any) -> Any:
+        """Add what a plan leaves out: no direction, untraced repetitions, and `role` as that on all devices."""
+        if not isinstance(content, dict):
+            return content
+        given = {"direction": "none", "taken_from": "untraced"} | content
+        if (role := given.pop("role", None)) is not None:
+            given = {"role_hardware": role, "role_emulated": role} | given
+        return given
 
     @model_validator(mode="after")
     def _check_emulator_delta(self) -> Self:
