@@ -14,6 +14,8 @@ _CALLER = r"(?:\[ *([TC]\d+|\d{1,3}: *[^\]\s][^\]]{0,15}: *\d{1,7})\] ?)?"
 _ONLY_CALLER = r"\[ *([TC]\d+)\] "
 _WORD = r"\pL{2,5}\.?"
 """Name of a day or month in the language of the machine."""
+_DATE = r"(?:(?:[^\s:\"'`(]{1,20} +){0,3}\d[\d./-]{0,9}[.,]? +(?:[^\s:\"'`(]{1,20} +){0,2})?"
+"""Words with the number of a day before the time of day, or none."""
 _TIME = r"\[ *(\d+\.\d{1,9})(?:,\d{1,2}| / [\d:. -]{14,28})? ?\] ?"
 """printk's time; two vendors add the CPU or the date."""
 _STAMP = rf"{_TIME}{_CALLER}"
@@ -23,9 +25,9 @@ _PREFIX = LinearPattern(
     rf"{_LEVEL}(?:{_STAMP}"
     # `dmesg -T`, conserver
     rf"|\[{_WORD} +(?:{_WORD} +\d{{1,2}}|\d{{1,2}} {_WORD}) [\d:]{{8}} \d{{4}}\] ?(?:{_TIME})?{_CALLER}"
-    # syslog and journalctl: words and a time of day, or dots for them, and the host
-    r"| {0,8}(?:[^\s:\"'`(]{1,20} +){0,5}(?:\S{0,16}\d\d:\d\d\S{0,24}|\.\.\.) +(?:[^\s:]{1,64} +){0,3}"
-    rf"kernel(?:: |  | - - - )(?:{_STAMP}|{_ONLY_CALLER})?"
+    # syslog and journalctl: date, time of day and host. A sentence has no number where the day is, or more words.
+    rf"| {{0,8}}(?:{_DATE}(?:\S{{0,16}}\d\d:\d\d\S{{0,24}})|\.\.\.) +(?:(?:[AP]M|[A-Z]{{3,5}}|[+-]?\d{{4}}) +){{0,2}}"
+    rf"(?:[^\s:]{{1,64}} +)?(?:[a-z0-9]{{3,8}}\.[a-z]{{3,6}} +)?kernel(?:: |  | - - - )(?:{_STAMP}|{_ONLY_CALLER})?"
     rf"|kernel: (?:{_STAMP})?|{_ONLY_CALLER})?"
 )
 _OTHER_PREFIX = LinearPattern(

@@ -244,7 +244,7 @@ class Detector:
         """
         message, is_rule = line.message, line.message.startswith("=") and RULE.match(line.message)
         if is_rule or ("cut here" in message and CUT_HERE.search(message)):
-            if report and (report.takes_separator or (is_rule and report.ends_with_rule)):
+            if report and (report.takes_separator or (report.ends_with_rule if is_rule else report.takes_warning)):
                 report.add(line, message, offset)
                 if is_rule and report.ends_with_rule:
                     self._close(report, events)

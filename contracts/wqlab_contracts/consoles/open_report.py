@@ -9,6 +9,7 @@ from ..enums import STALLS, FindingKind
 from ..messages import EXCERPT_LIMIT
 from .console_lines import ConsoleLine
 from .report_rules import (
+    CUT_HERE,
     DIED,
     END_PANIC,
     END_TASK,
@@ -71,6 +72,8 @@ class OpenReport:
     _panics: bool = False
     _died: bool = False
     _with_rule: bool = False
+    _with_cut: bool = False
+    """True once `cut here` has been added: the report ends with its own marker."""
     _traced: bool = False
     _trace_is_marked: bool = False
     _lists_handlers: bool = False
@@ -125,6 +128,7 @@ class OpenReport:
             self.title = f"{self.title} {line.message.strip()}"
         message = line.message
         self._with_rule = self._with_rule or message.startswith("======")
+        self._with_cut = self._with_cut or ("cut here" in message and CUT_HERE.search(message) is not None)
         self._died = self._died or DIED.search(message) is not None
         self._traced = self._traced or TRACE.match(message) is not None
         self._trace_is_marked = self._trace_is_marked or MARKED_TRACE.match(message) is not None
@@ -198,6 +202,11 @@ class OpenReport:
         return self._panics or (self.kind is None and self.allowed_lines != _SEPARATOR_LINES)
 
     @property
+    def takes_warning(self) -> bool:
+        """True for a BUG whose trace has not come: a WARN may print it, as that of SLUB does since 6.15."""
+        return self.kind is FindingKind.BUG and not (self.fatal or self._traced or self.ends_with_rule)
+
+    @property
     def ends_with_rule(self) -> bool:
         """True if a line of = signs ends the report, as one of KASAN."""
         sanitizer = self.kind is FindingKind.KASAN or self.title.startswith(("UBSAN: ", "BUG: KCSAN", "BUG: KMSAN"))
@@ -211,6 +220,8 @@ class OpenReport:
             return True
         if self._tail and not self._is_stamped and rule.fatal and (self._died or not DIED.search(title)):
             return False  # text of a mail is between the two
+        if self._with_cut and self.takes_warning and rule.kind is FindingKind.WARNING:
+            return True
         if self._panics:
             return rule.kind is FindingKind.PANIC or not rule.fatal  # what a kernel prints while it panics
         if rule.kind is FindingKind.PANIC:
@@ -256,12 +267,8 @@ class OpenReport:
     @property
     def _has_one_trace(self) -> bool:
         return self.kind in _ONE_TRACE or (
-            self.kind is FindingKind.BUG and not self.fatal and not self.ends_with_rule and not self._cut_here
+            self.kind is FindingKind.BUG and not self.fatal and not self.ends_with_rule and not self._with_cut
         )
-
-    @property
-    def _cut_here(self) -> bool:
-        return bool(self.first) and self.first[0].endswith("[ cut here ]------------")
 
     @property
     def _silence_s(self) -> float:
