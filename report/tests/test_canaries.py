@@ -11,6 +11,7 @@ from report_examples import improvement, study
 from wqlab_contracts.api.canaries import CanaryRecord, FalsePositiveRate
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import CanaryKind
+from wqlab_report.writers.first_screen import first_screen
 from wqlab_report.writers.html import render_html
 from wqlab_report.writers.junit import render_junit
 from wqlab_report.writers.markdown import render_markdown
@@ -38,6 +39,13 @@ def test_record_is_one_sentence_of_the_report(render) -> None:  # type: ignore[n
     text = " ".join(render(with_record(improvement())).split())
     assert text.count("412 A/A comparisons of xfs-fsync: 11 called different, 2.7 %") == 1
     assert "A/A" not in render(improvement()), "no device is praised without a record"
+
+
+def test_first_screen_states_the_measured_error_rate() -> None:
+    assert "2.7 % of 412 comparisons of equal kernels on this device called different" in first_screen(
+        with_record(improvement())
+    )
+    assert "is not measured yet" in first_screen(improvement())
 
 
 def test_record_is_in_the_output_of_the_suite() -> None:

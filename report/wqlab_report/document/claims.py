@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wqlab_comparison import words
+from wqlab_comparison.significance import ALPHA
 from wqlab_contracts.api.report import BootValue, Comparison, Report, TargetReport
 from wqlab_contracts.enums import VERDICT_ORDER, Arm, ErrorKind, Question, Role, SubmissionState, Verdict
 
-from ..content import failures, shared_text, system_text
+from ..content import cells, failures, shared_text, system_text
 
 _DECIDED = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.BELOW_THRESHOLD})
 _OPEN = frozenset({Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.NOT_EXERCISED})
+_PAIRED = frozenset({"hardware", "emulated"})
+"""Kinds of devices on which boots of both kernels alternate."""
 MOST_BLOCKS = 8
 """Most blocks whose boots are drawn beside the claims."""
 MOST_REPEATED = 100
@@ -77,7 +80,7 @@ def claims_of(report: Report) -> Claims:
         decided=sum(cell.of.verdict in _DECIDED for cell in judged),
         failed=[each for each in report.targets if each.verdict is Verdict.FAILED and not _is_missing(each)],
         missing=[each for each in report.targets if _is_missing(each)],
-        values=list(dict.fromkeys(of.metric for of in without if of.metric not in evident)),
+        values=list(dict.fromkeys(words.metric_name(of.metric) for of in without if of.metric not in evident)),
     )
 
 
@@ -180,9 +183,7 @@ def checks(report: Report) -> list[tuple[bool, str]]:
         (not discarded, f"{kept} kept{f', {discarded} discarded and repeated' if discarded else ''}"),
         (True, "build-id checked in each boot"),
     ]
-    if not shared_text.is_study(report) and all(
-        system_text.kind(each) in {"hardware", "emulated"} for each in measured
-    ):
+    if not shared_text.is_study(report) and all(system_text.kind(each) in _PAIRED for each in measured):
         found.insert(0, (True, "same device, boots alternate"))
     if report.config_compared:
         differing = len(report.config_diff)
@@ -193,4 +194,23 @@ def checks(report: Report) -> list[tuple[bool, str]]:
         found.append((False, f"{words.count(differences, 'difference')} of environments"))
     if emulated := sum(each.emulated for each in measured):
         found.append((False, "emulated" if emulated == len(measured) else "some devices are emulated"))
-    return found
+    return found + _error_rate(measured)
+
+
+def _error_rate(measured: Sequence[TargetReport]) -> list[tuple[bool, str]]:
+    """Return how often verdicts of these devices called equal kernels different; nothing for exact counts."""
+    compared = [
+        each
+        for each in measured
+        if system_text.kind(each) in _PAIRED and any(cell.question is Question.KERNEL for cell in each.comparisons)
+    ]
+    if all(cell.exact for each in compared for cell in cells.judged(each.comparisons)):
+        return []
+    rates = [record.false_positives for each in compared for record in each.canaries]
+    tried = sum(rate.comparisons for rate in rates)
+    if not tried:
+        return [(False, "how often equal kernels are called different here is not measured yet")]
+    wrong = sum(rate.called_different for rate in rates)
+    usual = all(rate.rate_low is None or rate.rate_low <= ALPHA for rate in rates)
+    share = words.number(100 * wrong / tried, 1)
+    return [(usual, f"{share} % of {tried} comparisons of equal kernels on this device called different")]
