@@ -336,7 +336,7 @@ def _conclude_settings(primaries: Sequence[Comparison]) -> Conclusion:
     if shown[0].baseline is not None:
         divisor, unit = words.readable_time([shown[0].baseline.mean], first.unit)
         start = f" from {words.number(shown[0].baseline.mean / divisor)} {unit}"
-    text = f"{scenario}: {first.metric}{start} at {first.reference}: {', '.join(parts)}{more}"
+    text = f"{scenario}: {words.metric_name(first.metric)}{start} at {first.reference}: {', '.join(parts)}{more}"
     has_no_figure = best in {Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.UNSUPPORTED}
     return Conclusion(best, _join(text, shown[0].reason if has_no_figure else ""))
 
@@ -366,7 +366,7 @@ def _worst(comparisons: Sequence[Comparison]) -> Verdict | None:
 
 def _describe_comparison(comparison: Comparison, scenario: bool, setting: bool) -> str:
     where = _where(comparison, scenario, setting).rstrip()
-    metric = f"{where}: {comparison.metric}" if where else comparison.metric
+    metric = " ".join(filter(None, [where and f"{where}:", words.metric_name(comparison.metric)]))
     before, after = comparison.baseline, comparison.candidate
     if comparison.verdict is Verdict.NOT_EXERCISED:
         return f"{metric}: {comparison.reason}"

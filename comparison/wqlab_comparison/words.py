@@ -160,20 +160,27 @@ def fewer_or_more(comparison: Comparison) -> str:
     return f"{signed(comparison.effect)[1:]} {unit} {'fewer' if comparison.effect < 0 else 'more'}"
 
 
+def metric_name(metric: str) -> str:
+    """Return a metric's name without the unit of a time, which is beside each figure: `wait_p99` of `wait_p99_us`."""
+    name, _, ending = metric.rpartition("_")
+    return metric if ending not in TIMES or name.endswith("_per") else name
+
+
 def metric(comparison: Comparison) -> str:
     """Return the name of a metric in a table; that of a model's figure begins with `modelled`."""
-    return f"modelled {comparison.metric}" if comparison.evidence is Evidence.MODELLED else comparison.metric
+    name = metric_name(comparison.metric)
+    return f"modelled {name}" if comparison.evidence is Evidence.MODELLED else name
 
 
 def modelled(comparison: Comparison) -> str:
-    """Format the effect on a modelled figure: `7.12 % more MiB/s (bandwidth)`, `3.10 % lower cache_p95_ns`.
+    """Format the effect on a modelled figure: `7.12 % more MiB/s (bandwidth)`, `3.10 % lower cache_p95`.
 
     A model is never faster or slower: the machine does not exist. Empty without an effect or without a change.
     """
     if not comparison.effect:
         return ""
     size = f"{signed(comparison.effect)[1:]} {comparison.effect_unit}".rstrip()
-    name, rises = comparison.metric, comparison.effect > 0
+    name, rises = metric_name(comparison.metric), comparison.effect > 0
     for ending in ("_per_second", "_per_s"):
         if comparison.unit == "1/s" and name.endswith(ending):
             return f"{size} {'more' if rises else 'fewer'} {name.removesuffix(ending).replace('_', ' ')}/s"
@@ -188,10 +195,10 @@ def claim(comparison: Comparison) -> str:
     if comparison.evidence is Evidence.MODELLED:
         return modelled(comparison)
     if comparison.exact and before and after:
-        return f"{comparison.metric} {number(before.mean)} -> {number(after.mean)}"
+        return f"{metric(comparison)} {number(before.mean)} -> {number(after.mean)}"
     if comparison.evidence is Evidence.INSTRUMENTED:
-        return f"{fewer_or_more(comparison)} {comparison.metric}"
-    return f"{comparison.metric} {effect(comparison)}"
+        return f"{fewer_or_more(comparison)} {metric(comparison)}"
+    return f"{metric(comparison)} {effect(comparison)}"
 
 
 def counted(comparison: Comparison) -> str:

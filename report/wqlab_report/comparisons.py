@@ -132,7 +132,7 @@ def _setting_table(compared: list[Comparison]) -> list[str]:
     first = compared[0]
     decimals = _decimals(compared)
     knobs, labels = setting_labels([first.reference, *(cell.setting for cell in compared)])
-    header = [knobs, first.metric, "vs. ref.", INTERVAL, "verdict"]
+    header = [knobs, words.metric(first), "vs. ref.", INTERVAL, "verdict"]
     reference = next((cell.baseline for cell in compared if cell.baseline), None)
     rows = [[labels[first.reference], cells.figure(reference, decimals, exact=False), "", "", "reference"]]
     rows += [

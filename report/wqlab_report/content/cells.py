@@ -41,23 +41,10 @@ def name(cell: Comparison) -> str:
     return " ".join(filter(None, (cell.scenario, cell.setting, words.metric(cell))))
 
 
-def title(cell: Comparison) -> str:
-    """Return scenario, setting and metric, without the unit."""
-    return " ".join(filter(None, (cell.scenario, cell.setting, metric_name(cell))))
-
-
 def metric(cell: Comparison) -> str:
     """Return the metric's name and its unit, such as `wait_p99 (ms)`."""
-    shown = metric_name(cell)
-    return f"{shown} ({cell.unit})" if cell.unit else shown
-
-
-def metric_name(cell: Comparison) -> str:
-    """Return the metric's name, without an ending such as `_us` if the value is shown in another unit of time."""
     shown = words.metric(cell)
-    name, _, ending = shown.rpartition("_")
-    is_other = cell.unit in words.TIMES and ending in words.TIMES and ending != cell.unit
-    return name if is_other else shown
+    return f"{shown} ({cell.unit})" if cell.unit else shown
 
 
 def figure(arm: ArmSummary | None, decimals: int, *, exact: bool) -> str:

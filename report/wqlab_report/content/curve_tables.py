@@ -14,7 +14,8 @@ def title(target: TargetReport, curve: MetricCurve) -> str:
     """Return the title, such as `local_l3_share (%) over issuers`; with several kernels it names the kernel."""
     unit = f" ({curve.unit})" if curve.unit else ""
     several = len({each.kernel for each in target.curves}) > 1
-    return f"{curve.metric}{unit} over {curve.over}" + (f", {curve.kernel} kernel" if several else "")
+    name = words.metric_name(curve.metric)
+    return f"{name}{unit} over {curve.over}" + (f", {curve.kernel} kernel" if several else "")
 
 
 def header(curve: MetricCurve) -> list[str]:
@@ -42,7 +43,7 @@ def rows(curve: MetricCurve) -> list[list[str]]:
 
 def omission_note(target: TargetReport) -> str:
     """Return a note on the plan's curves that are left out for lack of evidence; empty if there are none."""
-    names = without_evidence(target.plan, target.emulated)
+    names = [words.metric_name(each) for each in without_evidence(target.plan, target.emulated)]
     if not names:
         return ""
     curves = f"{' and '.join(names)} over {target.plan.curve.over if target.plan.curve else ''}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wqlab_comparison.words import count
+from wqlab_comparison.words import count, metric_name
 from wqlab_contracts.api.explanations import ExplainedComparison
 
 HEADING = "What else differs"
@@ -11,7 +11,7 @@ NOTHING = "no other count differs by 10 % or more beyond its noise"
 
 def where(explained: ExplainedComparison) -> str:
     """Return the compared cell: `fsync locks_per_flush`, with the settings of a study."""
-    cell = " ".join(part for part in (explained.scenario, explained.setting, explained.metric) if part)
+    cell = " ".join(part for part in (explained.scenario, explained.setting, metric_name(explained.metric)) if part)
     return cell if explained.kernel is None else f"{cell}, against {explained.reference or 'the default'}"
 
 

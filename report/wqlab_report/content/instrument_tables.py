@@ -241,7 +241,11 @@ def noise_note(target: TargetReport) -> str:
         f"Noise floor: the largest effect in the 95 % interval of {about}, measured with "
         f"{' or '.join(map(str, seeds))} seeds on {' and '.join(dates)}."
     )
-    needed = dict.fromkeys(f"{each.metric} {each.seeds_needed}" for each in floors if each.seeds_needed is not None)
+    needed = {
+        f"{words.metric_name(each.metric)} {each.seeds_needed}": None
+        for each in floors
+        if each.seeds_needed is not None
+    }
     if needed:
         text += f" Seeds that find an effect of the threshold with 95 % power: {', '.join(needed)}."
     missing = len(judged) - len(floors)

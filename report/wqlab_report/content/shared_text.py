@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from wqlab_comparison.words import count, number
+from wqlab_comparison.words import count, metric_name, number
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.api.runs import FindingView
@@ -284,7 +284,7 @@ def recompute_commands(report: Report) -> list[str]:
 def meanings(target: TargetReport) -> list[tuple[str, str]]:
     """Return name and summary of every metric that has a verdict here, so that readers know what a figure counts."""
     judged = {cell.metric for cell in cells.judged(target.comparisons)}
-    return [(metric.name, metric.summary) for metric in target.plan.metrics if metric.name in judged]
+    return [(metric_name(metric.name), metric.summary) for metric in target.plan.metrics if metric.name in judged]
 
 
 class Published(NamedTuple):
@@ -297,8 +297,8 @@ class Published(NamedTuple):
     @property
     def name(self) -> str:
         figure = self.reference
-        words = (figure.scenario, figure.setting, figure.metric, figure.relative_to and f"from {figure.relative_to}")
-        return " ".join(word for word in words if word)
+        base = figure.relative_to and f"from {figure.relative_to}"
+        return " ".join(filter(None, (figure.scenario, figure.setting, metric_name(figure.metric), base)))
 
 
 def published(target: TargetReport) -> list[Published]:

@@ -27,7 +27,7 @@ def name(curve: SweepCurve, sweep: SweepReport) -> str:
     if curve.question is Question.SETTING:
         kernels = {each.kernel for each in sweep.curves}
         setting += f" against {curve.reference}" + (f" on the {curve.kernel} kernel" if len(kernels) > 1 else "")
-    parts = (curve.plan if len(plans) > 1 else "", curve.scenario, setting, curve.metric)
+    parts = (curve.plan if len(plans) > 1 else "", curve.scenario, setting, words.metric_name(curve.metric))
     return " ".join(part for part in parts if part)
 
 

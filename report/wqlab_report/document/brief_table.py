@@ -39,9 +39,11 @@ def left_out(target: TargetReport, comparisons: Sequence[Comparison]) -> str:
     """Return which figures have no verdict and are only behind the link; empty if there are none."""
     shown = judged(comparisons)
     rest = [c for c in filter(cells.is_measured, comparisons) if not any(c is each for each in shown)]
-    values = dict.fromkeys(c.metric for c in rest if c.evidence is Evidence.NONE)
-    settings = [c for c in rest if c.question is Question.SETTING and c.metric not in values]
-    others = dict.fromkeys(c.metric for c in rest if c.metric not in values and c not in settings)
+    values = dict.fromkeys(words.metric_name(c.metric) for c in rest if c.evidence is Evidence.NONE)
+    settings = [c for c in rest if c.question is Question.SETTING and words.metric_name(c.metric) not in values]
+    others = dict.fromkeys(
+        name for c in rest if (name := words.metric_name(c.metric)) not in values and c not in settings
+    )
     parts = [
         f"values only, no evidence: {', '.join(values)}" if values else "",
         f"explanatory: {', '.join(others)}" if others else "",

@@ -146,7 +146,7 @@ def _figures(target: TargetReport, compared: Sequence[Comparison]) -> list[Block
 def _row(target: TargetReport, cell: Comparison, *, several: bool) -> list[str | Badge]:
     floor = instrument_tables.noise_floor(target, cell).removeprefix("noise floor ")
     return [
-        f"{cells.title(cell)} ({cell.kernel})" if several and cell.kernel else cells.title(cell),
+        f"{cells.name(cell)} ({cell.kernel})" if several and cell.kernel else cells.name(cell),
         Badge(cell.verdict),
         _spread(cell, cell.baseline),
         _spread(cell, cell.candidate),
@@ -216,12 +216,12 @@ def _without_verdict(compared: Sequence[Comparison]) -> list[Block]:
     blocks: list[Block] = []
     if explanatory := [cell for cell in cells.explanatory(compared) if cell.candidate]:
         rows = [
-            [cells.title(cell), _spread(cell, cell.baseline), _spread(cell, cell.candidate), cell.unit]
+            [cells.name(cell), _spread(cell, cell.baseline), _spread(cell, cell.candidate), cell.unit]
             for cell in explanatory
         ]
         blocks += [Heading("Explanatory, no verdict"), Table(["", *SIDES, "unit"], rows, left=(0, 3))]
     if values := cells.values_only(compared):
-        rows = [[cells.title(cell), _mean(cell.baseline), _mean(cell.candidate), cell.unit] for cell in values]
+        rows = [[cells.name(cell), _mean(cell.baseline), _mean(cell.candidate), cell.unit] for cell in values]
         blocks += [
             Heading("No evidence, values only"),
             Paragraph(shared_text.NOT_EVIDENCE, style=Style.NOTE),

@@ -66,13 +66,13 @@ def _forest(unit: str, compared: list[Comparison]) -> Figure:
     for row, cell in enumerate(compared):
         top = 16 + 38 * row
         segment(svg, (axis.at(0), top + 5), (axis.at(0), top + 22), "zero")
-        label(svg, LEFT, top, f"{cells.title(cell)}: {_verdict(cell)}")
+        label(svg, LEFT, top, f"{cells.name(cell)}: {_verdict(cell)}")
         if cell.ci95:
             low, high = map(axis.at, cell.ci95)
             segment(svg, (low, top + 13), (high, top + 13), f"interval {_class(cell)}")
         draw_mark(svg, axis.at(cell.effect or 0.0), top + 13, cell.verdict)
     _ticks(svg, axis, bottom)
-    rows = [[cells.title(c), words.effect(c), words.interval(c), _verdict(c)] for c in compared]
+    rows = [[cells.name(c), words.effect(c), words.interval(c), _verdict(c)] for c in compared]
     return Figure(
         f"Effects ({unit})",
         "Marks are Hodges-Lehmann estimates, horizontal lines their 95 % intervals; the vertical line marks no "
@@ -113,7 +113,7 @@ def _boot_figure(target: TargetReport, scenario: str, metric: str, unit: str) ->
     blocks = sorted({value.block for value in values})
     legend = 16 * len(series)
     height = 44 + 22 * len(blocks) + legend
-    svg = canvas(height, f"{metric} of each boot in {scenario}, by block")
+    svg = canvas(height, f"{words.metric_name(metric)} of each boot in {scenario}, by block")
     names = _series_names(series)
     for row, name in enumerate(names):
         _dot(svg, LEFT + 6, 12 + 16 * row, row)
@@ -130,7 +130,7 @@ def _boot_figure(target: TargetReport, scenario: str, metric: str, unit: str) ->
     _ticks(svg, axis, height - 22)
     rows = [[str(block + 1), *(_value_of(values, block, setting, arm) for setting, arm in series)] for block in blocks]
     return Figure(
-        f"{scenario}: {metric} of every boot" + (f" ({unit})" if unit else ""),
+        f"{scenario}: {words.metric_name(metric)} of every boot" + (f" ({unit})" if unit else ""),
         "One line per block, one mark per boot: the median of its repetitions.",
         markup(svg),
         ["block", *names],

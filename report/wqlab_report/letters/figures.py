@@ -92,7 +92,7 @@ def _left_out(target: TargetReport, told: Sequence[Comparison], rows: int) -> st
     judged = [cell for cell in cells.judged(rest) if cell.question is told[0].question]
     metrics = {cell.metric for cell in told}
     undecided = dict.fromkeys(cells.name(c) if c.metric in metrics else words.metric(c) for c in judged)
-    values = dict.fromkeys(cell.metric for cell in cells.values_only(rest))
+    values = dict.fromkeys(words.metric_name(cell.metric) for cell in cells.values_only(rest))
     explaining = dict.fromkeys(cell.metric for cell in cells.explanatory(rest))
     parts = [
         words.count(rows, "more row") if rows > 0 else "",

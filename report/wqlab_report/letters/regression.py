@@ -222,13 +222,13 @@ def _is_changed(cell: Comparison) -> bool:
 def _name(each: Comparison, cell: Comparison, *, unit: bool = True) -> str:
     """Return the metric, behind scenario and setting unless they are those of the bisected metric."""
     place = (each.scenario, each.setting) if (each.scenario, each.setting) != (cell.scenario, cell.setting) else ()
-    return " ".join(filter(None, [*place, cells.metric(each) if unit else each.metric]))
+    return " ".join(filter(None, [*place, cells.metric(each) if unit else words.metric(each)]))
 
 
 def _what(bisection: Bisection, target: TargetReport, cell: Comparison) -> str:
     """Return plan, scenario, setting and metric, without a scenario that is the plan's only one."""
     scenario = cell.scenario if bisection.request.scenario or len(target.plan.scenarios) > 1 else ""
-    return " ".join(filter(None, [target.plan.name, scenario, cell.setting, cell.metric]))
+    return " ".join(filter(None, [target.plan.name, scenario, cell.setting, words.metric(cell)]))
 
 
 def _commit(bisection: Bisection) -> str:

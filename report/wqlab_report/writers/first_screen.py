@@ -19,7 +19,6 @@ from wqlab_contracts.enums import Direction, ErrorKind, Question, SubmissionStat
 
 from .. import plain_text
 from ..content import failures, instrument_tables, shared_text
-from ..content.cells import metric_name
 from ..document import claims as found
 from ..document.full_target import anchor
 from ..figures.figures import draw_pairs
@@ -176,7 +175,7 @@ def _figures(cells: Sequence[found.Cell], *, page: bool, reasons: bool = False) 
         lines.append(
             Markup('<a href="{}">{}</a> {} <span class="muted">{}</span>{}').format(
                 f"?cell={quote(cell.key, safe='')}#cell" if page else f"#{anchor(cell.target)}",
-                _plain(metric_name(cell.of)),
+                _plain(words.metric(cell.of)),
                 _figure(cell),
                 _where(cell),
                 why,
@@ -242,7 +241,7 @@ def _picture(report: Report) -> Markup:
         '{}<p class="report-key"><span class="report-a">● {}</span> <span class="report-b">◆ {}</span> '
         '<span class="muted">{}</span></p></figure>'
     ).format(
-        _plain(metric_name(of)),
+        _plain(words.metric(of)),
         shared_text.joined([of.unit, better]),
         Markup(draw_pairs([(pair.label, pair.baseline, pair.candidate) for pair in shown])),  # noqa: S704 - escaped there
         *names,

@@ -2,7 +2,7 @@
 import type * as Plot from "@observablehq/plot";
 import { useCallback } from "react";
 import type { MetricCurve } from "@/api/types";
-import { number, placesOfArms, spread } from "@/lib/numbers";
+import { metricName, number, placesOfArms, spread } from "@/lib/numbers";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Figure } from "@/parts/Figure";
 import { LazyPlot } from "./LazyPlot";
@@ -109,7 +109,7 @@ export function lines(curve: MetricCurve, width: number, plot: typeof Plot): Plo
     },
     y: {
       domain: domainOf(points.map(point => point.mean)),
-      label: `${curve.metric}${unit}`,
+      label: `${metricName(curve.metric)}${unit}`,
       labelArrow: false,
       grid: true,
       ticks: 5,

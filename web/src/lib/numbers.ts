@@ -50,14 +50,9 @@ export function number(value: number, decimals = places([value])): string {
   return minus(fixed(value, decimals));
 }
 
-const TIMES: readonly string[] = ["ns", "us", "ms", "s"];
-
-/** Return a metric's name. A time that is shown in ms does not end in `_us`: `wait_p99`. */
-export function metricName(metric: string, unit: string): string {
-  const end = metric.lastIndexOf("_");
-  const ending = metric.slice(end + 1);
-  const isOther = end > 0 && TIMES.includes(unit) && TIMES.includes(ending) && ending !== unit;
-  return isOther ? metric.slice(0, end) : metric;
+/** Return a metric's name without the unit of a time, which is beside each figure: `wait_p99` of `wait_p99_us`. */
+export function metricName(metric: string): string {
+  return metric.replace(/(?<!_per)_(?:ns|us|ms|s)$/, "");
 }
 
 /** Format a time in microseconds with three significant digits, in a unit that fits: `17.1 s`. */

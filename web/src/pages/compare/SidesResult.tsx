@@ -6,7 +6,7 @@ import { api, dataOf } from "@/api/client";
 import { anyComparisonQuery } from "@/api/queries";
 import type { AnyComparison, ComparedFigure, ComparedSide, EnvironmentDifference } from "@/api/types";
 import { randomKey } from "@/lib/keys";
-import { number, places } from "@/lib/numbers";
+import { metricName, number, places } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Section } from "@/parts/Page";
@@ -150,7 +150,9 @@ const FIGURES: Column<ComparedFigure>[] = [
     header: "Figure",
     rowHeader: true,
     value: of =>
-      [of.plan, both(of.device_types), of.scenario, both(of.settings), of.metric].filter(Boolean).join(" "),
+      [of.plan, both(of.device_types), of.scenario, both(of.settings), metricName(of.metric)]
+        .filter(Boolean)
+        .join(" "),
   },
   { id: "left", header: "Left", value: of => mean(of, "left"), numeric: true },
   { id: "right", header: "Right", value: of => mean(of, "right"), numeric: true },

@@ -6,7 +6,7 @@ import { historyLinesQuery, historyShiftsQuery } from "@/api/historyQueries";
 import { usePaged } from "@/api/paged";
 import { namesQuery } from "@/api/queries";
 import { treeWatchesQuery } from "@/api/watchQueries";
-import { count } from "@/lib/numbers";
+import { count, metricName } from "@/lib/numbers";
 import { CommandBlock } from "@/parts/CommandBlock";
 import { DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
@@ -143,6 +143,7 @@ function Filters({ search, listed }: FiltersProps) {
         label="Metric"
         value={search.metric}
         from={options.metric}
+        name={metricName}
         onValue={metric => set({ metric })}
       />
       <SelectFilter label="Role" value={search.role} from={ROLES} onValue={role => set({ role })} />

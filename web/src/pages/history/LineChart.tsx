@@ -2,6 +2,7 @@
 import { type KeyboardEvent, type PointerEvent, useId, useMemo, useState } from "react";
 import type { HistoryLineData } from "@/api/types";
 import { useWidth } from "@/figures/useWidth";
+import { metricName } from "@/lib/numbers";
 import { Axes, Events, Levels, Points } from "./ChartMarks";
 import classes from "./chart.module.css";
 import { type Floor, floorBand } from "./floor";
@@ -90,7 +91,7 @@ export function LineChart({ line, floor, shown, places, onShown }: LineChartProp
         className={classes.canvas}
         role="slider"
         tabIndex={0}
-        aria-label={`Heads of ${line.metric} on ${line.device_type}`}
+        aria-label={`Heads of ${metricName(line.metric)} on ${line.device_type}`}
         aria-describedby={`${id}-keys`}
         aria-orientation="horizontal"
         aria-valuemin={1}
@@ -116,7 +117,7 @@ export function LineChart({ line, floor, shown, places, onShown }: LineChartProp
               domain={domain}
               scales={scales}
               box={box}
-              label={line.unit ? `${line.metric} (${line.unit})` : line.metric}
+              label={metricName(line.metric) + (line.unit && ` (${line.unit})`)}
             />
             <Levels levels={levels} floor={floor} range={range} scales={scales} />
             <Points points={series} range={range} scales={scales} />

@@ -6,7 +6,7 @@ import { historyLineQuery } from "@/api/historyQueries";
 import type { HistoryLineData, HistoryPoint } from "@/api/types";
 import { markOf } from "@/figures/marks";
 import { Button } from "@/kit";
-import { count, withUnit } from "@/lib/numbers";
+import { count, metricName, withUnit } from "@/lib/numbers";
 import { absolute } from "@/lib/time";
 import { EVIDENCE, humanize, oneLine, VERDICTS } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
@@ -57,7 +57,7 @@ function Line({ line }: { line: HistoryLineData }) {
   const table = useMemo(() => <PointTable line={line} />, [line]);
   return (
     <Page
-      title={`${line.metric} on ${line.device_type}`}
+      title={`${metricName(line.metric)} on ${line.device_type}`}
       trail={
         <>
           <Link to="/history">History</Link> /{" "}
@@ -91,7 +91,7 @@ function Line({ line }: { line: HistoryLineData }) {
       ) : (
         <>
           <Figure
-            title={`${line.metric}, ${count(series.length, "head")} of ${line.ref}`}
+            title={`${metricName(line.metric)}, ${count(series.length, "head")} of ${line.ref}`}
             interactive
             controls={<Controls shown={shown} total={series.length} onShown={onShown} />}
             description={<Description line={line} floor={floor} />}
@@ -316,7 +316,7 @@ function PointTable({ line }: { line: HistoryLineData }) {
   );
   return (
     <DataTable
-      caption={`Heads of ${line.metric}`}
+      caption={`Heads of ${metricName(line.metric)}`}
       captionHidden
       columns={columns}
       rows={line.series}

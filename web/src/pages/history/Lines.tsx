@@ -1,6 +1,7 @@
 /** The table of lines and its filters. */
 import { Link } from "@tanstack/react-router";
 import type { HistoryLine } from "@/api/types";
+import { metricName } from "@/lib/numbers";
 import type { Column } from "@/parts/DataTable";
 import classes from "./history.module.css";
 import { cellText } from "./labels";
@@ -12,11 +13,11 @@ export const LINE_COLUMNS: Column<HistoryLine>[] = [
     id: "metric",
     header: "Metric",
     rowHeader: true,
-    value: of => `${of.metric}, ${cellText(of)}`,
+    value: of => `${metricName(of.metric)}, ${cellText(of)}`,
     cell: of => (
       <>
         <Link to="/history/$id" params={{ id: of.id }} className={classes.long}>
-          {of.metric}
+          {metricName(of.metric)}
         </Link>{" "}
         <span className="muted">{cellText(of)}</span>
       </>

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { historyLinesQuery } from "@/api/historyQueries";
 import type { HistoryLine } from "@/api/types";
+import { metricName } from "@/lib/numbers";
 import { DataTable } from "@/parts/DataTable";
 import { Section } from "@/parts/Page";
 import { Skeleton } from "@/parts/Skeleton";
@@ -18,7 +19,7 @@ export function OtherTypes({ line }: { line: HistoryLine }) {
     <Section id="types" title="On other device types">
       {page ? (
         <DataTable
-          caption={`${metric} on other device types`}
+          caption={`${metricName(metric)} on other device types`}
           captionHidden
           columns={LINE_COLUMNS}
           rows={others}

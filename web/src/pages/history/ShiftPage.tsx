@@ -6,6 +6,7 @@ import { historyLineQuery, historyShiftQuery } from "@/api/historyQueries";
 import { useHasScope, useSession } from "@/api/session";
 import type { HeadRef, HistoryLineData, HistoryShift, ShiftBisection } from "@/api/types";
 import { watchQuery } from "@/api/watchQueries";
+import { metricName } from "@/lib/numbers";
 import { clean, humanize, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
 import { Page, Section } from "@/parts/Page";
@@ -53,12 +54,12 @@ export function ShiftPage() {
   const maintains = user?.scopes.includes("maintain") ?? false;
   return (
     <Page
-      title={`${line.metric} ${changeOf(shift).word} on ${line.device_type}`}
+      title={`${metricName(line.metric)} ${changeOf(shift).word} on ${line.device_type}`}
       trail={
         <>
           <Link to="/history">History</Link> /{" "}
           <Link to="/history/$id" params={{ id: line.id }} search={{ at: shift.after.id }}>
-            {line.metric} on {line.device_type}
+            {metricName(line.metric)} on {line.device_type}
           </Link>{" "}
           / shift {shift.id}
         </>

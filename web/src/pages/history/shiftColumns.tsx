@@ -1,6 +1,7 @@
 /** Columns of tables of shifts. */
 import { Link } from "@tanstack/react-router";
 import type { HistoryShift } from "@/api/types";
+import { metricName } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
 import { StateBadge } from "@/parts/StateBadge";
@@ -12,11 +13,11 @@ const what: Column<HistoryShift> = {
   id: "what",
   header: "Metric",
   rowHeader: true,
-  value: of => `${of.line.metric}, ${cellText(of.line)}`,
+  value: of => `${metricName(of.line.metric)}, ${cellText(of.line)}`,
   cell: of => (
     <>
       <Link to="/history/shifts/$id" params={{ id: of.id }} className={`${classes.long} ${classes.target}`}>
-        {of.line.metric}
+        {metricName(of.line.metric)}
       </Link>{" "}
       <span className="muted">{cellText(of.line)}</span>
     </>

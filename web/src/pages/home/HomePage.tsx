@@ -7,7 +7,7 @@ import { devicesQuery, deviceTypesQuery, queueQuery, submissionsQuery } from "@/
 import type { HistoryShift, SubmissionSummary } from "@/api/types";
 import { Button } from "@/kit";
 import { ALL_EMULATED, countsText, queueText, sumOf } from "@/lib/devices";
-import { count, signed } from "@/lib/numbers";
+import { count, metricName, signed } from "@/lib/numbers";
 import { recogniseSeries } from "@/lib/series";
 import { oneLine } from "@/lib/words";
 import { Boundary } from "@/parts/Boundary";
@@ -152,7 +152,7 @@ function Shifts() {
           <li key={of.id} className={classes.entry}>
             <span>
               <Link to="/history/shifts/$id" params={{ id: of.id }}>
-                {of.line.metric}
+                {metricName(of.line.metric)}
               </Link>{" "}
               {effectOf(of)}
             </span>

@@ -4,7 +4,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { cellValuesQuery } from "@/api/queries";
 import type { BootPoint } from "@/api/types";
-import { number, places } from "@/lib/numbers";
+import { metricName, number, places } from "@/lib/numbers";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Skeleton } from "@/parts/Skeleton";
 import classes from "./CellSection.module.css";
@@ -27,7 +27,7 @@ export function BootValues({ selected: { target, of } }: { selected: Cell }) {
       <summary>Boots and repetitions</summary>
       {points ? (
         <DataTable
-          caption={`Boots: ${of.metric}`}
+          caption={`Boots: ${metricName(of.metric)}`}
           captionHidden
           columns={columns}
           rows={points}

@@ -3,7 +3,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import type { Report } from "@/api/types";
 import { noiseFloorOf } from "@/lib/instrumented";
-import { change, count, countsSeeds, intervalOf, number, pValue, withUnit } from "@/lib/numbers";
+import { change, count, countsSeeds, intervalOf, metricName, number, pValue, withUnit } from "@/lib/numbers";
 import { EVIDENCE, NOT_MEASURED, oneLine } from "@/lib/words";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { Section } from "@/parts/Page";
@@ -45,7 +45,7 @@ export function CellSection({ report, cells, selected, drawn }: CellSectionProps
       id="cell"
       title={
         <>
-          {of.scenario}: {of.metric} on {target.device_type}
+          {of.scenario}: {metricName(of.metric)} on {target.device_type}
         </>
       }
       lead={summary && `${oneLine(summary)}.`}

@@ -1,6 +1,7 @@
 /** Curves of a plan whose scenarios are points of an ordered quantity. */
 import type { TargetReport } from "@/api/types";
 import { CurveFigure } from "@/figures/CurveFigure";
+import { metricName } from "@/lib/numbers";
 
 export function Curves({ target }: { target: TargetReport }) {
   const { curves, plan, emulated } = target;
@@ -14,14 +15,15 @@ export function Curves({ target }: { target: TargetReport }) {
       {curves.map(curve => (
         <CurveFigure
           key={`${curve.metric} ${curve.kernel}`}
-          title={`${curve.metric}${curve.unit && ` (${curve.unit})`} over ${curve.over}${several ? `, ${curve.kernel} kernel` : ""}`}
-          summary={of(curve.metric)?.summary ?? curve.metric}
+          title={`${metricName(curve.metric)}${curve.unit && ` (${curve.unit})`} over ${curve.over}${several ? `, ${curve.kernel} kernel` : ""}`}
+          summary={of(curve.metric)?.summary ?? metricName(curve.metric)}
           curve={curve}
         />
       ))}
       {absent.length > 0 && (
         <p className="muted">
-          No curve of {absent.join(" and ")} over {over}: timings on an emulated device are not evidence.
+          No curve of {absent.map(metricName).join(" and ")} over {over}: timings on an emulated device are
+          not evidence.
         </p>
       )}
     </>

@@ -1,7 +1,7 @@
 /** What differs beside a primary metric that differs: differences in words, never causes. */
 import type { ExplainedComparison, TargetReport, TracedDifference } from "@/api/types";
 import { isInstrumented } from "@/lib/instrumented";
-import { count, number, places } from "@/lib/numbers";
+import { count, metricName, number, places } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import classes from "./Counts.module.css";
@@ -35,7 +35,8 @@ export function Explanation({ target }: { target: TargetReport }) {
 
 function One({ explained }: { explained: ExplainedComparison }) {
   const against = explained.kernel ? `, against ${explained.reference || "the default"}` : "";
-  const where = [explained.scenario, explained.setting, explained.metric].filter(Boolean).join(" ") + against;
+  const where =
+    [explained.scenario, explained.setting, metricName(explained.metric)].filter(Boolean).join(" ") + against;
   const boots = `${count(explained.boots, "traced boot")} a side`;
   const more = explained.differences.length > explained.sentences.length;
   return (

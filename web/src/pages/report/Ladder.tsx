@@ -1,6 +1,6 @@
 /** The patches of a walk: each with its effect against the kernel before, and the whole series at the end. */
 import type { Comparison, LadderRung, TargetReport } from "@/api/types";
-import { count } from "@/lib/numbers";
+import { count, metricName } from "@/lib/numbers";
 import { decides, oneLine } from "@/lib/words";
 import { FailureCard } from "@/parts/FailureCard";
 import { Effect } from "@/parts/Value";
@@ -65,7 +65,7 @@ function Rung({ rung }: { rung: LadderRung }) {
         {shown && found.length > 1 && (
           <span className="muted">
             {" "}
-            {[shown.scenario, shown.setting, shown.metric].filter(Boolean).join(" ")}, {many} of{" "}
+            {[shown.scenario, shown.setting, metricName(shown.metric)].filter(Boolean).join(" ")}, {many} of{" "}
             {found.length}
           </span>
         )}

@@ -3,7 +3,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { Fragment, type ReactNode, useMemo } from "react";
 import type { Report } from "@/api/types";
 import { deviceKind } from "@/lib/instrumented";
-import { effect } from "@/lib/numbers";
+import { effect, metricName } from "@/lib/numbers";
 import { EVIDENCE } from "@/lib/words";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { Section } from "@/parts/Page";
@@ -44,7 +44,7 @@ export function Matrices({ report, cells, selected, search }: MatricesProps) {
             <option value="">Primary metrics and regressions</option>
             {metrics.map(metric => (
               <option key={metric} value={metric}>
-                {metric}
+                {metricName(metric)}
               </option>
             ))}
           </select>
@@ -190,7 +190,7 @@ function Device({ row: { target, metric, evidence } }: { row: MatrixRow }) {
       {target.emulated && <span className={classes.emulated}> {deviceKind(target)}</span>}
       {metric && evidence && (
         <span className={classes.metric}>
-          {metric} <EvidenceMark evidence={evidence} />
+          {metricName(metric)} <EvidenceMark evidence={evidence} />
         </span>
       )}
     </>
@@ -209,7 +209,10 @@ function Verdict({ cell: { key, of, target }, chosen }: { cell: Cell; chosen: bo
       aria-current={chosen || undefined}
     >
       <span className="hidden-visually">
-        {[of.metric, of.scenario, of.setting, `on ${target.device_type}`].filter(Boolean).join(" ")}:{" "}
+        {[metricName(of.metric), of.scenario, of.setting, `on ${target.device_type}`]
+          .filter(Boolean)
+          .join(" ")}
+        :{" "}
       </span>
       <VerdictBadge verdict={of.verdict} /> {figure && <span className={classes.figure}>{figure}</span>}
     </Link>

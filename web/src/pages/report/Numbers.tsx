@@ -2,7 +2,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { Verdict } from "@/api/types";
-import { count, grouped } from "@/lib/numbers";
+import { count, grouped, metricName } from "@/lib/numbers";
 import { formatSort, parseSort } from "@/lib/sort";
 import { EVIDENCE, VERDICTS } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
@@ -75,6 +75,7 @@ export function Numbers({ cells, search }: { cells: readonly Cell[]; search: Rep
           label="Metric"
           value={metric}
           from={options.metrics}
+          name={metricName}
           onValue={metric => set({ metric })}
         />
         <SelectFilter

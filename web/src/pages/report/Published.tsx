@@ -1,6 +1,6 @@
 /** Published figures next to this lab's measurements. They are not compared and do not affect verdicts. */
 import type { TargetReport } from "@/api/types";
-import { asPublished, placesOfArms, signed, spread } from "@/lib/numbers";
+import { asPublished, metricName, placesOfArms, signed, spread } from "@/lib/numbers";
 import { EVIDENCE } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -72,7 +72,7 @@ const COLUMNS: Column<PublishedRow>[] = [
       </>
     ),
   },
-  { id: "metric", header: "Metric", rowHeader: true, value: row => row.reference.metric },
+  { id: "metric", header: "Metric", rowHeader: true, value: row => metricName(row.reference.metric) },
   {
     id: "published",
     header: "Published",

@@ -68,7 +68,7 @@ function columnsOf(study: Study): Column<StudyRow>[] {
       return {
         id: name,
         // In the header, so that a copied table contains the unit.
-        header: `${metricName(name, unit)}${unit && ` (${unit})`}${evidence === "none" ? `, ${EVIDENCE.none.word}` : ""}`,
+        header: `${metricName(name)}${unit && ` (${unit})`}${evidence === "none" ? `, ${EVIDENCE.none.word}` : ""}`,
         hint: `${summary}. Evidence: ${EVIDENCE[evidence].word}.`,
         numeric: true,
         value: row => row.figures.get(name)?.mean,

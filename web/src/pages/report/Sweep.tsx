@@ -2,6 +2,7 @@
 import { memo, useState } from "react";
 import type { Report, SweepCurve, SweepReport } from "@/api/types";
 import { SweepFigure } from "@/figures/SweepFigure";
+import { metricName } from "@/lib/numbers";
 import { Section } from "@/parts/Page";
 import { ShowMore } from "@/parts/ShowMore";
 
@@ -44,7 +45,7 @@ export function nameOf(curve: SweepCurve, { curves }: SweepReport): string {
     several(each => each.plan) ? curve.plan : "",
     curve.scenario,
     `${curve.setting}${against}`,
-    curve.metric,
+    metricName(curve.metric),
   ]
     .filter(Boolean)
     .join(" ");

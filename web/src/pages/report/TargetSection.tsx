@@ -11,7 +11,7 @@ import {
   MODELS_CANNOT_TELL,
   noiseNote,
 } from "@/lib/instrumented";
-import { count } from "@/lib/numbers";
+import { count, metricName } from "@/lib/numbers";
 import { humanize, isSameFailure, NOT_MEASURED, oneLine } from "@/lib/words";
 import { FailureCard, FailureLink, FailureSentence } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
@@ -107,8 +107,10 @@ export const TargetSection = memo(function TargetSection({
             <ul className={classes.reasons}>
               {target.unsupported.map(each => (
                 <li key={`${each.arm} ${each.scenario} ${each.setting} ${each.metric}`}>
-                  {[each.scenario, each.setting, each.metric].filter(Boolean).join(" ")}, {each.arm}:{" "}
-                  {NOT_MEASURED[each.cause]}: {oneLine(each.reason)}
+                  {[each.scenario, each.setting, each.metric && metricName(each.metric)]
+                    .filter(Boolean)
+                    .join(" ")}
+                  , {each.arm}: {NOT_MEASURED[each.cause]}: {oneLine(each.reason)}
                 </li>
               ))}
             </ul>

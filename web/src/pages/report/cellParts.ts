@@ -1,4 +1,5 @@
 /** Navigation between comparisons that differ in one part. */
+import { metricName } from "@/lib/numbers";
 import type { Cell } from "./model";
 
 export type CellPart = "target" | "question" | "scenario" | "setting" | "metric";
@@ -22,7 +23,7 @@ function nameOf(cell: Cell, place: CellPart): string {
   if (place === "target") return `${target.plan.name} on ${target.device_type}`;
   if (place === "question")
     return of.question === "kernel" ? "kernels" : `settings, on the ${of.kernel} kernel`;
-  return of[place] || "none";
+  return (place === "metric" ? metricName(of.metric) : of[place]) || "none";
 }
 
 /** Return the options for each part: all targets, and the other parts of the selected target. */

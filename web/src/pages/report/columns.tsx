@@ -34,7 +34,7 @@ export function metricColumn(more: { hash?: string; resetScroll?: boolean }): Co
     header: "Metric",
     rowHeader: true,
     value: ({ of }) => of.metric,
-    text: ({ of }) => `${metricName(of.metric, of.unit)}${of.unit && ` (${of.unit})`}`,
+    text: ({ of }) => `${metricName(of.metric)}${of.unit && ` (${of.unit})`}`,
     cell: ({ key, of, target }) => (
       <>
         <Link
@@ -44,7 +44,7 @@ export function metricColumn(more: { hash?: string; resetScroll?: boolean }): Co
           title={target.plan.metrics.find(each => each.name === of.metric)?.summary}
           {...more}
         >
-          {metricName(of.metric, of.unit)}
+          {metricName(of.metric)}
         </Link>
         {of.unit && <span className="muted"> {of.unit}</span>}
       </>

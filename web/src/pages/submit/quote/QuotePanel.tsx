@@ -8,7 +8,7 @@ import type {
   SubmissionRequest,
   TargetQuote,
 } from "@/api/types";
-import { count, number } from "@/lib/numbers";
+import { count, metricName, number } from "@/lib/numbers";
 import { roughDuration } from "@/lib/time";
 import { oneLine } from "@/lib/words";
 import { effectText, floorText } from "@/parts/Canaries";
@@ -243,7 +243,7 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
               .filter(metric => metric.role === "primary")
               .map(
                 metric =>
-                  `Noise floor of ${metric.metric}: ${floorText(metric)}; found with 6, 8, 10, 16 blocks: ${[6, 8, 10, 16].map(blocks => effectText(metric, blocks)).join(", ")}.`,
+                  `Noise floor of ${metricName(metric.metric)}: ${floorText(metric)}; found with 6, 8, 10, 16 blocks: ${[6, 8, 10, 16].map(blocks => effectText(metric, blocks)).join(", ")}.`,
               )
               .join(" ")}
           </p>
@@ -267,11 +267,11 @@ function Detectable({ of }: { of: DetectableEffect }) {
     <>
       {of.effect != null ? (
         <>
-          {number(of.effect, of.effect < 10 ? 2 : 1)} {unit} of <code>{of.metric}</code>
+          {number(of.effect, of.effect < 10 ? 2 : 1)} {unit} of <code>{metricName(of.metric)}</code>
         </>
       ) : (
         <>
-          {of.exact ? "any difference in" : "unknown for"} <code>{of.metric}</code>
+          {of.exact ? "any difference in" : "unknown for"} <code>{metricName(of.metric)}</code>
         </>
       )}
       {of.delta != null && (

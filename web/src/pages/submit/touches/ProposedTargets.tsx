@@ -4,7 +4,7 @@ import { inspectionQuery, threadQuery, touchesQuery } from "@/api/queries";
 import type { DeviceTypeView, SubmissionRequest, TargetProposal, TouchedFile, Touches } from "@/api/types";
 import { Button, Checkbox } from "@/kit";
 import { countsText } from "@/lib/devices";
-import { count, withUnit } from "@/lib/numbers";
+import { count, metricName, withUnit } from "@/lib/numbers";
 import { roughDuration } from "@/lib/time";
 import { oneLine } from "@/lib/words";
 import { Skeleton } from "@/parts/Skeleton";
@@ -262,7 +262,7 @@ function deviceText({ emulated, modelled, layout, device_counts: counts }: Devic
 function findsText({ quote }: TargetProposal): string {
   const found = quote?.detectable;
   if (!found) return "";
-  const metric = found.metric.replaceAll("_", " ");
+  const metric = metricName(found.metric).replaceAll("_", " ");
   if (found.effect != null)
     return `finds ${withUnit(Number(found.effect.toPrecision(2)), found.effect_unit)} of ${metric}`;
   return found.exact ? `finds any change of ${metric}` : `measures ${metric}`;
