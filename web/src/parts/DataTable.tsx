@@ -1,12 +1,4 @@
-/** Table with sorting, copy as text and virtual rows. Built on TanStack Table and TanStack Virtual. */
-import {
-  type ColumnDef,
-  createSortedRowModel,
-  rowSortingFeature,
-  type SortingState,
-  tableFeatures,
-  useTable,
-} from "@tanstack/react-table";
+/** Table with sorting, copy as text and virtual rows. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
@@ -74,7 +66,6 @@ interface DataTableProps<Row> {
 const VIRTUAL_MIN_ROWS = 150;
 const ROW_PX = 28;
 
-const features = tableFeatures({ rowSortingFeature, sortedRowModel: createSortedRowModel() });
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
 export function DataTable<Row extends object>(props: DataTableProps<Row>) {
@@ -94,7 +85,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   const [ownSort, setOwnSort] = useState<Sort | null>(props.initialSort ?? null);
   const sort = props.onSort ? (props.sort ?? null) : ownSort;
   const setSort = props.onSort ?? setOwnSort;
-  const ordered = useSorted(rows, columns, fixedOrder ? null : sort, rowKey);
+  const ordered = useSorted(rows, columns, fixedOrder ? null : sort);
 
   const scroller = useRef<HTMLDivElement>(null);
   const printing = usePrinting();
@@ -202,7 +193,7 @@ interface BodyRowProps<Row> {
   mark: string | undefined;
 }
 
-/** Return what a cell shows; a dash if it has nothing to show. */
+/** Return what a cell shows; null if it has nothing to show. */
 function contentOf<Row>(column: Column<Row>, row: Row): ReactNode {
   if (column.time)
     return (
@@ -212,7 +203,7 @@ function contentOf<Row>(column: Column<Row>, row: Row): ReactNode {
       />
     );
   const content = column.cell ? column.cell(row) : textOf(column, row);
-  return content == null || content === "" ? <span className="muted">–</span> : content;
+  return content === "" ? null : content;
 }
 
 /** Memoized, so that visible rows are not rendered again while scrolling; needs a stable `columns` array. */
@@ -223,15 +214,16 @@ const BodyRow = memo(function BodyRow<Row>({ row, columns, rowIndex, mark }: Bod
         const content = contentOf(column, row);
         return column.rowHeader ? (
           <th key={column.id} scope="row" className={column.numeric ? classes.numeric : undefined}>
-            {content}
+            {content ?? <span className="muted">–</span>}
           </th>
         ) : (
           <td
             data-header={column.bare ? undefined : column.header}
+            data-none={content == null || undefined}
             key={column.id}
             className={column.numeric ? classes.numeric : column.wrap ? classes.wrap : undefined}
           >
-            {content}
+            {content ?? <span className="muted">–</span>}
           </td>
         );
       })}
@@ -239,39 +231,21 @@ const BodyRow = memo(function BodyRow<Row>({ row, columns, rowIndex, mark }: Bod
   );
 }) as <Row>(props: BodyRowProps<Row> & { key?: string | number }) => ReactNode;
 
-function useSorted<Row extends object>(
-  rows: readonly Row[],
-  columns: readonly Column<Row>[],
-  sort: Sort | null,
-  rowKey: (row: Row) => string | number,
-): readonly Row[] {
-  const definitions = useMemo(
-    () =>
-      columns.map(
-        (column): ColumnDef<typeof features, Row> => ({
-          id: column.id,
-          accessorFn: row => column.value(row) ?? undefined,
-          sortUndefined: "last",
-          sortFn: (a, b, id) => compare(a.getValue(id), b.getValue(id)),
-        }),
-      ),
-    [columns],
-  );
-  const sorting: SortingState = useMemo(() => (sort ? [sort] : []), [sort]);
-  const table = useTable({
-    features,
-    columns: definitions,
-    data: rows as Row[],
-    getRowId: row => String(rowKey(row)),
-    state: { sorting },
-  });
-  const sorted = table.getRowModel().rows;
-  return useMemo(() => sorted.map(row => row.original), [sorted]);
-}
-
-function compare(a: unknown, b: unknown): number {
-  if (typeof a === "number" && typeof b === "number") return a - b;
-  return collator.compare(String(a), String(b));
+/** Sort the rows, those without a value last. */
+function useSorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sort: Sort | null) {
+  return useMemo(() => {
+    const column = columns.find(each => each.id === sort?.id);
+    if (!column || !sort) return rows;
+    return rows
+      .map(row => ({ row, value: column.value(row) }))
+      .toSorted(({ value: a }, { value: b }) => {
+        if (a == null || b == null) return Number(a == null) - Number(b == null);
+        const order =
+          typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b));
+        return sort.desc ? -order : order;
+      })
+      .map(each => each.row);
+  }, [rows, columns, sort]);
 }
 
 interface HeaderCellProps<Row> {
