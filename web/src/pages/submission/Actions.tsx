@@ -1,12 +1,13 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, dataOf } from "@/api/client";
 import { submissionsQuery } from "@/api/queries";
 import { useHasScope, useSession } from "@/api/session";
-import type { SubmissionSteps } from "@/api/types";
+import type { SessionView, SubmissionSteps } from "@/api/types";
 import { toast } from "@/app/toasts";
 import { TextInput } from "@/kit";
+import { count } from "@/lib/numbers";
 import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import classes from "./SubmissionPage.module.css";
 
@@ -18,6 +19,7 @@ export function Actions({ steps }: { steps: SubmissionSteps }) {
   const may = useHasScope();
   const [dialog, openDialog] = useState<"cancel" | "retry" | null>(retry === null ? null : "retry");
   const finished = submission.state === "finished";
+  const href = useLocation({ select: location => location.href });
   const own = may("submit") && (session?.user?.name === submission.owner || may("maintain"));
   const close = () => openDialog(null);
   return (
@@ -26,6 +28,9 @@ export function Actions({ steps }: { steps: SubmissionSteps }) {
         <Link to="/r/$id" params={{ id: submission.id }} className={classes.primary}>
           View report
         </Link>
+      )}
+      {retry !== null && finished && session && !own && (
+        <RetryRefused session={session} owner={submission.owner} blocks={retry} next={href} />
       )}
       {own && finished && (
         <button type="button" className={classes.button} onClick={() => openDialog("retry")}>
@@ -46,6 +51,27 @@ export function Actions({ steps }: { steps: SubmissionSteps }) {
       <Cancel id={submission.id} open={dialog === "cancel" && !finished} close={close} />
       <Retry id={submission.id} open={dialog === "retry" && own && finished} close={close} proposed={retry} />
     </>
+  );
+}
+
+interface RetryRefusedProps {
+  session: SessionView;
+  owner: string;
+  blocks: number;
+  next: string;
+}
+
+/** What a link of a mail, which proposes to run more blocks, needs of a reader who may not. */
+function RetryRefused({ session, owner, blocks, next }: RetryRefusedProps) {
+  const what = `run ${count(blocks, "block")}`;
+  return session.user ? (
+    <span className="muted">
+      Only {owner} and maintainers can {what}.
+    </span>
+  ) : (
+    <Link to="/sign-in" search={{ next }} className={classes.primary}>
+      Sign in to {what}
+    </Link>
   );
 }
 
