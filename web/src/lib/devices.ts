@@ -1,5 +1,5 @@
 /** The words for conditions of devices and of the queue, the same on every page (docs/glossary.md). */
-import type { DeviceCounts, QueueView } from "@/api/types";
+import type { DeviceCounts, DeviceTypeView, DeviceView, QueueView } from "@/api/types";
 import { count } from "./numbers";
 import { roughDuration } from "./time";
 
@@ -12,6 +12,18 @@ export const CONDITIONS = [
   ["unknown", "not checked yet"],
   ["quarantined", "quarantined"],
 ] as const;
+
+/** Return the state of a device: `free`, `in_use`, `not_checked_yet`, `suspect` or `quarantined`. */
+export function conditionOf({ health, lease }: DeviceView): string {
+  if (health === "suspect" || health === "quarantined") return health;
+  if (lease) return "in_use";
+  return health === "good" ? "free" : "not_checked_yet";
+}
+
+/** Return what a type's devices are: `emulated`, `modelled` or `hardware`. */
+export function kindOf({ emulated, modelled }: DeviceTypeView): string {
+  return modelled ? "modelled" : emulated ? "emulated" : "hardware";
+}
 
 /** Return the sum of the counts of several device types. */
 export function sumOf(all: readonly DeviceCounts[]): DeviceCounts {

@@ -185,6 +185,7 @@ const STATE_TONES: Record<string, Tone> = {
   failed: "bad",
   canceled: "none",
   good: "good",
+  free: "good",
   suspect: "unsure",
   quarantined: "bad",
   waiting_for_review: "unsure",

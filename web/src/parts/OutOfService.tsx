@@ -22,7 +22,15 @@ export function OutOfService({
       <ul aria-label="Out of service">
         {[...reasons].slice(0, most).map(([reason, of]) => (
           <li key={reason}>
-            {of.map(each => each.name).join(", ")}: <span className="muted">{reason}</span>
+            {of.map((each, at) => (
+              <span key={each.name}>
+                {at > 0 && ", "}
+                <Link to="/lab/$name" params={{ name: each.name }}>
+                  {each.name}
+                </Link>
+              </span>
+            ))}
+            : <span className="muted">{reason}</span>
           </li>
         ))}
       </ul>

@@ -4,7 +4,8 @@ import classes from "./StateBadge.module.css";
 
 /** States in which nothing happens at the moment. */
 const AT_REST = new Set([
-  ...["finished", "waiting", "queued", "good", "suspect", "quarantined", "unknown"],
+  ...["finished", "waiting", "queued", "good", "suspect", "quarantined"],
+  ...["free", "not_checked_yet"],
   ...["waiting_for_review", "delivered", "given_up", "dropped", "not_measured"],
   ...["on", "off", "taken", "not_taken", "start", "measured", "skipped", "failed"],
   ...["new", "confirmed", "not_reproduced", "explained", "fixed"],

@@ -2,7 +2,8 @@ import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { canariesQuery, deviceHistoryQuery, deviceQuery, deviceTypesQuery } from "@/api/queries";
-import type { CpuLayout, DeviceView } from "@/api/types";
+import type { CpuLayout, DeviceTypeView, DeviceView } from "@/api/types";
+import { kindOf } from "@/lib/devices";
 import { count } from "@/lib/numbers";
 import { Canaries } from "@/parts/Canaries";
 import { DataTable } from "@/parts/DataTable";
@@ -15,7 +16,7 @@ import { BootLog } from "./BootLog";
 import { compareWithDescription } from "./compareLayouts";
 import { DeviceActions } from "./DeviceActions";
 import { DeviceCheckSteps } from "./DeviceCheckSteps";
-import { HealthText, Holder } from "./Devices";
+import { ConditionText, Holder } from "./Devices";
 import { consoleColumns, HEALTH_COLUMNS, runColumns } from "./deviceColumns";
 import classes from "./LabPage.module.css";
 import { HISTORY_PAGE } from "./search";
@@ -44,19 +45,25 @@ export function DevicePage() {
       lead={
         <>
           {device.device_type} in lab {device.lab}
+          {type && `: ${type.summary}; ${kindOf(type)}, ${type.arch}`}
+          {type?.tested === false && `, ${untestedText(type)}`}
         </>
       }
       actions={<DeviceActions device={device} />}
     >
       <dl className="facts">
-        <dt>Health</dt>
+        <dt>State</dt>
         <dd>
-          <HealthText device={device} />
+          <ConditionText device={device} />
         </dd>
-        <dt>Held by</dt>
-        <dd>
-          <Holder device={device} />
-        </dd>
+        {(device.lease || device.elsewhere) && (
+          <>
+            <dt>Held by</dt>
+            <dd>
+              <Holder device={device} />
+            </dd>
+          </>
+        )}
       </dl>
       <Section id="topology" title="Topology">
         <Topologies device={device} described={type?.layout ?? null} />
@@ -126,6 +133,13 @@ export function DevicePage() {
       )}
     </Page>
   );
+}
+
+/** What is known of the lab on a kind of machine on which it never ran. */
+function untestedText({ rehearsed }: DeviceTypeView): string {
+  return rehearsed
+    ? `rehearsed on ${rehearsed.on} on an emulated machine, never run on such a machine; not covered: ${rehearsed.not_covered.join(", ")}`
+    : "untested: never run on such a machine";
 }
 
 function Topologies({ device, described }: { device: DeviceView; described: CpuLayout | null }) {

@@ -1,11 +1,13 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useHasScope } from "@/api/session";
-import type { CpuLayout, DeviceTypeView, DeviceView } from "@/api/types";
+import type { DeviceTypeView, DeviceView } from "@/api/types";
+import { conditionOf, kindOf } from "@/lib/devices";
 import { humanize, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
+import { describe } from "@/parts/topology/layout";
 import { compareWithDescription } from "./compareLayouts";
 import { DeviceActions } from "./DeviceActions";
 import classes from "./LabPage.module.css";
@@ -15,13 +17,14 @@ interface DevicesProps {
   devices: readonly DeviceView[];
 }
 
-/** Table of all devices: type, health, holder and topology. */
+/** Table of all devices: type, state, holder and topology. */
 export function Devices({ types, devices }: DevicesProps) {
   const canMaintain = useHasScope()("maintain");
-  const columns = useMemo(() => {
-    const layouts = new Map(types.map(type => [type.name, type.layout]));
-    return columnsOf(of => layouts.get(of.device_type) ?? null, canMaintain);
-  }, [types, canMaintain]);
+  const severalLabs = new Set(devices.map(each => each.lab)).size > 1;
+  const columns = useMemo(
+    () => columnsOf(new Map(types.map(type => [type.name, type])), severalLabs, canMaintain),
+    [types, severalLabs, canMaintain],
+  );
   return (
     <DataTable
       caption="Devices"
@@ -37,10 +40,24 @@ export function Devices({ types, devices }: DevicesProps) {
 }
 
 function columnsOf(
-  declared: (device: DeviceView) => CpuLayout | null,
+  types: ReadonlyMap<string, DeviceTypeView>,
+  severalLabs: boolean,
   canMaintain: boolean,
 ): Column<DeviceView>[] {
-  const columns: Column<DeviceView>[] = [
+  const lab: Column<DeviceView> = {
+    id: "lab",
+    header: "Lab",
+    value: of => (of.backend === "lava" ? `${of.lab} (LAVA)` : of.lab),
+  };
+  const actions: Column<DeviceView> = {
+    id: "actions",
+    header: "Actions",
+    bare: true,
+    sortable: false,
+    value: () => null,
+    cell: of => <DeviceActions device={of} />,
+  };
+  return [
     {
       id: "device",
       header: "Device",
@@ -52,64 +69,89 @@ function columnsOf(
         </Link>
       ),
     },
-    { id: "type", header: "Type", value: of => of.device_type },
-    { id: "lab", header: "Lab", value: of => (of.backend === "lava" ? `${of.lab} (LAVA)` : of.lab) },
     {
-      id: "health",
-      header: "Health",
-      wrap: true,
-      value: of => of.health,
-      cell: of => <HealthText device={of} />,
+      id: "type",
+      header: "Type",
+      bare: true,
+      value: of => of.device_type,
+      cell: of => <Type name={of.device_type} type={types.get(of.device_type)} />,
+    },
+    ...(severalLabs ? [lab] : []),
+    {
+      id: "state",
+      header: "State",
+      bare: true,
+      value: conditionOf,
+      cell: of => <Condition device={of} />,
     },
     {
       id: "lease",
       header: "Held by",
       wrap: true,
       value: of => of.lease?.run_id ?? null,
-      cell: of => <Holder device={of} />,
+      cell: of => (of.lease || of.elsewhere ? <Holder device={of} /> : null),
     },
     {
       id: "topology",
       header: "Measured topology",
       value: of => {
-        const layout = declared(of);
-        return layout && compareWithDescription(layout, of.layout);
+        const described = types.get(of.device_type)?.layout;
+        return described && of.layout?.basis === "measured"
+          ? compareWithDescription(described, of.layout)
+          : null;
       },
     },
+    ...(canMaintain ? [actions] : []),
   ];
-  if (canMaintain) {
-    columns.push({
-      id: "actions",
-      header: "Actions",
-      bare: true,
-      sortable: false,
-      value: () => null,
-      cell: of => <DeviceActions device={of} />,
-    });
-  }
-  return columns;
 }
 
-/** Health state, reason and time of the last check. */
-export function HealthText({ device }: { device: DeviceView }) {
+function Type({ name, type }: { name: string; type: DeviceTypeView | undefined }) {
   return (
     <>
-      <StateBadge state={device.health} />
+      {name}
+      {type && (
+        <>
+          <span className="muted"> {kindOf(type)}</span>
+          <span className={`${classes.note} ${classes.wide}`}>{describe(type.layout)}</span>
+        </>
+      )}
+    </>
+  );
+}
+
+/** State of a device and the time of its last check; the reason of a bad one is listed above the table. */
+function Condition({ device }: { device: DeviceView }) {
+  return (
+    <>
+      <StateBadge state={conditionOf(device)} />
+      {device.health_checked_at && (
+        <span className={`${classes.note} ${classes.wide}`}>
+          checked <RelativeTime at={device.health_checked_at} />
+        </span>
+      )}
+      {device.health === "suspect" && device.health_reason && (
+        <span className={classes.note}>{oneLine(device.health_reason)}</span>
+      )}
+      {device.check_requested_at && (
+        <span className={classes.note}>
+          check requested <RelativeTime at={device.check_requested_at} />
+        </span>
+      )}
+      {device.away && <span className={classes.note}>unavailable</span>}
+    </>
+  );
+}
+
+/** State of a device with its reason. */
+export function ConditionText({ device }: { device: DeviceView }) {
+  return (
+    <>
+      <Condition device={device} />
       <span className={classes.note}>
-        {device.health_reason && <>{oneLine(device.health_reason)}; </>}
-        {device.health_checked_at ? (
-          <>
-            checked <RelativeTime at={device.health_checked_at} />
-          </>
-        ) : (
-          "never checked"
-        )}
-        {device.away && <>; unavailable: {oneLine(device.away)}</>}
-        {device.check_requested_at && (
-          <>
-            ; check requested <RelativeTime at={device.check_requested_at} />
-          </>
-        )}
+        {[device.health === "suspect" ? "" : device.health_reason, device.away]
+          .filter(Boolean)
+          .map(oneLine)
+          .join("; ")}
       </span>
     </>
   );
@@ -118,9 +160,7 @@ export function HealthText({ device }: { device: DeviceView }) {
 /** The run that holds the device. */
 export function Holder({ device }: { device: DeviceView }) {
   const { lease } = device;
-  if (!lease) {
-    return <span className="muted">{device.elsewhere ? oneLine(device.elsewhere) : "none"}</span>;
-  }
+  if (!lease) return device.elsewhere ? <span className="muted">{oneLine(device.elsewhere)}</span> : null;
   return (
     <>
       {lease.submission_id != null ? (

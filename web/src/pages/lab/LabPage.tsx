@@ -8,13 +8,10 @@ import { Boundary } from "@/parts/Boundary";
 import { EmptyState } from "@/parts/EmptyState";
 import { OutOfService } from "@/parts/OutOfService";
 import { Page, Section } from "@/parts/Page";
-import { describe } from "@/parts/topology/layout";
-import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import { Devices } from "./Devices";
 import classes from "./LabPage.module.css";
 import { Labs } from "./Labs";
 import { Queue } from "./Queue";
-import { useScrollToHash } from "./useScrollToHash";
 
 /** Poll: there are no events for devices and the queue. */
 const REFRESH_MS = 15_000;
@@ -25,9 +22,7 @@ export function LabPage() {
   const { data: labs } = useSuspenseQuery({ ...labsQuery, refetchInterval: REFRESH_MS });
   const present = labs.filter(each => each.removed_at === null);
   const severalLabs = present.length > 1;
-  useScrollToHash();
-  const described = types.filter(type => !type.generated);
-  const generated = types.length - described.length;
+  const unused = types.filter(type => type.devices.length === 0).map(type => type.name);
   if (types.length === 0) {
     return (
       <Page title="Lab">
@@ -46,17 +41,7 @@ export function LabPage() {
       </Boundary>
       <Section id="devices" title="Devices">
         <Devices types={types} devices={devices} />
-      </Section>
-      <Section id="types" title="Device types">
-        {described.map(type => (
-          <TypeDetails key={type.name} type={type} />
-        ))}
-        {generated > 0 && (
-          <p className="muted">
-            {count(generated, "instrumented type")} that sweeps have used: each is generated from its name,
-            has one device, and is checked when a run needs it.
-          </p>
-        )}
+        {unused.length > 0 && <p className="muted">Described, without a device: {unused.join(", ")}.</p>}
       </Section>
       {severalLabs && <Labs labs={present} />}
     </Page>
@@ -73,37 +58,6 @@ function Problems({ types }: { types: readonly DeviceTypeView[] }) {
         <li key={problem}>{oneLine(problem)}</li>
       ))}
     </ul>
-  );
-}
-
-/** What is known of the lab on a kind of machine on which it never ran. */
-function untestedText({ rehearsed }: DeviceTypeView): string {
-  return rehearsed
-    ? `rehearsed on ${rehearsed.on} on an emulated machine, never run on such a machine; not covered: ${rehearsed.not_covered.join(", ")}`
-    : "untested: never run on such a machine";
-}
-
-/** A type's description and drawing, folded. */
-function TypeDetails({ type }: { type: DeviceTypeView }) {
-  const queued = type.queued_runs > 0 ? `; ${count(type.queued_runs, "run")} queued` : "";
-  return (
-    <details id={type.name}>
-      <summary>
-        <strong>{type.name}</strong>{" "}
-        <span className="muted">
-          {type.modelled ? "modelled" : type.emulated ? "emulated" : "hardware"}, {describe(type.layout)},{" "}
-          {countsText(type.device_counts)}
-          {queued}
-        </span>
-      </summary>
-      <div className={classes.type}>
-        <p>
-          {type.summary}; {type.arch}
-          {type.tested === false && `, ${untestedText(type)}`}.
-        </p>
-        <TopologyDrawing layout={type.layout} name={`${type.name}, as described`} words />
-      </div>
-    </details>
   );
 }
 
