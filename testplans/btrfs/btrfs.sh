@@ -175,17 +175,7 @@ workload() {
 }
 
 trace_start() { # the trace begins with the workload
-	trace_reset || { record unsupported traced "this kernel has no tracefs"; return 1; }
-	for event in queue_work execute_start; do
-		[ -d "$TRACING/events/workqueue/workqueue_$event" ] ||
-			{ record unsupported traced "this kernel has no event workqueue_$event"; return 1; }
-	done
-	trace_write buffer_size_kb "$TRACE_KIB"
-	trace_write trace_clock mono # one clock for all CPUs: a work's two events can be on different ones
-	trace_write options/hash-ptr 0
-	trace_write events/workqueue/workqueue_queue_work/filter 'workqueue ~ "btrfs-*"' ||
-		{ record unsupported traced "this kernel's workqueue_queue_work names no workqueue"; return 1; }
-	for event in queue_work execute_start; do trace_write "events/workqueue/workqueue_$event/enable" 1; done
+	trace_works traced 'workqueue ~ "btrfs-*"' || return 1
 	if trace_idle; then IDLE=1; fi
 }
 

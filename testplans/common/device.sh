@@ -270,7 +270,14 @@ trace_end() { # end a traced repetition: print the records that the plan's reduc
 }
 
 window() { # track|begin|end: follow cache lines from here on (instrumented devices only), or begin or end what is counted
-	if [ "${WINDOW:-0}" != 0 ]; then wqmark "$1"; else "count_$1"; fi
+	if [ "${WINDOW:-0}" = 0 ]; then
+		"count_$1"
+	elif [ "${TRACE:-0}" = 0 ]; then
+		wqmark "$1"
+	# A traced repetition has the times of a modelled device, and nothing of it is counted.
+	else
+		case $1 in track) wqmark track ;; end) wqmark untrack ;; esac
+	fi
 }
 
 count_track() { :; }

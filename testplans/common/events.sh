@@ -1,9 +1,25 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: Apache-2.0
-# awk functions that read the tracer's `trace` file, for scripts that reduce a trace of works.
-# usage: $AWK "$TRACE_FUNCTIONS"'PROGRAM' "$TRACING/trace"
+# Traces of works, and awk functions that read the tracer's `trace` file, for scripts that reduce such a trace.
+# Sourced after device.sh. usage: $AWK "$TRACE_FUNCTIONS"'PROGRAM' "$TRACING/trace"
 # Linux prints a line as `TASK-PID [CPU] FLAGS SECONDS: EVENT: FIELDS`.
 # shellcheck disable=SC2016,SC2034  # $0 is awk's; the scripts use the variable
+
+trace_works() { # METRIC FILTER EVENT...: trace these events, and the queueing (if it passes the filter) and start of works.
+	# Tracing is not on yet. False, with a record of the metric (`traced`: all), if this kernel lacks something.
+	lacking=$1 filter=$2
+	shift 2
+	trace_reset || { record unsupported "$lacking" "this kernel has no tracefs"; return 1; }
+	trace_write buffer_size_kb "$TRACE_KIB"
+	trace_write trace_clock mono # one clock for all CPUs: a work's events can be on different ones
+	trace_write options/hash-ptr 0
+	trace_write events/workqueue/workqueue_queue_work/filter "$filter" ||
+		{ record unsupported "$lacking" "this kernel's workqueue_queue_work names no workqueue"; return 1; }
+	for event in workqueue/workqueue_queue_work workqueue/workqueue_execute_start "$@"; do
+		trace_write "events/$event/enable" 1 ||
+			{ record unsupported "$lacking" "this kernel has no event ${event#*/}"; return 1; }
+	done
+}
 
 TRACE_FUNCTIONS='
 	# Task names are arbitrary: the CPU is the bracket followed by flags and time.

@@ -43,19 +43,7 @@ workload() { # TOTAL_IOS (0: RUNTIME_S seconds, or RUNTIME_MS milliseconds with 
 }
 
 trace_start() { # WORKQUEUE
-	trace_reset || { record unsupported traced "this kernel has no tracefs"; return 1; }
-	for event in workqueue_queue_work workqueue_execute_start workqueue_execute_end; do
-		[ -d "$TRACING/events/workqueue/$event" ] ||
-			{ record unsupported traced "this kernel has no event $event"; return 1; }
-	done
-	trace_write buffer_size_kb "$TRACE_KIB"
-	trace_write trace_clock mono # one clock for all CPUs: a work item's two events are on different ones
-	trace_write options/hash-ptr 0
-	trace_write events/workqueue/workqueue_queue_work/filter "workqueue == \"$1\"" ||
-		{ record unsupported traced "this kernel's workqueue_queue_work names no workqueue"; return 1; }
-	for event in workqueue_queue_work workqueue_execute_start workqueue_execute_end; do
-		trace_write "events/workqueue/$event/enable" 1
-	done
+	trace_works traced "workqueue == \"$1\"" workqueue/workqueue_execute_end || return 1
 	trace_write events/sched/sched_migrate_task/enable 1 && MIGRATIONS=1
 	trace_idle && IDLE=1
 	trace_write tracing_on 1

@@ -232,15 +232,7 @@ read_back() { # verify each block of the namespace: checksum and address
 # --- trace ---
 
 trace_start() {
-	trace_reset || { record unsupported traced "this kernel has no tracefs"; return 1; }
-	trace_write buffer_size_kb "$TRACE_KIB"
-	trace_write trace_clock mono # one clock for all CPUs: a work's two events can be on different ones
-	trace_write options/hash-ptr 0
-	trace_write events/workqueue/workqueue_queue_work/filter 'workqueue ~ "nvme*"' ||
-		{ record unsupported traced "this kernel's workqueue_queue_work names no workqueue"; return 1; }
-	for event in workqueue_queue_work workqueue_execute_start; do
-		trace_write "events/workqueue/$event/enable" 1 || { record unsupported traced "this kernel has no event $event"; return 1; }
-	done
+	trace_works traced 'workqueue ~ "nvme*"' || return 1
 	trace_write tracing_on 1
 }
 

@@ -3,10 +3,14 @@
 # JOBS writers over MOUNTS fresh XFS file systems on ramdisks, 4 KiB writes, an fsync for each, every file written once. A
 # traced repetition counts the locks and mutexes that the flushing task takes under __flush_workqueue.
 # usage: xfs-fsync.sh setup|measure|teardown
+# shellcheck disable=SC2030,SC2031  # subshells read another trace
 set -u
 # shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
+# shellcheck source=../common/events.sh
+. "$(dirname "$0")/events.sh"
 
+WORKS=$TRACING/instances/wqlab-works
 LOG_MIB=64 # the smallest log mkfs.xfs makes; its blocks are written, so they take memory
 BLOCK_KIB=4
 LOCK_ENTRIES='^(_raw|rt)_(spin|read|write)_(lock|trylock)'
@@ -138,7 +142,30 @@ trace_start() { # a function graph of each __flush_workqueue() with every lock e
 	trace_write buffer_size_kb "$TRACE_KIB"
 	trace_write trace_clock mono
 	trace_write current_tracer function_graph
+	works_start
 	trace_write tracing_on 1
+}
+
+# A graph prints events in another form, so XFS's works are traced in a buffer of their own.
+works_start() {
+	mkdir -p "$WORKS" 2>/dev/null
+	if (TRACING=$WORKS; trace_works idle_while_work_waits_us 'workqueue ~ "xfs-*"' && trace_idle && trace_write tracing_on 1); then IDLE=1; fi
+}
+
+# Unbound works only: a bound one can run on one CPU. XFS's workqueues are not in sysfs, so their CPUs are those of all unbound
+# ones, and no scope of theirs is strict.
+reduce_works() {
+	trace_write tracing_on 0
+	trace_losses
+	$AWK -v mask="$(cat "${SYS:-/sys}/devices/virtual/workqueue/cpumask")" -v online="$(cat "${SYS:-/sys}/devices/system/cpu/online")" \
+		"$TRACE_FUNCTIONS $IDLE_FUNCTIONS"'
+	BEGIN { idle_setup() }
+	/^#/ { next }
+	/ sched_switch: / { idle_switch(); next }
+	/ workqueue_activate_work: / { idle_activate(item()); next }
+	/ workqueue_queue_work: / { if (field("cpu") ~ /^(-1|4294967295)$/) queue(item()); next }
+	/ workqueue_execute_start: / { w = item(); if (w in from) { idle_start(w); end_wait(w) } }
+	END { if (!unreadable(0)) idle_records() }' "$TRACING/trace" >&3
 }
 
 # Each CPU's trace is read for itself and sorted by time, far cheaper than the kernel's merge; a flush that waits may go
@@ -181,6 +208,8 @@ reduce_trace() {
 		printf "value\tmutexes\t%d\nvalue\tmutexes_contended\t%d\n", mutexes, contended
 		printf "fact\tlocks_by_entry\t"; for (k in kind) printf "%s:%d ", k, kind[k]; print ""
 	}' >&3
+	[ "${IDLE:-0}" = 0 ] || (TRACING=$WORKS; reduce_works)
+	[ ! -d "$WORKS" ] || rmdir "$WORKS"
 }
 
 measure() {

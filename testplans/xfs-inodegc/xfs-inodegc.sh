@@ -82,20 +82,10 @@ storm() { # unlink them all, and wait until XFS has freed their inodes
 }
 
 trace_start() {
-	trace_reset || { record unsupported traced "this kernel has no tracefs"; return 1; }
-	for event in xfs/xfs_inode_set_need_inactive xfs/xfs_inode_inactivating xfs/xfs_inodegc_throttle \
-		workqueue/workqueue_queue_work workqueue/workqueue_execute_start; do
-		[ -d "$TRACING/events/$event" ] || { record unsupported traced "this kernel has no event ${event#*/}: before Linux 5.14 \
-unlink() frees inodes itself"; return 1; }
-	done
-	trace_write buffer_size_kb "$TRACE_KIB"
-	trace_write trace_clock mono # one clock for all CPUs
-	trace_write options/hash-ptr 0
-	trace_write events/workqueue/workqueue_queue_work/filter 'workqueue ~ "xfs-inodegc*"' ||
-		{ record unsupported traced "this kernel's workqueue_queue_work names no workqueue"; return 1; }
-	for event in xfs/xfs_inode_set_need_inactive xfs/xfs_inode_inactivating xfs/xfs_inodegc_throttle \
-		workqueue/workqueue_queue_work workqueue/workqueue_execute_start; do
-		trace_write "events/$event/enable" 1
+	trace_works traced 'workqueue ~ "xfs-inodegc*"' || return 1
+	for event in xfs_inode_set_need_inactive xfs_inode_inactivating xfs_inodegc_throttle; do
+		trace_write "events/xfs/$event/enable" 1 ||
+			{ record unsupported traced "this kernel has no event $event: before Linux 5.14 unlink() frees inodes itself"; return 1; }
 	done
 	trace_write tracing_on 1
 }

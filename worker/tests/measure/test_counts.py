@@ -79,6 +79,8 @@ def test_a_modelled_device_has_the_plans_own_metrics_beside_the_counts(
     assert "p99" not in dict(found.unsupported)
     without_window = collect_counts(FIO % (0, 4), of, TOPOLOGY, None, setting="")
     assert without_window.values == own
+    traced = collect_counts(FIO % (0, 4), of, TOPOLOGY, None, traced=True, setting="")
+    assert (traced.values, traced.unsupported) == (own, [])
 
 
 def test_script_can_report_the_operations_itself() -> None:

@@ -121,4 +121,40 @@ def test_other_tasks_and_flushes_seen_in_part_are_left_out(tmp_path: Path) -> No
     assert counts(tmp_path, lines) == ({}, {}, {})
 
 
+# Works as Linux 7.3 prints them. CPU 1 is idle from 10.0 on, CPU 0 from 10.0004 on. Unbound works do not run on CPU 2.
+WORKS = """\
+     <idle>-0       [000] d..2.    10.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=fio next_pid=7 next_prio=120
+        fio-7       [000] d..3.    10.000100: workqueue_queue_work: work struct=00000000c1550001 function=xlog_cil_push_work workqueue=xfs-cil/ram0 req_cpu=8192 cpu=-1
+        fio-7       [000] d..3.    10.000100: workqueue_activate_work: work struct 00000000c1550001
+        fio-7       [000] d..3.    10.000200: workqueue_queue_work: work struct=00000000c1550002 function=xlog_ioend_work workqueue=xfs-log/ram0 req_cpu=0 cpu=0
+        fio-7       [000] d..3.    10.000200: workqueue_activate_work: work struct 00000000c1550002
+        fio-7       [000] d..2.    10.000400: sched_switch: prev_comm=fio prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+    kworker/u8:3-77 [001] .....    10.000500: workqueue_execute_start: work struct 00000000c1550001: function xlog_cil_push_work
+    kworker/0:1H-19 [000] .....    10.000900: workqueue_execute_start: work struct 00000000c1550002: function xlog_ioend_work
+"""  # noqa: E501 - as the kernel prints them
+
+
+@pytest.mark.parametrize("queued_on", ["cpu=-1", "cpu=4294967295"], ids=["signed", "unsigned"])
+def test_idle_time_is_that_of_unbound_works(tmp_path: Path, queued_on: str) -> None:
+    tracing, sys = tmp_path / "tracing", tmp_path / "sys/devices"
+    trace(tmp_path, "", {0: graph(7, 0, 10.0, RETURNS)})
+    works = tracing / "instances/wqlab-works"
+    for folder in (works / "per_cpu/cpu0", sys / "virtual/workqueue", sys / "system/cpu"):
+        folder.mkdir(parents=True)
+    (works / "trace").write_text(WORKS.replace("cpu=-1", queued_on))
+    (works / "per_cpu/cpu0/stats").write_text("overrun: 0\ndropped events: 2\n")
+    (sys / "virtual/workqueue/cpumask").write_text("3\n")
+    (sys / "system/cpu/online").write_text("0-2\n")
+    for awk in AWKS:
+        found = call("xfs-fsync", f"AWK='{awk}'\nIDLE=1\nrmdir() {{ :; }}\nreduce_trace", tmp_path, SYS=str(sys.parent))
+        # CPU 1 for 400 us and CPU 0 for 100 us.
+        assert (found.values["idle_while_work_waits_us"], found.overrun) == (500, 2)
+
+
+def test_locks_are_traced_if_idle_time_is_unsupported(tmp_path: Path) -> None:
+    found = call("xfs-fsync", "mkdir -p $TRACING\nworks_start\nrecord fact idle ${IDLE:-0}", tmp_path, TRACE_KIB="64")
+    assert found.facts == {"idle": "0"}
+    assert [metric for metric, _ in found.unsupported] == ["idle_while_work_waits_us"]
+
+
 # --- netperf-stream ---------------------------------------------------------------------------------------------------

@@ -249,7 +249,7 @@ class BootRunner:
     def _collect(self, output: ScriptOutput, topology: MeasuredTopology, traced: bool, setting: str) -> Measurement:
         plan = self.job.plan
         if plan.is_instrumented:
-            return collect_counts(output.stdout, plan, topology, output.counts, setting=setting)
+            return collect_counts(output.stdout, plan, topology, output.counts, traced, setting=setting)
         return collect(output.stdout, plan.parser, plan, topology, traced, setting=setting)
 
     def _emit_samples(self, boot: _Boot, cell: Cell, measured: Sequence[tuple[Repetition, Measurement]]) -> None:

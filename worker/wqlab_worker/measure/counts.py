@@ -39,21 +39,28 @@ def operations(records: Records, plan: TestPlan) -> Operations:
 
 
 def collect_counts(
-    text: str, plan: TestPlan, topology: MeasuredTopology, counts: Mapping[str, int] | None, *, setting: str
+    text: str,
+    plan: TestPlan,
+    topology: MeasuredTopology,
+    counts: Mapping[str, int] | None,
+    traced: bool = False,
+    *,
+    setting: str,
 ) -> Measurement:
     """Turn the script's output and the counts of its window into a measurement.
 
-    `counts` has the count of each metric, without its ending `_per_op`; None if the script marked no window.
+    `counts` has the count of each metric, without its ending `_per_op`; None if the script marked no window. A traced
+    repetition, which only modelled devices have, has metrics of the plan only.
     """
     own = [metric for metric in plan.metrics if metric.metric_class is not MetricClass.INSTRUMENTED]
-    found = collect(text, plan.parser, plan.model_copy(update={"metrics": own}), topology, False, setting=setting)
+    found = collect(text, plan.parser, plan.model_copy(update={"metrics": own}), topology, traced, setting=setting)
     if found.failure or any(metric is None for metric, _ in found.unsupported):
         unsupported = [each for each in found.unsupported if each[0] is None]
         return replace(found, values={}, unsupported=unsupported, empty=frozenset())
     known = {metric.name for metric in own}
     values = {name: value for name, value in found.values.items() if name in known}
     lacking = [each for each in found.unsupported if each[0] in known]
-    counted, uncounted = _counts(text, plan, counts)
+    counted, uncounted = ({}, []) if traced else _counts(text, plan, counts)
     empty = frozenset(known & found.empty)
     return replace(found, values=values | counted, unsupported=lacking + uncounted, empty=empty)
 

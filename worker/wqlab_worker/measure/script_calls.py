@@ -100,7 +100,9 @@ def is_monitored(job: RunJob, repetition: Repetition) -> bool:
     """
     if job.purpose is RunPurpose.TRACE:
         return True
-    measures = job.purpose in {RunPurpose.MEASURE, RunPurpose.CANARY} and monitor.SCRIPT in job.files
+    if monitor.SCRIPT not in job.files or job.plan.is_instrumented:  # the monitor takes virtual time too
+        return False
+    measures = job.purpose in {RunPurpose.MEASURE, RunPurpose.CANARY}
     return measures and (repetition.warmup or repetition.traced or repetition.beside_monitor)
 
 

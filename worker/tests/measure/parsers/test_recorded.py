@@ -15,7 +15,8 @@ import pytest
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.plan_file import read_plan
 from wqlab_contracts.specs import TestPlan
-from wqlab_worker.measure.collect import Measurement, collect
+from wqlab_worker.measure.collect import Measurement, collect, read_records
+from wqlab_worker.measure.parsers.fio import read_fio
 
 RECORDED = Path(__file__).parent / "recorded"
 PLANS = Path(__file__).parents[4] / "testplans"
@@ -89,9 +90,10 @@ def test_bandwidth_of_a_run_of_milliseconds_is_that_of_its_stable_intervals() ->
 
 
 def counted_locks(file: str) -> dict[str, float]:
-    """Values of a record that is older than the counts of mutexes."""
+    """Values of a record that is older than the counts of mutexes and the idle time."""
     found = collect((RECORDED / file).read_text(), "xfs_fsync", plan("xfs-fsync"), XEON, True)
-    assert {str(metric) for metric, _ in found.unsupported} == {"mutex_per_flush", "mutex_contended_share"}
+    lacking = {"mutex_per_flush", "mutex_contended_share", "idle_while_work_waits_us"}
+    assert {str(metric) for metric, _ in found.unsupported} == lacking
     return found.values
 
 
@@ -108,7 +110,11 @@ def test_xfs_lock_counts_of_32_cpus_are_read() -> None:
 
 def test_mutexes_of_flushes_are_read() -> None:
     """Linux 7.3: one lock for each pool of neighbouring CPUs, one for the default one, one for the completion."""
-    values = measured("xfs-fsync", "xfs-32cpu-7.3.txt", XEON, traced=True).values
+    text = (RECORDED / "xfs-32cpu-7.3.txt").read_text() + "value\tidle_while_work_waits_us\t64000\n"
+    found = collect(text, "xfs_fsync", plan("xfs-fsync"), XEON, True)
+    assert found.unsupported == []
+    values = found.values
+    assert values["idle_while_work_waits_us"] == 64_000 / read_fio(read_records(text)).sync.ios
     assert values["locks_per_flush"] == 4
     assert values["mutex_per_flush"] == pytest.approx(1.296, abs=1e-3)
     assert values["mutex_contended_share"] == pytest.approx(4.12, abs=0.01)

@@ -19,10 +19,11 @@ from .fio_command import check_work
 from .histogram import majority_value, mean, read_histogram, total
 from .shares import cpu_utilisation, share
 
-TRACED = (
+LOCKS = (
     *("locks_per_flush", "locks_per_flush_mean", "locks_per_fsync", "mutex_per_flush", "mutex_contended_share"),
     *("flushes_per_fsync", "exact_share"),
 )
+TRACED = (*LOCKS, "idle_while_work_waits_us")
 UNTRACED = (
     "bandwidth",
     "iops",
@@ -58,6 +59,11 @@ def _traced(records: Records) -> dict[str, float | Unsupported]:
     fsyncs = fio.sync.ios
     if not fsyncs:
         raise NoSamples("fio completed no fsync")
+    idle = records.values.get("idle_while_work_waits_us")
+    return {**_locks(records, fsyncs), **({"idle_while_work_waits_us": idle / fsyncs} if idle is not None else {})}
+
+
+def _locks(records: Records, fsyncs: int) -> dict[str, float | Unsupported]:
     waited = read_histogram(records, "locks_until_wait_waited")
     returned = read_histogram(records, "locks_until_wait_returned")
     whole = read_histogram(records, "locks_whole_flush")
@@ -67,10 +73,10 @@ def _traced(records: Records) -> dict[str, float | Unsupported]:
     if flushes < MIN_FLUSHES:
         # Too few flushes may mean that the tracer does not see them, so the value is not zero.
         reason = Unsupported(f"only {flushes} flushes were seen for {fsyncs} fsyncs", NotMeasuredCause.UNRELIABLE)
-        return dict.fromkeys(TRACED, reason)
+        return dict.fromkeys(LOCKS, reason)
     if not mean(whole):
         return dict.fromkeys(
-            TRACED,
+            LOCKS,
             Unsupported("flushes take no lock that the tracer sees; are they inlined?", NotMeasuredCause.UNRELIABLE),
         )
     locks = sum(value * times for value, times in whole.items())
