@@ -57,8 +57,9 @@ class Engine:
         """
         result = self._call(command, folder)
         if result.returncode:
-            errors = result.stderr.decode(errors="replace")
-            raise EngineError(f"{' '.join(command)} ended with {result.returncode}:\n{errors[-6000:]}")
+            # Compose prints the end of a build that failed on standard output.
+            output = (result.stdout + result.stderr).decode(errors="replace")
+            raise EngineError(f"{' '.join(command)} ended with {result.returncode}:\n{output[-6000:]}")
         return result.stdout.decode(errors="replace")
 
     def failure(self, *command: str, folder: str = ".") -> str:
