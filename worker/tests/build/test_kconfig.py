@@ -6,7 +6,8 @@ from wqlab_worker.build import kconfig
 
 
 def test_options_that_differ_from_fragments_are_unmet() -> None:
-    fragments = ["CONFIG_A=y\nCONFIG_B=m\n# CONFIG_C is not set\n", "CONFIG_B=y\nCONFIG_D=64\nCONFIG_E=n\n"]
+    first = "CONFIG_A=y\nCONFIG_B=m\n# CONFIG_C is not set\n"
+    fragments = [first, 'CONFIG_B=y\nCONFIG_D=64\nCONFIG_E=n\nCONFIG_F=""\n']
     config = "CONFIG_A=y\nCONFIG_B=m\nCONFIG_C=y\nCONFIG_D=8\n"
     assert kconfig.unmet_options(fragments, config) == [
         "CONFIG_B=y (is m)",

@@ -8,6 +8,9 @@ from wqlab_contracts.linear_patterns import LinearPattern
 
 _LINE = LinearPattern(r"CONFIG_(\w+)=(.*)|# CONFIG_(\w+) is not set")
 
+_UNSET = {"n", '""'}
+"""Values of an option that is off, or whose dependency is off: the line of a string is left out then."""
+
 
 def parse_options(text: str) -> dict[str, str]:
     """Return option (without CONFIG_) -> value; an option that is not set has `n`. Later lines win."""
@@ -30,5 +33,5 @@ def unmet_options(fragments: Iterable[str], config: str) -> list[str]:
     return sorted(
         f"CONFIG_{name}={value} (is {actual.get(name, 'n')})"
         for name, value in requested.items()
-        if actual.get(name, "n") != value
+        if actual.get(name, "n") != value and not {actual.get(name, "n"), value} <= _UNSET
     )
