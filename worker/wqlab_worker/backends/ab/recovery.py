@@ -44,7 +44,7 @@ def arm_watchdog(ssh: SshConnection, wakeup: Wakeup, modules: Sequence[str]) -> 
     if answer is None:
         return "", f"its drivers were not loaded in {LOAD_S:.0f} s"
     if answer.status:
-        return "", answer.stderr_text.strip().rpartition("\n")[2] or f"the machine has none of {', '.join(modules)}"
+        return "", answer.stderr_text.strip().rpartition("\n")[2]
     return answer.text.strip().rpartition("\n")[2], ""
 
 
