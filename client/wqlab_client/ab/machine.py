@@ -30,6 +30,8 @@ from .state import INITRAMFS, ROOTFS, MachineNote, Plan, StateFolder
 
 RESTART_S = 600
 """Longest time of a restart in seconds; the firmware of a server takes minutes."""
+LEAST_IMAGE_KIB = 30 << 10
+"""Smallest size of kernel and root filesystem, while they are not built yet."""
 CONNECT_S = 20.0
 LOOK_S = 60.0
 ALWAYS = ("watchdog.stop_on_reboot=0", "console=tty0")

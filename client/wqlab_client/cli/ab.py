@@ -126,10 +126,10 @@ def ab(  # noqa: PLR0917 - the options of a command
     from ..ab.state import new_folder
 
     known = find_data(data)
-    if target != _EMULATOR:
-        _check_machine(target)  # before kernels are built, which takes long
     recipe = None
     if not all(in_file for _, in_file in names):
+        if target != _EMULATOR:
+            _check_machine(target)
         recipe = _recipe(session, known, target, plan, topology, config, only_loaded=loaded)
     found = _find_kernels(session, known, names, modules, recipe)
     if quick:
@@ -144,9 +144,10 @@ def ab(  # noqa: PLR0917 - the options of a command
 
 
 def _check_machine(target: str) -> None:
-    from ..ab.machine import check, look_at
+    """Raise UsageError if kernels cannot be started on the machine, before they are built, which takes long."""
+    from ..ab.machine import LEAST_IMAGE_KIB, check, look_at
 
-    check(look_at(target), 0, [])
+    check(look_at(target), LEAST_IMAGE_KIB, [])
 
 
 def _names(target: str, sources: list[str], kernels: tuple[str, str] | None, *, one: bool) -> list[tuple[str, bool]]:
