@@ -283,7 +283,6 @@ def _device(seen: Seen, device_type: DeviceType) -> DeviceFacts:
         seen.look.address_argument,
         initramfs.module_arguments(seen.look.first_modules),
         *ALWAYS,
-        "wqlab.watchdog=1",
         # A driver that finds its watchdog running sets this timeout, by default half a minute.
         *(f"{each}.heartbeat={recovery.FIRST_WATCHDOG_S}" for each in seen.look.watchdog_modules),
     ]

@@ -108,7 +108,7 @@ def test_the_first_kernel_starts_from_the_distribution_and_the_next_from_there(r
     assert not any(each.startswith("own:") for each in second), "the distribution is not needed in between"
     assert any(each.startswith("lab: kexec -a -l /lab/variant") for each in second)
     assert access.token != token and f"wqlab.token={access.token}" in (rehearsal.folder / "command_line").read_text()
-    assert "panic=1" in (rehearsal.folder / "command_line").read_text().split()
+    assert {"panic=1", "wqlab.watchdog=1"} <= set((rehearsal.folder / "command_line").read_text().split())
     access.end_boot()
     access.restart_into_distribution()
     assert (rehearsal.folder / "running").read_text() == "own"

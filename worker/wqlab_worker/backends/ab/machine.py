@@ -164,6 +164,9 @@ class MachineAccess(DeviceAccess):
     def console_needs_network(self) -> bool:
         return True
 
+    def command_line(self) -> str:
+        return f"{super().command_line()} {recovery.START_WATCHDOGS}"
+
     def boot_variant(self, key: BootKey, image: VariantImage) -> None:
         self.times, self.token, self.jumped = BootTimes(), secrets.token_hex(8), False
         self.tap.begin_boot(key)

@@ -15,6 +15,8 @@ from ..ssh import SshConnection
 
 FIRST_WATCHDOG_S = 300
 """Timeout in seconds of the watchdog during the first kexec. The distribution ends its services in this time too."""
+START_WATCHDOGS = "wqlab.watchdog=1"
+"""Kernel argument with which init starts the watchdogs. Whoever boots such a kernel must feed them."""
 WATCHDOG_S = 180
 """Timeout of the watchdog in seconds under a kernel under test. The kernel argument watchdog.stop_on_reboot=0 keeps it
 running during the next kexec, so that a kernel must come up within this time."""
