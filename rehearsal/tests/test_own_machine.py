@@ -67,7 +67,8 @@ class Debian:
         """Start it, and wait until it answers. `watchdog`: i6300esb, iTCO_wdt, or empty for none."""
         dog = ["-device", watchdog] if watchdog == "i6300esb" else []
         self.process = run([
-            "qemu-system-x86_64", "-nodefaults", "-display", "none", "-machine", "q35" if watchdog else "pc", "-accel", "tcg,thread=single",
+            "qemu-system-x86_64", "-nodefaults", "-display", "none", "-machine", "q35" if watchdog else "pc",
+            "-accel", "tcg,thread=single",
             # Time passes with its instructions, so that no kernel takes a busy host for broken hardware or a lockup.
             "-icount", "shift=2",
             # Without erms pages are cleared by words, which is the faster way in an emulator.
@@ -77,7 +78,8 @@ class Debian:
             "-device", "acpi-erst,memdev=erst",
             "-kernel", str(self.folder / "vmlinuz"), "-initrd", str(self.folder / "initrd.img"),
             "-append", f"root=LABEL={debian_system.LABEL} ro console=ttyS0 {arguments}",
-            "-drive", f"if=none,id=disk,format=raw,file={self.folder / 'root.ext4'}", "-device", "ide-hd,drive=disk",
+            "-drive", f"if=none,id=disk,format=raw,file={self.folder / 'root.ext4'}",
+            "-device", "ahci,id=ahci", "-device", "ide-hd,drive=disk,bus=ahci.0",
             "-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22", "-device", "e1000e,netdev=net,id=card",
             # iTCO is a part of q35, and may reset it only without this strap.
             "-global", "ICH9-LPC.noreboot=off", "-action", "watchdog=reset",
@@ -93,15 +95,22 @@ class Debian:
         return subprocess.run([*words, "root@127.0.0.1", command], capture_output=True, text=True, check=False)
 
     def login(self, run: Callable[[Sequence[str]], subprocess.Popen[bytes]]) -> None:
-        """Log in as a user at a terminal, who stays."""
-        run([str(self.folder / "bin" / "ssh"), "-tt", "-p", str(self.port), "root@127.0.0.1", "sleep 100000"])
+        """Log in as a user at a terminal, who stays, once Debian lets one in."""
+        words = [str(self.folder / "bin" / "ssh"), "-tt", "-p", str(self.port), "root@127.0.0.1", "sleep 100000"]
+        run(["sh", "-c", f"until {shlex.join(words)}; do sleep 1; done"])
         until(lambda: "pts/" in self.ssh("login", "who").stdout)
+
+    def boots(self) -> int:
+        """Return how often Debian was started."""
+        return (self.folder / "console").read_bytes().count(b"Command line: root=LABEL")
 
     def monitor(self, command: str) -> None:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(self.folder / "monitor"))
             client.sendall(f"{command}\n".encode())
-            client.recv(4096)
+            answer = b""
+            while answer.count(b"(qemu) ") < 2:  # the greeting has one
+                answer += client.recv(4096)
 
 
 @dataclass
@@ -189,6 +198,33 @@ def test_hang_is_ended_by_the_watchdog_or_by_hand(
         machine.monitor("system_reset")
     running.until("its own system runs again")
     assert running.process.wait() == 0
+
+
+def test_kernel_that_never_answers_is_ended_by_the_watchdog(
+    machine: Debian, run: Callable[[Sequence[str]], subprocess.Popen[bytes]], ab: Callable[..., Ab]
+) -> None:
+    machine.start(run, "i6300esb")
+    running = ab()
+    running.until("its watchdog runs")
+    machine.monitor("set_link card off")
+    began = machine.boots()
+    until(lambda: machine.boots() > began)
+    machine.monitor("set_link card on")
+    running.until("its own system runs again")
+    assert running.process.wait() == 0
+
+
+def test_user_who_logs_in_after_a_panic_loses_nothing(
+    machine: Debian, run: Callable[[Sequence[str]], subprocess.Popen[bytes]], ab: Callable[..., Ab]
+) -> None:
+    machine.start(run, "i6300esb")
+    running = ab()
+    running.until(": pipes")
+    running.in_kernel("echo c > /proc/sysrq-trigger")
+    machine.login(run)
+    assert running.process.wait() == 4
+    running.until("logged in: root on pts/0")
+    assert "pts/0" in machine.ssh("login", "who").stdout
 
 
 def test_network_that_dies_is_ended_by_the_watchdog(
