@@ -178,11 +178,12 @@ def what_will_happen(seen: Seen, plan: str, blocks: int, wanted: Wanted) -> list
     dogs = ", ".join(f"{each.identity or each.module}" for each in look.watchdogs)
     log = f"; its log is read from the firmware ({one('pstore')}) then" if look.keeps_crash_log else ""
     releases = [kernel.release for kernel in wanted.kernels.values()]
-    boots = f"{blocks} boots of each kernel, in turn" if len(releases) > 1 else f"{blocks} boots"
+    boots = "1 boot" if blocks == 1 else f"{blocks} boots"
+    boots += " of each kernel, in turn" if len(releases) > 1 else ""
     lines = [
         f"{seen.target}: {one('system')}, Linux {one('release')}, {seen.facts.get('machine', 'unknown machine')}",
         f"CPUs: {seen.facts.get('cpu model', 'unknown')}, {describe(seen.topology)}",
-        f"{int(one('memory_kib') or 0) >> 20} GiB; disks {', '.join(look.all('disk')) or 'none'}, not written",
+        f"{int(one('memory_kib') or 0) / 2**20:.0f} GiB; disks {', '.join(look.all('disk')) or 'none'}, not written",
         f"network: {one('card')} ({one('driver')}), {one('address')}/{one('prefix')}, kept by the kernels under test",
         f"{boots}: kexec into {' or '.join(releases)}, with a root filesystem in memory",
         f"each boot measures plan {plan}",
