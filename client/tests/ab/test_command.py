@@ -174,6 +174,6 @@ def test_resumed_run_asks_about_new_warnings(wqlab: Wqlab, here: Path, monkeypat
     monkeypatch.setattr(machine, "look_at", lambda _: SimpleNamespace(look=Look(seen)))
     seen["guest"] = ["qemu-system-x86"]
     asked = wqlab("ab", "--resume")
-    assert asked.code == 2 and "WARNING: virtual machines run there" in asked.err and "jane" not in asked.err
+    assert asked.code == 2 and "WARNING: a virtual machine runs there" in asked.err and "jane" not in asked.err
     assert wqlab("ab", "--resume", "--yes").code == 0
     assert wqlab("ab", "--resume").code == 0, "nothing is new since the last confirmation"

@@ -96,7 +96,7 @@ def test_secure_boot_names_the_lockdown_that_it_causes_only_once() -> None:
     ("answer", "warning"),
     [
         (changed("login", "jane on pts/0 2026-11-30 09:12"), "logged in: jane on pts/0"),
-        (changed("guest", "qemu-system-x86"), "virtual machines run there (qemu-system-x86)"),
+        (changed("guest", "qemu-system-x86"), "a virtual machine runs there (qemu-system-x86)"),
         (changed("supply", "Battery Discharging", "Mains 0"), "on its battery"),
         (changed("watchdog"), "no hardware watchdog"),
         (changed("watchdog", "watchdog0 softdog Software Watchdog"), "no hardware watchdog"),

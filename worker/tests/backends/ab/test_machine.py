@@ -215,8 +215,9 @@ def test_run_does_not_wait_for_a_machine_that_never_answered(rehearsal: Rehearsa
 
 def test_user_who_logged_in_since_a_restart_ends_the_run(rehearsal: Rehearsal) -> None:
     """Those whom the user was asked about lose their work."""
-    object.__setattr__(rehearsal.access._machine, "warnings", ["logged in: root on pts/0: they lose their work"])
-    rehearsal.set(logins="login=root on pts/0")
+    accepted = [f"logged in: {each}, who loses their work" for each in ("root", "jane")]
+    object.__setattr__(rehearsal.access._machine, "warnings", accepted)
+    rehearsal.set(logins="login=jane")
     rehearsal.access.boot_variant(KEYS[0], rehearsal.image)
     rehearsal.set(running="own", after="lab", logins="login=jane on pts/1")
     rehearsal.access.end_boot()

@@ -147,13 +147,9 @@ def refusals(look: Look, image_kib: int) -> list[tuple[str, str]]:
 
 
 def losses(look: Look) -> list[str]:
-    """Return what users of the machine lose when its distribution ends."""
-    found = []
-    if look.all("login"):
-        found.append(f"logged in: {', '.join(look.all('login'))}: they lose their work")
-    if look.all("guest"):
-        found.append(f"virtual machines run there ({', '.join(look.all('guest'))}): they end")
-    return found
+    """Return what users of the machine lose when its distribution ends, an entry for each session or program."""
+    found = [f"logged in: {each}, who loses their work" for each in look.all("login")]
+    return found + [f"a virtual machine runs there ({each}), and ends" for each in dict.fromkeys(look.all("guest"))]
 
 
 def warnings(look: Look) -> list[str]:
