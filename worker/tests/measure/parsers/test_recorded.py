@@ -1,6 +1,7 @@
 """Real output of the plan scripts, recorded on emulated devices with Linux 6.12.117, gives exactly these values.
 
 fio's JSON is whole in dm-24cpu-untraced.txt; the other files have only the keys of it that are read.
+Neighbouring buckets of histograms are added up where that changes no metric.
 Waits are rounded down in dm-24cpu-cache.txt (to 100 ms) and in the files of btrfs (to 50 us, from 1 ms on to 1 ms).
 """
 
