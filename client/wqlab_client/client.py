@@ -7,7 +7,6 @@ from .calls.bisections import BisectionCalls
 from .calls.builds import BuildCalls, RunCalls
 from .calls.comparisons import ComparisonCalls
 from .calls.events import EventCalls
-from .calls.history import HistoryCalls
 from .calls.lab import LabCalls
 from .calls.reports import ReportCalls, ReportFormat
 from .calls.touches import TouchesCalls
@@ -23,7 +22,6 @@ class Client(
     RunCalls,
     LabCalls,
     WatchCalls,
-    HistoryCalls,
     BisectionCalls,
     ComparisonCalls,
     TouchesCalls,

@@ -49,7 +49,6 @@ COMMANDS = {
     "plans": ("plans", "List test plans, show one (`wqlab plans NAME`), or create one."),
     "lab": ("labs", "Invite, join, list and remove labs on other machines."),
     "watches": ("watches", "Measure series of mailing lists and new heads of trees."),
-    "history": ("history", "Follow metrics over the heads of watched trees."),
     "bisection": ("bisections", "Follow searches for a commit (`wqlab bisect`)."),
     "device": ("device_add", "Add a device, or check one."),
 }
