@@ -3,6 +3,5 @@ set -eu
 cd "$(dirname "$0")"
 python build_cold_warm.py
 python read_consoles.py
-python list_submissions.py
 python scale.py
 python plugin_overhead.py

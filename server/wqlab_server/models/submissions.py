@@ -29,7 +29,7 @@ class Submission(Base):
         UniqueConstraint("owner", "idempotency_key"),
         Index("ix_submissions_unfinished", "id", postgresql_where=text("state <> 'finished'")),
         Index("ix_submissions_noise_control", "id", postgresql_where=text("noise_control")),
-        # For the filters and sort orders of lists; benchmarks/list_submissions.py shows that each index is used.
+        # For the filters and sort orders of lists.
         Index("ix_submissions_owner", "owner", "id"),
         Index("ix_submissions_tree", "tree", "id"),
         Index("ix_submissions_title", "title", "id"),
