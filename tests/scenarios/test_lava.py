@@ -14,8 +14,8 @@ import httpx
 import pytest
 import yaml
 
+from worker.tests.backends.trial_lava import TrialLava
 from wqlab_contracts.celery_names import lab_queue
-from wqlab_lab.lava import TrialLava
 
 from .conftest import EXAMPLE, NOOP, ROOT, SERIES, Lab, comparisons
 

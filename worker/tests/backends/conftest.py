@@ -35,10 +35,11 @@ from wqlab_contracts.messages import (
     RunJob,
 )
 from wqlab_contracts.specs import Axis, ExternalPower, Profile, Repetitions, Scenario, TestPlan
-from wqlab_lab.lava import TrialLava
 from wqlab_worker.backends.cancellation import Stop
 from wqlab_worker.backends.labgrid import LabgridBackend
 from wqlab_worker.claims.server import sha256_of
+
+from .trial_lava import TrialLava
 
 ROOT = Path(__file__).resolve().parents[3]
 BIN = Path(sys.executable).parent

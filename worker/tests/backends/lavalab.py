@@ -12,11 +12,11 @@ import httpx
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import LavaBoot, RunJob
-from wqlab_lab.lava import TrialLava
 from wqlab_worker.backends.lava import LavaBackend
 from wqlab_worker.backends.lava.lava_client import Lava
 
 from .conftest import ROOT, trivial_job
+from .trial_lava import TrialLava
 
 GOLDEN_ONLY = "arguments.split(' wqlab.test=')[0]"
 """Expression for the template that removes the variants' test arguments for the golden system."""

@@ -1,4 +1,4 @@
-"""Start and stop a real LAVA server for tests and trials, with `lab/lava/run.sh`."""
+"""Start and stop a real LAVA server, with `lab/lava/run.sh`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from .paths import free_port
+from wqlab_lab.paths import free_port
 
-RUN = Path(__file__).resolve().parents[1] / "lava" / "run.sh"
+RUN = Path(__file__).resolve().parents[3] / "lab" / "lava" / "run.sh"
 START_TIMEOUT_S = 900.0
 """Most of this time is for building its root filesystem, the first time on a busy machine."""
 PORT_COUNT = 4
