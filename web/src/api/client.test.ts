@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { api, dataOf, setCsrf } from "./client";
-import { ApiError, Unreachable } from "./problem";
+import { ApiError, fieldError, Unreachable } from "./problem";
 
 let requests: Request[];
 
@@ -47,9 +47,9 @@ test("an ApiError carries the server's message for each field", async () => {
   stubResponse(() => json(problem, 422, "application/problem+json"));
   const error = await dataOf(api.GET("/api/v1/plans")).catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(ApiError);
-  expect(error).toMatchObject({ status: 422, message: "the request has 1 error" });
-  expect((error as ApiError).field("/name")).toBe("a token of this name exists");
-  expect((error as ApiError).field("/other")).toBeUndefined();
+  expect(error).toMatchObject({ status: 422, message: "name: a token of this name exists" });
+  expect(fieldError(error as ApiError, "name")).toBe("a token of this name exists");
+  expect(fieldError(error as ApiError, "nam")).toBeUndefined();
 });
 
 test("a network error and a gateway's 502 are Unreachable", async () => {

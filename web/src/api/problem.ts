@@ -1,4 +1,5 @@
 /** Errors of a request: the server's problem details (RFC 9457), or a failed connection. */
+import { humanize } from "@/lib/words";
 import type { Problem } from "./types";
 
 export class ApiError extends Error {
@@ -6,20 +7,32 @@ export class ApiError extends Error {
   readonly problem: Problem;
 
   constructor(problem: Problem) {
-    super(problem.detail || problem.title);
+    super(mistakesOf(problem) || problem.detail || problem.title);
     this.name = "ApiError";
     this.status = problem.status;
     this.problem = problem;
   }
 
-  /** The server's message for a field of the request body, by its JSON pointer (`/series/git/url`). */
-  field(pointer: string): string | undefined {
-    return this.problem.errors?.find(error => error.pointer === pointer)?.detail;
-  }
-
   get signInNeeded(): boolean {
     return this.status === 401;
   }
+}
+
+/** Return the server's messages for a field of the request and for its entries: `/targets` and `/targets/0`. */
+export function fieldError(error: Error | null, field: string): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const found = (error.problem.errors ?? []).filter(each => `${each.pointer}/`.startsWith(`/${field}/`));
+  return [...new Set(found.map(each => each.detail))].join("; ") || undefined;
+}
+
+/** Return each mistake with the field that it is in: `scopes: select at least one`. */
+function mistakesOf({ errors }: Problem): string {
+  return (errors ?? [])
+    .map(({ pointer, parameter, detail }) => {
+      const field = (pointer ?? parameter ?? "").split("/").findLast(part => part && !/^\d+$/.test(part));
+      return field ? `${humanize(field)}: ${detail}` : detail;
+    })
+    .join("; ");
 }
 
 /** The lab did not answer, or a gateway answered in its place. */

@@ -114,7 +114,7 @@ function preloadOf(component: unknown): Promise<unknown> | undefined {
 
 function RetryButton({ retry }: { retry: () => Promise<void> }) {
   return (
-    <button type="button" className={classes.retry} onClick={() => void retry()}>
+    <button type="button" className="button" data-look="primary" onClick={() => void retry()}>
       Try again
     </button>
   );

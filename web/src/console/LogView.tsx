@@ -71,7 +71,7 @@ export function LogView(props: LogViewProps) {
           {grows && (
             <button
               type="button"
-              className={classes.button}
+              className="button"
               aria-pressed={following}
               disabled={!live}
               onClick={follow}
@@ -89,7 +89,7 @@ export function LogView(props: LogViewProps) {
               <strong>Could not be loaded.</strong> {log.error instanceof Error ? log.error.message : ""}
             </p>
             {props.onRetry && (
-              <button type="button" className={classes.button} onClick={props.onRetry}>
+              <button type="button" className="button" onClick={props.onRetry}>
                 Try again
               </button>
             )}
@@ -119,7 +119,7 @@ export function LogView(props: LogViewProps) {
             name={address.line === null ? "Copy link to this log" : `Copy link to line ${address.line}`}
           />
           <CopyButton text={() => log.plainText()} label="Copy all" name="Copy all lines of the log" />
-          <a className={classes.button} href={download.href} download={download.file}>
+          <a className="button" href={download.href} download={download.file}>
             Download
           </a>
         </span>
@@ -177,7 +177,7 @@ function Finder({ log, search, query, find, setFind, line, onMatch }: FinderProp
       </span>
       <button
         type="button"
-        className={classes.button}
+        className="button"
         aria-label="Previous match"
         disabled={matches === 0}
         onClick={() => go(-1)}
@@ -186,7 +186,7 @@ function Finder({ log, search, query, find, setFind, line, onMatch }: FinderProp
       </button>
       <button
         type="button"
-        className={classes.button}
+        className="button"
         aria-label="Next match"
         disabled={matches === 0}
         onClick={() => go(1)}

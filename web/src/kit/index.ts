@@ -10,16 +10,10 @@ import "@/styles/mantine.css";
 export {
   Autocomplete,
   Button,
-  type ButtonProps,
   Checkbox,
-  Modal,
   NativeSelect,
   PasswordInput,
-  Popover,
   Radio,
-  SegmentedControl,
-  Tabs,
   Textarea,
   TextInput,
-  Tooltip,
 } from "@mantine/core";

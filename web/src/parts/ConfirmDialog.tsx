@@ -53,13 +53,13 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
           </p>
         )}
         <div className={classes.buttons}>
-          <button type="button" className={classes.button} onClick={onClose}>
+          <button type="button" className="button" onClick={onClose}>
             Close
           </button>
           <button
             type="button"
-            className={classes.button}
-            data-tone={dangerous ? "bad" : "accent"}
+            className="button"
+            data-look={dangerous ? "danger" : "primary"}
             disabled={busy}
             onClick={onConfirm}
           >

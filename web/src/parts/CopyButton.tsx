@@ -29,12 +29,7 @@ export function CopyButton({ text, label = "Copy", name }: CopyButtonProps) {
     announce(copied ? "Copied" : "Copy failed");
   };
   return (
-    <button
-      type="button"
-      className={`${classes.button} no-print`}
-      aria-label={name}
-      onClick={() => void copy()}
-    >
+    <button type="button" className="button no-print" aria-label={name} onClick={() => void copy()}>
       {/* The longest label reserves the width, so that the layout does not shift. */}
       <span className={classes.placeholder} aria-hidden="true">
         {label.length > 10 ? label : "Copy failed"}

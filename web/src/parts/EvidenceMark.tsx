@@ -6,7 +6,7 @@ import classes from "./EvidenceMark.module.css";
 export function EvidenceMark({ evidence, explain = false }: { evidence: Evidence; explain?: boolean }) {
   const { word, meaning } = EVIDENCE[evidence];
   return (
-    <span className={classes.whole}>
+    <span>
       <span className={classes.mark} data-evidence={evidence} title={explain ? undefined : meaning}>
         {word}
       </span>

@@ -1,5 +1,5 @@
 import type { Verdict } from "@/api/types";
-import { VERDICT_ORDER, VERDICTS } from "@/lib/words";
+import { type Tone, VERDICT_ORDER, VERDICTS } from "@/lib/words";
 import classes from "./VerdictBadge.module.css";
 
 /** A verdict as sign, word and colour; `no evidence` has only a word. Null is shown as "no verdict". */
@@ -11,7 +11,20 @@ export function VerdictBadge({
   short?: boolean;
 }) {
   if (verdict == null) return <span className={classes.absent}>no verdict</span>;
-  const { sign, word, tone, meaning } = VERDICTS[verdict];
+  return <Badge {...VERDICTS[verdict]} verdict={verdict} short={short} />;
+}
+
+interface BadgeProps {
+  sign: string;
+  word: string;
+  tone: Tone;
+  meaning?: string;
+  verdict?: Verdict;
+  short?: boolean;
+}
+
+/** A sign, a word and a colour. `short`: only a screen reader says the word. */
+export function Badge({ sign, word, tone, meaning, verdict, short = false }: BadgeProps) {
   return (
     <span className={classes.badge} data-tone={tone} data-verdict={verdict} title={meaning}>
       {sign && (

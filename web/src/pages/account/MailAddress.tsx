@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { FormEvent } from "react";
 import { api, dataOf } from "@/api/client";
 import { mailAddressQuery } from "@/api/outboxQueries";
-import { ApiError } from "@/api/problem";
+import { fieldError } from "@/api/problem";
 import type { MailAddressView } from "@/api/types";
 import { toast } from "@/app/toasts";
 import { Button, Checkbox, TextInput } from "@/kit";
@@ -47,9 +47,9 @@ function Address({ of }: { of: MailAddressView }) {
     const form = event.currentTarget;
     ask.mutate(String(new FormData(form).get("address")).trim(), { onSuccess: () => form.reset() });
   };
-  const mistake = ask.error instanceof ApiError ? ask.error.field("/address") : undefined;
+  const mistake = fieldError(ask.error, "address");
   return (
-    <div className={classes.stack}>
+    <div className="stack">
       <Facts of={of} />
       {of.address && (
         <Checkbox
@@ -59,7 +59,7 @@ function Address({ of }: { of: MailAddressView }) {
           onChange={event => change.mutate(event.currentTarget.checked)}
         />
       )}
-      <form className={classes.form} onSubmit={submit}>
+      <form className="form-row" onSubmit={submit}>
         <FormError error={mistake ? null : ask.error} />
         <TextInput
           name="address"

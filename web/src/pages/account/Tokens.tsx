@@ -76,7 +76,7 @@ function NewToken({ scopes, onMade }: { scopes: readonly Scope[]; onMade(made: T
     );
   };
   return (
-    <form className={classes.form} onSubmit={submit}>
+    <form className="form-row" onSubmit={submit}>
       <FormError error={make.error} />
       <TextInput
         name="name"

@@ -89,7 +89,7 @@ function Invite({ onInvited }: { onInvited(invited: LabInvited): void }) {
     );
   };
   return (
-    <form className={classes.form} onSubmit={submit}>
+    <form className="form-row" onSubmit={submit}>
       <FormError error={invite.error} />
       <TextInput
         name="lab"

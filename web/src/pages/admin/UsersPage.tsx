@@ -81,7 +81,7 @@ function NewUser({ onMade }: { onMade(made: UserPassword): void }) {
     );
   };
   return (
-    <form className={classes.form} onSubmit={submit}>
+    <form className="form-row" onSubmit={submit}>
       <FormError error={make.error} />
       <TextInput
         name="name"

@@ -107,7 +107,7 @@ function Result({ of }: { of: BisectionData }) {
       </p>
       {of.reason && <p className={classes.long}>{oneLine(of.reason)}</p>}
       {culprit && (
-        <p className={classes.culprit}>
+        <p>
           <span className="muted">{goesOn(of) || of.state === "not_confirmed" ? "Suspected: " : ""}</span>
           <code>{culpritText(of)}</code>{" "}
           <CopyButton text={culprit.commit} name={`Copy the commit ${shortCommit(culprit.commit)}`} />{" "}

@@ -3,7 +3,7 @@ import { useMutation, useQueryClient, useSuspenseQuery } from "@tanstack/react-q
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { api, dataOf } from "@/api/client";
-import { ApiError } from "@/api/problem";
+import { fieldError } from "@/api/problem";
 import { deviceTypesQuery, plansQuery, recipesQuery, treesQuery } from "@/api/queries";
 import { sessionQuery } from "@/api/session";
 import type { BisectionRequest } from "@/api/types";
@@ -76,15 +76,14 @@ function Form({ start }: { start: Draft }) {
   };
   const request = requestOf(draft);
   const begin = useBegin();
-  const at = (field: keyof BisectionRequest) =>
-    begin.error instanceof ApiError ? begin.error.field(`/${field}`) : undefined;
+  const at = (field: keyof BisectionRequest) => fieldError(begin.error, field);
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     begin.mutate(request);
   };
   return (
     <>
-      <form className={classes.form} onSubmit={submit}>
+      <form className="form" onSubmit={submit}>
         <FormError error={begin.error} />
         <NativeSelect
           label="Tree"
@@ -94,7 +93,7 @@ function Form({ start }: { start: Draft }) {
           onChange={event => change({ tree: event.currentTarget.value })}
           error={at("tree")}
         />
-        <div className={classes.pair}>
+        <div className="pair">
           <TextInput
             {...CODE}
             label="Good"
@@ -118,7 +117,7 @@ function Form({ start }: { start: Draft }) {
             withAsterisk={false}
           />
         </div>
-        <div className={classes.pair}>
+        <div className="pair">
           <NativeSelect
             label="Plan"
             description="What is measured"
@@ -143,7 +142,7 @@ function Form({ start }: { start: Draft }) {
             error={at("device_type")}
           />
         </div>
-        <div className={classes.pair}>
+        <div className="pair">
           <NativeSelect
             label="What has changed"
             description="A metric of the plan, or that the kernel fails: oops, hang, lockdep report"
@@ -165,8 +164,8 @@ function Form({ start }: { start: Draft }) {
         </div>
         <details className={classes.more} open={hasMore(begin.error) || undefined}>
           <summary>More</summary>
-          <div className={classes.form}>
-            <div className={classes.pair}>
+          <div className="form">
+            <div className="pair">
               <TextInput
                 {...CODE}
                 label="Setting"
@@ -185,7 +184,7 @@ function Form({ start }: { start: Draft }) {
                 error={at("ref")}
               />
             </div>
-            <div className={classes.pair}>
+            <div className="pair">
               <NumberInput
                 label="Blocks for the good and the bad commit"
                 description="And of the confirmation; empty: as the plan says"
@@ -289,7 +288,7 @@ const FOLDED = ["setting", "ref", "blocks", "step_blocks", "recipe"];
 
 /** Return true if the server refuses one of the folded fields. */
 function hasMore(error: Error | null): boolean {
-  return error instanceof ApiError && FOLDED.some(name => error.field(`/${name}`) !== undefined);
+  return FOLDED.some(name => fieldError(error, name) !== undefined);
 }
 
 /** Options of a menu; the chosen name stays one if the lab no longer has it, and the server says so. */

@@ -86,7 +86,7 @@ function PairedRun({ of }: { of: AnyComparison }) {
       ) : (
         <button
           type="button"
-          className={`${classes.button} no-print`}
+          className="button no-print"
           disabled={submit.isPending}
           onClick={() => submit.mutate()}
         >
@@ -114,7 +114,7 @@ function Side({ name, of }: { name: string; of: ComparedSide }) {
           {oneLine(of.title)}
         </Link>
       </p>
-      <p className={classes.source}>
+      <p className="fine">
         {of.tree}
         {of.commit && (
           <>

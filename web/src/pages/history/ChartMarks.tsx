@@ -45,7 +45,7 @@ export const Axes = memo(function Axes({ points, names, range, domain, scales, b
   const { at, decimals } = ticksOf(domain, Math.max(2, (box.bottom - box.top) / Y_TICK_PX));
   const heads = spacedIndices(range, Math.max(2, Math.floor((box.right - box.left) / X_TICK_PX)));
   return (
-    <g className={classes.axes}>
+    <g>
       <text className={classes.label} x={0} y={12}>
         {label}
       </text>
@@ -196,7 +196,7 @@ export const Events = memo(function Events({ points, shifts, places, range, scal
         .map(index => {
           const x = scales.x(index - 0.5);
           return (
-            <g key={index} className={classes.cut} data-cut={points[index]?.head.id}>
+            <g key={index} data-cut={points[index]?.head.id}>
               <title>{`Environment changed: ${points[index]?.cut}`}</title>
               <path className={classes.hit} d={`M${x} ${box.top - 10}V${box.bottom}`} />
               <path className={classes.dashes} d={`M${x} ${box.top - 6}V${box.bottom}`} />

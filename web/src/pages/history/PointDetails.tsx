@@ -4,10 +4,9 @@ import { count } from "@/lib/numbers";
 import { absolute } from "@/lib/time";
 import { oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
-import { VerdictBadge } from "@/parts/VerdictBadge";
-import { ChangeBadge } from "./ChangeBadge";
+import { Badge, VerdictBadge } from "@/parts/VerdictBadge";
 import classes from "./history.module.css";
-import { headText } from "./labels";
+import { changeOf, headText } from "./labels";
 import { bootsText, changeText, valueText } from "./points";
 
 interface PointDetailsProps {
@@ -70,7 +69,7 @@ export function PointDetails({ line, index, shift }: PointDetailsProps) {
             <Link to="/history/shifts/$id" params={{ id: shift.id }}>
               shift {shift.id}
             </Link>{" "}
-            <ChangeBadge of={shift} /> {shift.state.replaceAll("_", " ")}
+            <Badge {...changeOf(shift)} /> {shift.state.replaceAll("_", " ")}
           </dd>
         </>
       )}

@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, dataOf } from "@/api/client";
 import { historyShiftQuery } from "@/api/historyQueries";
-import { ApiError } from "@/api/problem";
+import { ApiError, fieldError } from "@/api/problem";
 import type { HistoryShift, ShiftChange, ShiftState } from "@/api/types";
 import { toast } from "@/app/toasts";
 import { Button, NativeSelect, Textarea, TextInput } from "@/kit";
@@ -65,11 +65,11 @@ export function ShiftForm({ shift, user }: { shift: HistoryShift; user: string }
     event.preventDefault();
     if (!unchanged) save.mutate(change);
   };
-  const error = save.error instanceof ApiError ? save.error : null;
   // A conflict is always about the state.
-  const stateError = error?.field("/state") ?? (error?.status === 409 ? error.message : undefined);
+  const conflict = save.error instanceof ApiError && save.error.status === 409;
+  const stateError = fieldError(save.error, "state") ?? (conflict ? save.error?.message : undefined);
   return (
-    <form className={classes.form} onSubmit={submit}>
+    <form className="form" onSubmit={submit}>
       <FormError error={save.error} />
       <NativeSelect
         label="State"
@@ -84,7 +84,7 @@ export function ShiftForm({ shift, user }: { shift: HistoryShift; user: string }
           label="Owner"
           description="The account that looks after it; empty for nobody"
           value={owner}
-          error={error?.field("/owner")}
+          error={fieldError(save.error, "owner")}
           onChange={event => setOwner(event.currentTarget.value)}
           maxLength={64}
           spellCheck={false}
@@ -100,7 +100,7 @@ export function ShiftForm({ shift, user }: { shift: HistoryShift; user: string }
         label="Notes"
         description="Why, and what is done about it. Everyone who sees the shift can read them."
         value={notes}
-        error={error?.field("/notes")}
+        error={fieldError(save.error, "notes")}
         onChange={event => setNotes(event.currentTarget.value)}
         maxLength={NOTES_LIMIT}
         rows={5}

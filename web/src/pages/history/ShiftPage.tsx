@@ -13,10 +13,9 @@ import { Page, Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
-import { VerdictBadge } from "@/parts/VerdictBadge";
+import { Badge, VerdictBadge } from "@/parts/VerdictBadge";
 import { BisectLink } from "../bisections/BisectLink";
 import { goesOn, isFound } from "../bisections/labels";
-import { ChangeBadge } from "./ChangeBadge";
 import classes from "./history.module.css";
 import { LineChart } from "./LineChart";
 import {
@@ -99,7 +98,7 @@ function Facts({ of }: { of: HistoryShift }) {
       )}
       <dt>Change</dt>
       <dd>
-        <ChangeBadge of={of} />
+        <Badge {...changeOf(of)} />
       </dd>
       <dt>Suspected</dt>
       <dd>

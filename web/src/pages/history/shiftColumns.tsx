@@ -5,7 +5,7 @@ import { metricName } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
 import { StateBadge } from "@/parts/StateBadge";
-import { ChangeBadge } from "./ChangeBadge";
+import { Badge } from "@/parts/VerdictBadge";
 import classes from "./history.module.css";
 import { cellText, changeOf, headText, measuredText, suspectedText } from "./labels";
 
@@ -28,7 +28,7 @@ const change: Column<HistoryShift> = {
   id: "change",
   header: "Change",
   value: of => changeOf(of).word,
-  cell: of => <ChangeBadge of={of} />,
+  cell: of => <Badge {...changeOf(of)} />,
 };
 
 const suspected: Column<HistoryShift> = {

@@ -109,7 +109,7 @@ function Series({ of: { newest, submissions, cells } }: { of: SeriesRow }) {
       <Link to={newest.outcome === "passed" ? "/r/$id" : "/submissions/$id"} params={{ id: newest.id }}>
         {oneLine(newest.title) || `Submission ${newest.id}`}
       </Link>{" "}
-      <span className={classes.fine}>
+      <span className="fine">
         {newest.version != null && newest.version > 1 && `v${newest.version} `}
         {submissions > 1 && (
           <Link to="/series/$id" params={{ id: newest.id }}>

@@ -31,7 +31,7 @@ export function Queue() {
           narrow="stack"
         />
       )}
-      {data && <p className={classes.rule}>{data.rule}</p>}
+      {data && <p className="fine">{data.rule}</p>}
       {data && data.orders.length > 0 && (
         <DataTable
           caption="Not submitted yet"

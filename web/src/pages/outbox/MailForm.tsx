@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, dataOf } from "@/api/client";
 import { deliveryQuery } from "@/api/outboxQueries";
-import { ApiError } from "@/api/problem";
+import { fieldError } from "@/api/problem";
 import type { MailEdit, OutgoingMail } from "@/api/types";
 import { toast } from "@/app/toasts";
 import { Button, Textarea, TextInput } from "@/kit";
@@ -47,7 +47,7 @@ export function MailForm({ id, mail, onDone }: MailFormProps) {
   };
   const at = (field: keyof MailEdit) => fieldError(save.error, field);
   return (
-    <form className={classes.form} onSubmit={submit}>
+    <form className="form" onSubmit={submit}>
       <FormError error={save.error} />
       <Textarea
         label="To"
@@ -59,7 +59,7 @@ export function MailForm({ id, mail, onDone }: MailFormProps) {
         required
         withAsterisk={false}
         spellCheck={false}
-        classNames={{ input: classes.typed }}
+        classNames={{ input: "mono" }}
       />
       <Textarea
         label="Cc"
@@ -69,7 +69,7 @@ export function MailForm({ id, mail, onDone }: MailFormProps) {
         onChange={event => setCc(event.currentTarget.value)}
         rows={Math.min(8, Math.max(1, addressesOf(cc).length))}
         spellCheck={false}
-        classNames={{ input: classes.typed }}
+        classNames={{ input: "mono" }}
       />
       <TextInput
         label="Subject"
@@ -78,7 +78,7 @@ export function MailForm({ id, mail, onDone }: MailFormProps) {
         onChange={event => setSubject(event.currentTarget.value)}
         required
         withAsterisk={false}
-        classNames={{ input: classes.typed }}
+        classNames={{ input: "mono" }}
       />
       <Textarea
         label="Text"
@@ -89,7 +89,7 @@ export function MailForm({ id, mail, onDone }: MailFormProps) {
         required
         withAsterisk={false}
         wrap="off"
-        classNames={{ input: classes.typed }}
+        classNames={{ input: "mono" }}
       />
       <Counters text={body} />
       <div className="row">
@@ -120,13 +120,4 @@ export function Counters({ text }: { text: string }) {
       </span>
     </p>
   );
-}
-
-/** Messages for a field and for its entries: `/to` and `/to/0`. */
-function fieldError(error: Error | null, field: string): string | undefined {
-  if (!(error instanceof ApiError)) return undefined;
-  const found = (error.problem.errors ?? []).filter(
-    each => each.pointer === `/${field}` || each.pointer?.startsWith(`/${field}/`),
-  );
-  return found.map(each => each.detail).join("; ") || undefined;
 }

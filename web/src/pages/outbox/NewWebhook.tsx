@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { FormEvent } from "react";
 import { api, dataOf } from "@/api/client";
-import { ApiError } from "@/api/problem";
+import { fieldError } from "@/api/problem";
 import { namesQuery } from "@/api/queries";
 import type { OutboxEvent, WebhookRequest, WebhookSecret } from "@/api/types";
 import { Button, Checkbox, TextInput } from "@/kit";
@@ -49,9 +49,9 @@ export function NewWebhook({
       { onSuccess: () => form.reset() },
     );
   };
-  const at = (pointer: string) => (make.error instanceof ApiError ? make.error.field(pointer) : undefined);
+  const at = (field: string) => fieldError(make.error, field);
   return (
-    <form className={classes.form} onSubmit={submit}>
+    <form className="form" onSubmit={submit}>
       <FormError error={make.error} />
       <TextInput
         name="url"
@@ -61,7 +61,7 @@ export function NewWebhook({
         placeholder="https://ci.example.org/wqlab"
         required
         withAsterisk={false}
-        error={at("/url")}
+        error={at("url")}
         autoComplete="off"
         spellCheck={false}
       />
@@ -77,7 +77,7 @@ export function NewWebhook({
             defaultChecked={CHOSEN.has(event)}
           />
         ))}
-        {at("/events") && (
+        {at("events") && (
           <p className={classes.mistake} role="alert">
             Select at least one event.
           </p>

@@ -69,7 +69,7 @@ export function FunctionBars({ cell }: { cell: InstrumentCell }) {
         rowKey={of => `${of.file} ${of.name}`}
         fixedOrder
       />
-      <p className={classes.note}>
+      <p className="fine">
         {Object.keys(cell.totals).length > 1 && "Grey: not in the same direction under every seed."}
         {rows.some(of => of.touched) && " * is a function that the series changes."}
       </p>

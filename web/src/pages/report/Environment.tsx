@@ -26,7 +26,7 @@ export function Environment({ target }: { target: TargetReport }) {
       <div className={classes.columns}>
         <div className={classes.topology}>
           <TopologyDrawing layout={reported ?? expected} name={environment?.device ?? device_type} words />
-          <p className={classes.note}>
+          <p className="fine">
             {reported
               ? "Reported by the booted kernel."
               : "As described by the device type; no boot has reported its topology."}

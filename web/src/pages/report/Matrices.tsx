@@ -120,7 +120,7 @@ function OneMatrix({ matrix, selected, several }: { matrix: Matrix; selected: Ce
                   <Device row={row} />
                 </th>
                 {row.metric === null ? (
-                  <td colSpan={columns} className={classes.nothing}>
+                  <td colSpan={columns}>
                     <VerdictBadge verdict={row.target.comparisons.length > 0 ? null : row.target.verdict} />{" "}
                     <span className="muted">no comparisons</span>
                   </td>

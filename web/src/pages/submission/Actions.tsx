@@ -25,7 +25,7 @@ export function Actions({ steps }: { steps: SubmissionSteps }) {
   return (
     <>
       {finished && (
-        <Link to="/r/$id" params={{ id: submission.id }} className={classes.primary}>
+        <Link to="/r/$id" params={{ id: submission.id }} className="button" data-look="primary">
           View report
         </Link>
       )}
@@ -33,7 +33,7 @@ export function Actions({ steps }: { steps: SubmissionSteps }) {
         <RetryRefused session={session} owner={submission.owner} blocks={retry} next={href} />
       )}
       {own && finished && (
-        <button type="button" className={classes.button} onClick={() => openDialog("retry")}>
+        <button type="button" className={`button ${classes.action}`} onClick={() => openDialog("retry")}>
           Retry
         </button>
       )}
@@ -41,7 +41,7 @@ export function Actions({ steps }: { steps: SubmissionSteps }) {
       {own && !finished && (
         <button
           type="button"
-          className={classes.button}
+          className={`button ${classes.action}`}
           disabled={cancel_requested_at !== null}
           onClick={() => openDialog("cancel")}
         >
@@ -69,7 +69,7 @@ function RetryRefused({ session, owner, blocks, next }: RetryRefusedProps) {
       Only {owner} and maintainers can {what}.
     </span>
   ) : (
-    <Link to="/sign-in" search={{ next }} className={classes.primary}>
+    <Link to="/sign-in" search={{ next }} className="button" data-look="primary">
       Sign in to {what}
     </Link>
   );
@@ -97,7 +97,7 @@ function Pin({ id, pinned }: { id: number; pinned: boolean }) {
   return (
     <button
       type="button"
-      className={classes.button}
+      className={`button ${classes.action}`}
       disabled={change.isPending}
       title="A pinned submission keeps its kernels, logs and consoles, whatever their age"
       onClick={() => change.mutate()}

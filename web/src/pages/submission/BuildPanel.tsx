@@ -81,7 +81,7 @@ function LogOf({ selection, view }: { selection: BuildSelection; view: BuildView
     return (
       <EmptyState title="The log could not be loaded">
         {file.error.message}{" "}
-        <button type="button" className={classes.button} onClick={() => void file.refetch()}>
+        <button type="button" className="button" onClick={() => void file.refetch()}>
           Retry
         </button>
       </EmptyState>

@@ -98,7 +98,7 @@ function BootHead({ selection: { run, boot, pinned } }: { selection: RunSelectio
         />
         <button
           type="button"
-          className={classes.button}
+          className="button"
           aria-label="Previous boot"
           disabled={at <= 0}
           onClick={() => go(run.boots[at - 1])}
@@ -107,7 +107,7 @@ function BootHead({ selection: { run, boot, pinned } }: { selection: RunSelectio
         </button>
         <button
           type="button"
-          className={classes.button}
+          className="button"
           aria-label="Next boot"
           disabled={at === -1 || at === run.boots.length - 1}
           onClick={() => go(run.boots[at + 1])}

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { api, dataOf } from "@/api/client";
+import { fieldError } from "@/api/problem";
 import { archivesQuery, treesQuery } from "@/api/queries";
 import type { WatchView } from "@/api/types";
 import { watchQuery } from "@/api/watchQueries";
@@ -10,15 +11,7 @@ import { Button, Radio } from "@/kit";
 import { CommandBlock } from "@/parts/CommandBlock";
 import { FormError } from "@/parts/FormError";
 import { Section } from "@/parts/Page";
-import {
-  draftOf,
-  fieldError,
-  NEW_WATCH,
-  specOf,
-  unreadableParameters,
-  type WatchDraft,
-  watchYaml,
-} from "./draft";
+import { draftOf, NEW_WATCH, specOf, unreadableParameters, type WatchDraft, watchYaml } from "./draft";
 import { bind, IdentityFields, NumberField, QuietHoursField, TargetsField, TreeSelect } from "./fields";
 import { ArchiveSelect, ListFields, RepositoryField, TreeFields } from "./kindFields";
 import { DAYS } from "./search";
@@ -53,7 +46,7 @@ export function WatchForm({ view, owner = "" }: { view?: WatchView; owner?: stri
   };
   return (
     <>
-      <form className={classes.form} onSubmit={submit}>
+      <form className="form" onSubmit={submit}>
         <FormError error={save.error} />
         {!view && (
           <Radio.Group
@@ -68,7 +61,7 @@ export function WatchForm({ view, owner = "" }: { view?: WatchView; owner?: stri
           </Radio.Group>
         )}
         <IdentityFields {...fields} named={view !== undefined} />
-        <div className={classes.pair}>
+        <div className="pair">
           <TreeSelect
             {...fields}
             known={usable.map(each => each.tree.name)}

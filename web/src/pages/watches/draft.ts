@@ -1,5 +1,4 @@
 /** The content of the form of a watch, and the watch that it stands for. */
-import { ApiError } from "@/api/problem";
 import type { Batch, ListWatch, QuietHours, TreeWatch } from "@/api/types";
 import { numberOrText } from "@/lib/parameters";
 import { toYaml } from "@/lib/yaml";
@@ -188,13 +187,4 @@ export function linesOf(text: string): string[] {
     .split("\n")
     .map(line => line.trim())
     .filter(Boolean);
-}
-
-/** The server's messages for a field of the request and for its entries: `/targets` and `/targets/0`. */
-export function fieldError(error: Error | null, field: string): string | undefined {
-  if (!(error instanceof ApiError)) return undefined;
-  const found = (error.problem.errors ?? []).filter(
-    each => each.pointer === `/${field}` || each.pointer?.startsWith(`/${field}/`),
-  );
-  return [...new Set(found.map(each => each.detail))].join("; ") || undefined;
 }

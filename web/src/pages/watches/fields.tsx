@@ -31,7 +31,7 @@ export function LinesField({ label, value, onChange, error, required = false, ..
       withAsterisk={false}
       spellCheck={false}
       autoCapitalize="none"
-      classNames={{ input: classes.typed }}
+      classNames={{ input: "mono" }}
     />
   );
 }
@@ -235,7 +235,7 @@ export function TreeSelect({ draft, change, at, known, description }: TreeSelect
 export function IdentityFields({ named, ...fields }: FieldsProps & { named: boolean }) {
   return (
     <>
-      <div className={classes.pair}>
+      <div className="pair">
         <TextField
           label="Name"
           description="Letters, digits, underscore, dot and dash"

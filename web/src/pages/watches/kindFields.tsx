@@ -43,7 +43,7 @@ export function ListFields({ archives, ...fields }: ArchivesProps) {
         placeholder={"kernel/workqueue.c\nfs/xfs/"}
         {...bind(fields, "paths")}
       />
-      <div className={classes.pair}>
+      <div className="pair">
         <LinesField
           label="Words in subjects"
           description="One entry a line: the cover letter or a patch must have one of them"
@@ -112,7 +112,7 @@ export function TreeFields({ unreadable, ...fields }: FieldsProps & { unreadable
   const { draft, change, at } = fields;
   return (
     <>
-      <div className={classes.pair}>
+      <div className="pair">
         <LinesField
           label="Branches"
           description="One a line; each is a line of heads"
@@ -152,7 +152,7 @@ export function TreeFields({ unreadable, ...fields }: FieldsProps & { unreadable
         {...bind(fields, "parameters")}
         {...(unreadable.length > 0 && { error: `Write name=value instead of ${unreadable.join(", ")}` })}
       />
-      <div className={classes.pair}>
+      <div className="pair">
         <NumberField
           label="Blocks"
           description="Empty: as the plans have it"

@@ -98,7 +98,7 @@ export function TopologyDrawing({
           />
         ))}
       </svg>
-      {words && <p className={classes.words}>{description}</p>}
+      {words && <p className="fine">{description}</p>}
     </div>
   );
 }

@@ -36,19 +36,19 @@ export function QuoteSummary({ live, request }: QuoteProps) {
       {request.targets.length === 0 ? (
         <p>Select what should be measured, and where.</p>
       ) : signedOut ? (
-        <p className={classes.fine}>Sign in to see how long it takes. Your input is kept.</p>
+        <p className="fine">Sign in to see how long it takes. Your input is kept.</p>
       ) : quote ? (
         <div data-stale={!current || undefined} className={classes.content}>
           <Sums quote={quote} />
         </div>
       ) : error ? (
-        <p className={classes.fine}>
+        <p className="fine">
           {errors.length > 0
             ? "Fix the errors in the form to see a quote."
             : `No quote available: ${error.message}`}
         </p>
       ) : (
-        <p className={classes.fine}>Loading quote…</p>
+        <p className="fine">Loading quote…</p>
       )}
     </section>
   );
@@ -156,7 +156,7 @@ function Quotas({ quotas }: { quotas: readonly Quota[] }) {
           </p>
         ))}
       {left.length > 0 && (
-        <p className={classes.fine}>
+        <p className="fine">
           Left of your quotas: {left.map(quota => LEFT[quota.name](quota.left)).join(", ")}.
         </p>
       )}
@@ -231,7 +231,7 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
       {notes.map(note => (
         <Note key={note} text={note} />
       ))}
-      <details className={classes.basis}>
+      <details className="fine">
         <summary>
           Basis: {of.basis === "measured" ? `measured, ${count(of.measured_boots, "boot")}` : "a guess"}
         </summary>

@@ -57,7 +57,7 @@ export function SameCommand({ request, file, complete }: SameCommandProps) {
       {complete ? (
         <>
           <CommandBlock label="Command" commands={commandsOf(request, { lab: location.origin, file })} />
-          <p className={classes.fine}>
+          <p className="fine">
             Both commands read an API token from <code>WQLAB_TOKEN</code>;{" "}
             <Link to="/account">create a token</Link>. <code>wqlab</code> waits for the result and exits with
             status 1 for a regression.
@@ -70,7 +70,7 @@ export function SameCommand({ request, file, complete }: SameCommandProps) {
           </p>
         </>
       ) : (
-        <p className={classes.fine}>Complete the form to see the commands.</p>
+        <p className="fine">Complete the form to see the commands.</p>
       )}
     </details>
   );
@@ -95,7 +95,7 @@ function SubmitButton({ pending, targets }: { pending: boolean; targets: number 
         Submit{many}
       </Button>
       {!may && (
-        <p className={classes.fine}>
+        <p className="fine">
           Your role ({session?.user?.role}) cannot submit. Ask an administrator of this lab to change it.
         </p>
       )}

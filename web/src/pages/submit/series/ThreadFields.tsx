@@ -99,7 +99,7 @@ function status(
   if (found) return "This is what would be taken now.";
   if (loading) return "Looking for the mail…";
   if (error) {
-    if (error instanceof ApiError && error.status === 422) return oneLine(error.message);
+    if (error instanceof ApiError && error.status === 422) return oneLine(error.problem.detail);
     return `The mail could not be looked for: ${error.message}`;
   }
   return "";
