@@ -195,7 +195,7 @@ def test_counts_beside_a_models_figures_are_named_and_give_no_modelled_verdict()
         ("MiB/s", "bandwidth", -7.1234, "7.12 % less MiB/s (bandwidth)"),
         ("1/s", "cache_items_per_s", 30.2, "30.2 % more cache items/s"),
         ("1/s", "files_per_second", -2.0, "2.00 % fewer files/s"),
-        ("ns", "cache_p95_ns", -9.83, "9.83 % lower cache_p95_ns"),
+        ("ns", "cache_p95_ns", -9.83, "9.83 % lower cache_p95"),
         ("us", "fsync_p99", 4.2, "4.20 % higher fsync_p99"),
         ("MiB/s", "bandwidth", 0.0, ""),
     ],
