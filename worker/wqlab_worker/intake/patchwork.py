@@ -21,6 +21,7 @@ from .archive import ArchiveClient, ArchiveUnavailable
 from .mail_parser import MailParser
 
 _MAILS_LIMIT = 1000
+_Number = Annotated[int, Field(ge=0, lt=1 << 31)]
 _MessageId = Annotated[str, StringConstraints(pattern=r"^<[^<>\s]+>$", max_length=1000)]
 T = TypeVar("T")
 
@@ -42,10 +43,10 @@ class _Project(_Answer):
 
 
 class _Series(_Answer):
-    id: int
+    id: _Number
     project: _Project
-    total: int
-    received_total: int
+    total: _Number
+    received_total: _Number
     received_all: bool
     cover_letter: _Mail | None = None
     patches: list[_Mail] = Field(max_length=_MAILS_LIMIT)
@@ -56,7 +57,7 @@ class _Series(_Answer):
 
 
 class _Numbered(_Answer):
-    id: int
+    id: _Number
 
 
 class _Found(_Answer):
