@@ -2,6 +2,7 @@ import { useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { sessionQuery } from "@/api/session";
 import { EmptyState } from "@/parts/EmptyState";
+import { Facts } from "@/parts/Facts";
 import { Page, Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { MailAddress } from "./MailAddress";
@@ -33,26 +34,24 @@ export function AccountPage() {
   }
   return (
     <Page title="Account">
-      <dl className="facts">
-        <dt>User</dt>
-        <dd>{user.name}</dd>
-        <dt>Role</dt>
-        <dd>
-          {user.role}
-          {user.sign_in === "oidc" && ", by your groups at the provider you sign in with"}
-        </dd>
-        <dt>Permissions</dt>
-        <dd>{user.scopes.map(scope => SCOPE_TEXT[scope] ?? scope).join("; ")}</dd>
-        {expires_at && (
-          <>
-            <dt>Session</dt>
-            <dd>
+      <Facts
+        of={{
+          User: user.name,
+          Role: (
+            <>
+              {user.role}
+              {user.sign_in === "oidc" && ", by your groups at the provider you sign in with"}
+            </>
+          ),
+          Permissions: user.scopes.map(scope => SCOPE_TEXT[scope] ?? scope).join("; "),
+          Session: expires_at && (
+            <>
               expires <RelativeTime at={expires_at} />
               {user.sign_in === "oidc" ? "; then sign in again" : "; any request extends it"}
-            </dd>
-          </>
-        )}
-      </dl>
+            </>
+          ),
+        }}
+      />
       <Section
         id="tokens"
         title="API tokens"

@@ -7,6 +7,7 @@ import type { MailAddressView } from "@/api/types";
 import { toast } from "@/app/toasts";
 import { Button, Checkbox, TextInput } from "@/kit";
 import { oneLine } from "@/lib/words";
+import { Facts } from "@/parts/Facts";
 import { FormError } from "@/parts/FormError";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
@@ -50,7 +51,7 @@ function Address({ of }: { of: MailAddressView }) {
   const mistake = fieldError(ask.error, "address");
   return (
     <div className="stack">
-      <Facts of={of} />
+      <AddressFacts of={of} />
       {of.address && (
         <Checkbox
           label="Mail me my results"
@@ -86,28 +87,22 @@ function Address({ of }: { of: MailAddressView }) {
   );
 }
 
-function Facts({ of }: { of: MailAddressView }) {
+function AddressFacts({ of }: { of: MailAddressView }) {
   if (!of.address && !of.asked_address) return null;
   return (
-    <dl className="facts">
-      {of.address && (
-        <>
-          <dt>Mail address</dt>
-          <dd className={classes.long}>{oneLine(of.address)}</dd>
-        </>
-      )}
-      {of.asked_address && of.asked_until && (
-        <>
-          <dt>To confirm</dt>
-          <dd className={classes.long}>
+    <Facts
+      of={{
+        "Mail address": of.address && oneLine(of.address),
+        "To confirm": of.asked_address && of.asked_until && (
+          <>
             {oneLine(of.asked_address)},{" "}
             <span className="muted">
               the link in its mail expires <RelativeTime at={of.asked_until} />
             </span>
             {of.problem && <p className={classes.problem}>It has not arrived: {oneLine(of.problem)}</p>}
-          </dd>
-        </>
-      )}
-    </dl>
+          </>
+        ),
+      }}
+    />
   );
 }

@@ -13,6 +13,7 @@ import { oneLine } from "@/lib/words";
 import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import { CopyButton } from "@/parts/CopyButton";
 import { DataTable } from "@/parts/DataTable";
+import { Facts } from "@/parts/Facts";
 import { Page, Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
@@ -53,7 +54,7 @@ export function BisectionPage() {
       actions={<Cancel of={of} />}
     >
       <Result of={of} />
-      <Facts of={of} />
+      <BisectionFacts of={of} />
       {of.levels.map(level => (
         <Section
           key={level.merge ?? ""}
@@ -122,77 +123,57 @@ function Result({ of }: { of: BisectionData }) {
   );
 }
 
-function Facts({ of }: { of: BisectionData }) {
+function BisectionFacts({ of }: { of: BisectionData }) {
   const parent = effectText(of, of.culprit_effect, of.culprit_ci95);
   const ends = effectText(of, of.effect, of.ci95);
   return (
-    <dl className="facts">
-      {of.probability !== null && (
-        <>
-          <dt>Probability</dt>
-          <dd>{chanceText(of.probability)}</dd>
-        </>
-      )}
-      {parent && (
-        <>
-          <dt>Against its parent</dt>
-          <dd>{parent}</dd>
-        </>
-      )}
-      {ends && (
-        <>
-          <dt>From good to bad</dt>
-          <dd>{ends}</dd>
-        </>
-      )}
-      {of.failure_rate !== null && (
-        <>
-          <dt>Bad commit</dt>
-          <dd className={classes.long}>
+    <Facts
+      of={{
+        Probability: of.probability !== null && chanceText(of.probability),
+        "Against its parent": parent && parent,
+        "From good to bad": ends && ends,
+        "Bad commit": of.failure_rate !== null && (
+          <>
             {Math.round(100 * of.failure_rate)} % of its boots fail: {oneLine(of.failure_title)}
-          </dd>
-        </>
-      )}
-      <dt>Boots of the search</dt>
-      <dd>
-        {of.boots}
-        {of.plain_boots > 0 && (
-          <span className="muted"> (a plain bisection with all blocks at each step: {of.plain_boots})</span>
-        )}
-      </dd>
-      {of.device && (
-        <>
-          <dt>Device</dt>
-          <dd>
-            <Link to="/lab/$name" params={{ name: of.device }}>
-              {of.device}
-            </Link>
-          </dd>
-        </>
-      )}
-      {of.shift_id !== null && (
-        <>
-          <dt>Began with</dt>
-          <dd>
+          </>
+        ),
+        "Boots of the search": (
+          <>
+            {of.boots}
+            {of.plain_boots > 0 && (
+              <span className="muted">
+                {" "}
+                (a plain bisection with all blocks at each step: {of.plain_boots})
+              </span>
+            )}
+          </>
+        ),
+        Device: of.device && (
+          <Link to="/lab/$name" params={{ name: of.device }}>
+            {of.device}
+          </Link>
+        ),
+        "Began with": of.shift_id !== null && (
+          <>
             <Link to="/history/shifts/$id" params={{ id: of.shift_id }}>
               shift {of.shift_id}
             </Link>{" "}
             of {of.watch}
-          </dd>
-        </>
-      )}
-      <dt>Owner</dt>
-      <dd>{of.owner}</dd>
-      <dt>Begun</dt>
-      <dd>
-        <RelativeTime at={of.created_at} />
-        {of.ended_at && (
-          <>
-            , ended <RelativeTime at={of.ended_at} />
           </>
-        )}
-      </dd>
-    </dl>
+        ),
+        Owner: of.owner,
+        Begun: (
+          <>
+            <RelativeTime at={of.created_at} />
+            {of.ended_at && (
+              <>
+                , ended <RelativeTime at={of.ended_at} />
+              </>
+            )}
+          </>
+        ),
+      }}
+    />
   );
 }
 

@@ -10,6 +10,7 @@ import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
+import { Facts } from "@/parts/Facts";
 import { Page, Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
@@ -81,7 +82,7 @@ function Forge({ name }: { name: string }) {
     >
       {forge ? (
         <>
-          <Facts of={forge} />
+          <ForgeFacts of={forge} />
           <Heads of={forge} heads={forge.waiting ?? []} caption="Not finished" />
           <Heads of={forge} heads={forge.not_measured ?? []} caption="Not measured" />
         </>
@@ -92,70 +93,78 @@ function Forge({ name }: { name: string }) {
   );
 }
 
-function Facts({ of }: { of: ForgeDetail }) {
+function ForgeFacts({ of }: { of: ForgeDetail }) {
   const { last_status: status, last_error: error } = of;
   return (
-    <dl className="facts">
-      <dt>Repository</dt>
-      <dd className={classes.long}>
-        <a href={of.url} rel="noreferrer">
-          {of.repository}
-        </a>{" "}
-        on {KIND_WORDS[of.kind]}, tree {of.tree}
-      </dd>
-      <dt>Device time</dt>
-      <dd className={classes.long}>
-        {spendersText(of)}; quota of {of.owner}
-      </dd>
-      <dt>Last event</dt>
-      <dd className={classes.long}>
-        <RelativeTime at={of.last_event_at} />
-        {of.last_event_at && `: ${oneLine(of.last_event)}, ${oneLine(of.last_event_answer)}`}
-      </dd>
-      <dt>Last poll</dt>
-      <dd>
-        <RelativeTime at={of.polled_at} />
-        {of.next_poll_at ? (
+    <Facts
+      of={{
+        Repository: (
           <>
-            , next <RelativeTime at={of.next_poll_at} />
+            <a href={of.url} rel="noreferrer">
+              {of.repository}
+            </a>{" "}
+            on {KIND_WORDS[of.kind]}, tree {of.tree}
           </>
-        ) : (
-          ", polls are switched off"
-        )}
-        {of.missed > 0 && (
+        ),
+        "Device time": (
           <>
-            ; {count(of.missed, "change")} found by polls, the last <RelativeTime at={of.missed_at} />
+            {spendersText(of)}; quota of {of.owner}
           </>
-        )}
-        {!of.complete &&
-          "; it has more pull requests or branches than a poll reads: only events tell of new ones"}
-      </dd>
-      <dt>Last status</dt>
-      <dd className={classes.long}>
-        {status ? (
+        ),
+        "Last event": (
           <>
-            <RelativeTime at={status.at} />: {status.state} at <code>{status.commit.slice(0, 12)}</code>,{" "}
-            {oneLine(status.description)} <StateBadge state={status.delivery} />{" "}
-            <Link to="/deliveries/$id" params={{ id: status.delivery_id }}>
-              Delivery {status.delivery_id}
-            </Link>
+            <RelativeTime at={of.last_event_at} />
+            {of.last_event_at && `: ${oneLine(of.last_event)}, ${oneLine(of.last_event_answer)}`}
           </>
-        ) : (
-          <span className="muted">none was sent</span>
-        )}
-      </dd>
-      <dt>Last error</dt>
-      <dd>
-        {error ? (
+        ),
+        "Last poll": (
           <>
-            <RelativeTime at={error.at} />, {oneLine(error.what)}:{" "}
-            <span className={classes.problem}>{oneLine(error.problem)}</span>
+            <RelativeTime at={of.polled_at} />
+            {of.next_poll_at ? (
+              <>
+                , next <RelativeTime at={of.next_poll_at} />
+              </>
+            ) : (
+              ", polls are switched off"
+            )}
+            {of.missed > 0 && (
+              <>
+                ; {count(of.missed, "change")} found by polls, the last <RelativeTime at={of.missed_at} />
+              </>
+            )}
+            {!of.complete &&
+              "; it has more pull requests or branches than a poll reads: only events tell of new ones"}
           </>
-        ) : (
-          <span className="muted">none</span>
-        )}
-      </dd>
-    </dl>
+        ),
+        "Last status": (
+          <>
+            {status ? (
+              <>
+                <RelativeTime at={status.at} />: {status.state} at <code>{status.commit.slice(0, 12)}</code>,{" "}
+                {oneLine(status.description)} <StateBadge state={status.delivery} />{" "}
+                <Link to="/deliveries/$id" params={{ id: status.delivery_id }}>
+                  Delivery {status.delivery_id}
+                </Link>
+              </>
+            ) : (
+              <span className="muted">none was sent</span>
+            )}
+          </>
+        ),
+        "Last error": (
+          <>
+            {error ? (
+              <>
+                <RelativeTime at={error.at} />, {oneLine(error.what)}:{" "}
+                <span className={classes.problem}>{oneLine(error.problem)}</span>
+              </>
+            ) : (
+              <span className="muted">none</span>
+            )}
+          </>
+        ),
+      }}
+    />
   );
 }
 

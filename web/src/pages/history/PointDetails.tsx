@@ -4,6 +4,7 @@ import { count } from "@/lib/numbers";
 import { absolute } from "@/lib/time";
 import { oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
+import { Facts } from "@/parts/Facts";
 import { Badge, VerdictBadge } from "@/parts/VerdictBadge";
 import classes from "./history.module.css";
 import { changeOf, headText } from "./labels";
@@ -23,66 +24,64 @@ export function PointDetails({ line, index, shift }: PointDetailsProps) {
   const level = line.levels.find(each => index >= each.start && index < each.end);
   const change = changeText(point, line);
   return (
-    <dl className="facts">
-      <dt>Head</dt>
-      <dd className={classes.commit}>
-        {point.head.name !== line.ref && <strong>{point.head.name} </strong>}
-        <code className={classes.long}>{point.head.commit}</code>{" "}
-        <CopyButton text={point.head.commit} name="Copy the commit" />
-      </dd>
-      <dt>Measured</dt>
-      <dd>{absolute(new Date(point.at))}</dd>
-      <dt>Value</dt>
-      <dd>
-        {valueText(point, line)}{" "}
-        <span className="muted">{point.n > 0 ? `of ${bootsText(point)}` : bootsText(point)}</span>
-      </dd>
-      {level && (
-        <>
-          <dt>Level</dt>
-          <dd>
+    <Facts
+      of={{
+        Head: (
+          <span className={classes.commit}>
+            {point.head.name !== line.ref && <strong>{point.head.name} </strong>}
+            <code className={classes.long}>{point.head.commit}</code>{" "}
+            <CopyButton text={point.head.commit} name="Copy the commit" />
+          </span>
+        ),
+        Measured: absolute(new Date(point.at)),
+        Value: (
+          <>
+            {valueText(point, line)}{" "}
+            <span className="muted">{point.n > 0 ? `of ${bootsText(point)}` : bootsText(point)}</span>
+          </>
+        ),
+        Level: level && (
+          <>
             {headText(line.series[level.start]?.head ?? point.head, line)} to{" "}
             {headText(line.series[level.end - 1]?.head ?? point.head, line)},{" "}
             {count(level.end - level.start, "head")}
-          </dd>
-        </>
-      )}
-      <dt>From the head before</dt>
-      <dd>
-        {point.verdict === null ? (
-          <span className="muted">not compared: the first head of the line</span>
-        ) : (
-          <>
-            {change && `${change} `}
-            <VerdictBadge verdict={point.verdict} />
           </>
-        )}
-      </dd>
-      <dt>Environment</dt>
-      <dd className={classes.long}>
-        {point.cut ? <>Changed before this head: {oneLine(point.cut)}</> : "as at the head before"}
-      </dd>
-      {shift && (
-        <>
-          <dt>Shift</dt>
-          <dd>
+        ),
+        "From the head before": (
+          <>
+            {point.verdict === null ? (
+              <span className="muted">not compared: the first head of the line</span>
+            ) : (
+              <>
+                {change && `${change} `}
+                <VerdictBadge verdict={point.verdict} />
+              </>
+            )}
+          </>
+        ),
+        Environment: (
+          <>{point.cut ? <>Changed before this head: {oneLine(point.cut)}</> : "as at the head before"}</>
+        ),
+        Shift: shift && (
+          <>
             <Link to="/history/shifts/$id" params={{ id: shift.id }}>
               shift {shift.id}
             </Link>{" "}
             <Badge {...changeOf(shift)} /> {shift.state.replaceAll("_", " ")}
-          </dd>
-        </>
-      )}
-      <dt>Source</dt>
-      <dd>
-        <Link to="/submissions/$id" params={{ id: point.submission_id }} search={{ run: point.run_id }}>
-          run {point.run_id} of submission {point.submission_id}
-        </Link>
-        ,{" "}
-        <Link to="/r/$id" params={{ id: point.submission_id }}>
-          report
-        </Link>
-      </dd>
-    </dl>
+          </>
+        ),
+        Source: (
+          <>
+            <Link to="/submissions/$id" params={{ id: point.submission_id }} search={{ run: point.run_id }}>
+              run {point.run_id} of submission {point.submission_id}
+            </Link>
+            ,{" "}
+            <Link to="/r/$id" params={{ id: point.submission_id }}>
+              report
+            </Link>
+          </>
+        ),
+      }}
+    />
   );
 }

@@ -9,6 +9,7 @@ import { watchQuery } from "@/api/watchQueries";
 import { metricName } from "@/lib/numbers";
 import { clean, humanize, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
+import { Facts } from "@/parts/Facts";
 import { Page, Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
@@ -65,7 +66,7 @@ export function ShiftPage() {
       }
       lead={`${line.tree} ${line.ref}: ${cellText(line)}.`}
     >
-      <Facts of={shift} />
+      <ShiftFacts of={shift} />
       <Around shift={shift} />
       {maintains && user ? (
         <Section id="change" title="What became of it">
@@ -82,80 +83,63 @@ export function ShiftPage() {
   );
 }
 
-function Facts({ of }: { of: HistoryShift }) {
+function ShiftFacts({ of }: { of: HistoryShift }) {
   const measured = measuredText(of);
   return (
-    <dl className="facts">
-      <dt>State</dt>
-      <dd>
-        <StateBadge state={of.state} /> <span className="muted">{STATE_MEANING[of.state]}</span>
-      </dd>
-      {of.reason && (
-        <>
-          <dt>Reason</dt>
-          <dd className={classes.long}>{oneLine(of.reason)}</dd>
-        </>
-      )}
-      <dt>Change</dt>
-      <dd>
-        <Badge {...changeOf(of)} />
-      </dd>
-      <dt>Suspected</dt>
-      <dd>
-        {suspectedText(of)} <span className="muted">by {SOURCE_MEANING[of.source]}</span>
-      </dd>
-      <dt>Measured again</dt>
-      <dd>
-        {measured ? (
+    <Facts
+      of={{
+        State: (
           <>
-            {measured} <VerdictBadge verdict={of.verdict} />
+            <StateBadge state={of.state} /> <span className="muted">{STATE_MEANING[of.state]}</span>
           </>
-        ) : (
-          <span className="muted">not yet</span>
-        )}
-        {of.submission_id !== null && (
+        ),
+        Reason: of.reason && oneLine(of.reason),
+        Change: <Badge {...changeOf(of)} />,
+        Suspected: (
           <>
-            {" "}
-            in{" "}
-            <Link to="/submissions/$id" params={{ id: of.submission_id }}>
-              submission {of.submission_id}
-            </Link>
-            {measured && (
+            {suspectedText(of)} <span className="muted">by {SOURCE_MEANING[of.source]}</span>
+          </>
+        ),
+        "Measured again": (
+          <>
+            {measured ? (
               <>
-                {" ("}
-                <Link to="/r/$id" params={{ id: of.submission_id }}>
-                  report
+                {measured} <VerdictBadge verdict={of.verdict} />
+              </>
+            ) : (
+              <span className="muted">not yet</span>
+            )}
+            {of.submission_id !== null && (
+              <>
+                {" "}
+                in{" "}
+                <Link to="/submissions/$id" params={{ id: of.submission_id }}>
+                  submission {of.submission_id}
                 </Link>
-                {")"}
+                {measured && (
+                  <>
+                    {" ("}
+                    <Link to="/r/$id" params={{ id: of.submission_id }}>
+                      report
+                    </Link>
+                    {")"}
+                  </>
+                )}
               </>
             )}
           </>
-        )}
-      </dd>
-      <Commit of={of} />
-      <dt>Owner</dt>
-      <dd>{of.owner || <span className="muted">nobody</span>}</dd>
-      <dt>Opened</dt>
-      <dd>
-        <RelativeTime at={of.created_at} />
-      </dd>
-      {of.decided_at && (
-        <>
-          <dt>Paired run ended</dt>
-          <dd>
-            <RelativeTime at={of.decided_at} />
-          </dd>
-        </>
-      )}
-      {of.changed_by && (
-        <>
-          <dt>Changed</dt>
-          <dd>
+        ),
+        Commit: <Commit of={of} />,
+        Owner: of.owner || <span className="muted">nobody</span>,
+        Opened: <RelativeTime at={of.created_at} />,
+        "Paired run ended": of.decided_at && <RelativeTime at={of.decided_at} />,
+        Changed: of.changed_by && (
+          <>
             <RelativeTime at={of.changed_at} /> by {of.changed_by}
-          </dd>
-        </>
-      )}
-    </dl>
+          </>
+        ),
+      }}
+    />
   );
 }
 
@@ -172,32 +156,28 @@ function Commit({ of }: { of: HistoryShift }) {
   // Commits of a repository of its own are not in the tree's.
   const spec = watched?.spec;
   const tree = spec?.kind === "tree" && !spec.url ? spec.tree : null;
-  if (!bisection && !tree) return null;
   return (
     <>
-      <dt>Commit</dt>
-      <dd className={classes.long}>
-        {bisection ? <BisectionText of={bisection} /> : <span className="muted">not searched</span>}
-        {ended && tree && (
-          <>
-            {" "}
-            <BisectLink
-              of={{
-                tree,
-                good: of.before.commit,
-                bad: of.after.commit,
-                ref: of.after.name,
-                plan: line.plan,
-                type: line.device_type,
-                scenario: line.scenario,
-                setting: line.setting,
-                metric: line.metric,
-                submission: of.submission_id,
-              }}
-            />
-          </>
-        )}
-      </dd>
+      {bisection ? <BisectionText of={bisection} /> : <span className="muted">not searched</span>}
+      {ended && tree && (
+        <>
+          {" "}
+          <BisectLink
+            of={{
+              tree,
+              good: of.before.commit,
+              bad: of.after.commit,
+              ref: of.after.name,
+              plan: line.plan,
+              type: line.device_type,
+              scenario: line.scenario,
+              setting: line.setting,
+              metric: line.metric,
+              submission: of.submission_id,
+            }}
+          />
+        </>
+      )}
     </>
   );
 }
@@ -241,10 +221,12 @@ function Around({ shift }: { shift: HistoryShift }) {
       }
     >
       {line ? <ShiftChart line={line} shift={shift} /> : <Skeleton lines={1} height="360px" />}
-      <dl className="facts">
-        <Side name="Last with the old level" head={shift.before} shift={shift} line={line} />
-        <Side name="First with the new level" head={shift.after} shift={shift} line={line} />
-      </dl>
+      <Facts
+        of={{
+          "Last with the old level": <Side head={shift.before} shift={shift} line={line} />,
+          "First with the new level": <Side head={shift.after} shift={shift} line={line} />,
+        }}
+      />
     </Section>
   );
 }
@@ -259,31 +241,27 @@ function ShiftChart({ line, shift }: { line: HistoryLineData; shift: HistoryShif
 }
 
 interface SideProps {
-  name: string;
   head: HeadRef;
   shift: HistoryShift;
   line: HistoryLineData | undefined;
 }
 
-function Side({ name, head, shift, line }: SideProps) {
+function Side({ head, shift, line }: SideProps) {
   const point = line?.series.find(each => each.head.id === head.id);
   return (
     <>
-      <dt>{name}</dt>
-      <dd>
-        {head.name !== shift.line.ref && <strong>{head.name} </strong>}
-        <code className={classes.long}>{head.commit}</code>{" "}
-        <CopyButton text={head.commit} name={`Copy the commit ${headText(head, shift.line)}`} />
-        {point && (
-          <span className={classes.side}>
-            {valueText(point, shift.line)}
-            {point.verdict && ` (${humanize(point.verdict)})`} in{" "}
-            <Link to="/submissions/$id" params={{ id: point.submission_id }} search={{ run: point.run_id }}>
-              submission {point.submission_id}
-            </Link>
-          </span>
-        )}
-      </dd>
+      {head.name !== shift.line.ref && <strong>{head.name} </strong>}
+      <code className={classes.long}>{head.commit}</code>{" "}
+      <CopyButton text={head.commit} name={`Copy the commit ${headText(head, shift.line)}`} />
+      {point && (
+        <span className={classes.side}>
+          {valueText(point, shift.line)}
+          {point.verdict && ` (${humanize(point.verdict)})`} in{" "}
+          <Link to="/submissions/$id" params={{ id: point.submission_id }} search={{ run: point.run_id }}>
+            submission {point.submission_id}
+          </Link>
+        </span>
+      )}
     </>
   );
 }

@@ -8,6 +8,7 @@ import { count } from "@/lib/numbers";
 import { Canaries } from "@/parts/Canaries";
 import { DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
+import { Facts } from "@/parts/Facts";
 import { Page, Section } from "@/parts/Page";
 import { PagedTable } from "@/parts/PagedTable";
 import { Skeleton } from "@/parts/Skeleton";
@@ -51,20 +52,12 @@ export function DevicePage() {
       }
       actions={<DeviceActions device={device} />}
     >
-      <dl className="facts">
-        <dt>State</dt>
-        <dd>
-          <ConditionText device={device} />
-        </dd>
-        {(device.lease || device.elsewhere) && (
-          <>
-            <dt>Held by</dt>
-            <dd>
-              <Holder device={device} />
-            </dd>
-          </>
-        )}
-      </dl>
+      <Facts
+        of={{
+          State: <ConditionText device={device} />,
+          "Held by": (device.lease || device.elsewhere) && <Holder device={device} />,
+        }}
+      />
       <Section id="topology" title="Topology">
         <Topologies device={device} described={type?.layout ?? null} />
       </Section>

@@ -8,6 +8,7 @@ import { absolute, roughDuration } from "@/lib/time";
 import { clean, humanize, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
 import { type Column, DataTable } from "@/parts/DataTable";
+import { Facts } from "@/parts/Facts";
 import { Page, Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Scroll } from "@/parts/Scroll";
@@ -42,7 +43,7 @@ export function DeliveryPage() {
       }
       actions={<Decisions of={delivery} editing={edits} onEdit={() => setEditing(true)} />}
     >
-      <Facts of={delivery} />
+      <DeliveryFacts of={delivery} />
       {edits ? (
         <Section id="edit" title="Change the mail">
           <MailForm id={delivery.id} mail={mail} onDone={() => setEditing(false)} />
@@ -57,47 +58,38 @@ export function DeliveryPage() {
   );
 }
 
-function Facts({ of }: { of: DeliveryDetail }) {
+function DeliveryFacts({ of }: { of: DeliveryDetail }) {
   return (
-    <dl className="facts">
-      <dt>State</dt>
-      <dd>
-        <StateBadge state={of.state} /> <span className="muted">{STATE_MEANING[of.state]}</span>
-      </dd>
-      {of.reason && (
-        <>
-          <dt>Reason</dt>
-          <dd className={classes.long}>{oneLine(of.reason)}</dd>
-        </>
-      )}
-      {of.decided_by && (
-        <>
-          <dt>Decided by</dt>
-          <dd>{of.decided_by}</dd>
-        </>
-      )}
-      <dt>What</dt>
-      <dd>
-        {humanize(of.kind)}, {eventText(of)}
-        {of.submission_id !== null && (
+    <Facts
+      of={{
+        State: (
           <>
-            {" "}
-            about{" "}
-            <Link to="/submissions/$id" params={{ id: of.submission_id }}>
-              submission {of.submission_id}
-            </Link>{" "}
-            (
-            <Link to="/r/$id" params={{ id: of.submission_id }}>
-              report
-            </Link>
-            )
+            <StateBadge state={of.state} /> <span className="muted">{STATE_MEANING[of.state]}</span>
           </>
-        )}
-      </dd>
-      {of.kind !== "mail" && (
-        <>
-          <dt>To</dt>
-          <dd className={classes.long}>
+        ),
+        Reason: of.reason && oneLine(of.reason),
+        "Decided by": of.decided_by && of.decided_by,
+        What: (
+          <>
+            {humanize(of.kind)}, {eventText(of)}
+            {of.submission_id !== null && (
+              <>
+                {" "}
+                about{" "}
+                <Link to="/submissions/$id" params={{ id: of.submission_id }}>
+                  submission {of.submission_id}
+                </Link>{" "}
+                (
+                <Link to="/r/$id" params={{ id: of.submission_id }}>
+                  report
+                </Link>
+                )
+              </>
+            )}
+          </>
+        ),
+        To: of.kind !== "mail" && (
+          <>
             <code>{oneLine(of.destination)}</code>
             {of.webhook_id !== null && (
               <>
@@ -109,37 +101,18 @@ function Facts({ of }: { of: DeliveryDetail }) {
                 )
               </>
             )}
-          </dd>
-          <dt>Id</dt>
-          <dd
-            className={classes.long}
-            title="The same in every attempt, so that the receiver recognises a repetition"
-          >
+          </>
+        ),
+        Id: of.kind !== "mail" && (
+          <span title="The same in every attempt, so that the receiver recognises a repetition">
             <code>{of.message_id}</code>
-          </dd>
-        </>
-      )}
-      <dt>Created</dt>
-      <dd>
-        <RelativeTime at={of.created_at} />
-      </dd>
-      {of.next_at && (
-        <>
-          <dt>Next attempt</dt>
-          <dd>
-            <NextAttempt at={of.next_at} />
-          </dd>
-        </>
-      )}
-      {of.finished_at && (
-        <>
-          <dt>Ended</dt>
-          <dd>
-            <RelativeTime at={of.finished_at} />
-          </dd>
-        </>
-      )}
-    </dl>
+          </span>
+        ),
+        Created: <RelativeTime at={of.created_at} />,
+        "Next attempt": of.next_at && <NextAttempt at={of.next_at} />,
+        Ended: of.finished_at && <RelativeTime at={of.finished_at} />,
+      }}
+    />
   );
 }
 

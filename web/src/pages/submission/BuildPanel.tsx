@@ -10,6 +10,7 @@ import { duration } from "@/lib/time";
 import { clean, oneLine } from "@/lib/words";
 import { CommandBlock } from "@/parts/CommandBlock";
 import { EmptyState } from "@/parts/EmptyState";
+import { Facts } from "@/parts/Facts";
 import { FailureCard } from "@/parts/FailureCard";
 import { Progress } from "@/parts/Progress";
 import { Skeleton } from "@/parts/Skeleton";
@@ -50,7 +51,7 @@ export function BuildPanel({
         <FailureCard failure={build.failure} what={`build of the ${build.arm}`} mainFailure={mainFailure} />
       )}
       {build.has_log ? <LogOf selection={selection} view={view} /> : <NoLog build={build} />}
-      {view ? <Facts view={view} /> : error ? <p>{error.message}</p> : <Skeleton lines={6} />}
+      {view ? <KernelFacts view={view} /> : error ? <p>{error.message}</p> : <Skeleton lines={6} />}
     </div>
   );
 }
@@ -163,31 +164,28 @@ function ReadLog({
   );
 }
 
-function Facts({ view }: { view: BuildView }) {
+function KernelFacts({ view }: { view: BuildView }) {
   return (
     <section className={classes.listed}>
       <h3>Kernel</h3>
-      <dl className="facts">
-        <dt>Release</dt>
-        <dd>{view.release ? <code>{clean(view.release)}</code> : "\u2013"}</dd>
-        <dt>Build-id</dt>
-        <dd>{view.build_id_gnu ? <code>{view.build_id_gnu}</code> : "\u2013"}</dd>
-        <dt>Base</dt>
-        <dd>
-          <code>{view.base_commit.slice(0, 12)}</code> of {view.tree}
-        </dd>
-        <dt>Source</dt>
-        <dd>
-          <code>{view.tree_oid.slice(0, 12)}</code> (git tree)
-        </dd>
-        <dt>Compiler</dt>
-        <dd>{oneLine(view.compiler) || "\u2013"}</dd>
-        <dt>Duration</dt>
-        <dd>{!view.duration_s ? "\u2013" : duration(view.duration_s)}</dd>
-        {view.artifacts.length > 0 && (
-          <>
-            <dt>Files</dt>
-            <dd className={classes.files}>
+      <Facts
+        of={{
+          Release: <>{view.release ? <code>{clean(view.release)}</code> : "\u2013"}</>,
+          "Build-id": <>{view.build_id_gnu ? <code>{view.build_id_gnu}</code> : "\u2013"}</>,
+          Base: (
+            <>
+              <code>{view.base_commit.slice(0, 12)}</code> of {view.tree}
+            </>
+          ),
+          Source: (
+            <>
+              <code>{view.tree_oid.slice(0, 12)}</code> (git tree)
+            </>
+          ),
+          Compiler: oneLine(view.compiler) || "\u2013",
+          Duration: !view.duration_s ? "\u2013" : duration(view.duration_s),
+          Files: view.artifacts.length > 0 && (
+            <span className={classes.files}>
               {view.files_deleted_at ? (
                 <span>deleted by retention on {view.files_deleted_at.slice(0, 10)}</span>
               ) : (
@@ -197,10 +195,10 @@ function Facts({ view }: { view: BuildView }) {
                   </a>
                 ))
               )}
-            </dd>
-          </>
-        )}
-      </dl>
+            </span>
+          ),
+        }}
+      />
       {view.reproducer && (
         <CommandBlock
           label="Reproduce this build"

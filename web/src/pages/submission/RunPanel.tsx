@@ -10,6 +10,7 @@ import { bytes } from "@/lib/numbers";
 import { duration } from "@/lib/time";
 import { humanize, oneLine } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
+import { Facts } from "@/parts/Facts";
 import { FailureCard } from "@/parts/FailureCard";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
@@ -241,33 +242,26 @@ function BootFacts({ boot, known }: { boot: BootStep; known: string | undefined 
   return (
     <section className={classes.listed}>
       <h3>Boot</h3>
-      <dl className="facts">
-        <dt>Boot</dt>
-        <dd>
-          {boot.arm} of block {boot.block + 1}, attempt {boot.attempt + 1}, on {boot.device}
-        </dd>
-        <dt>Started</dt>
-        <dd>
-          <RelativeTime at={boot.started_at} />
-        </dd>
-        <dt>Kernel verified</dt>
-        <dd>{boot.verified_at ? `after ${seconds(boot.verified_at)}` : "no"}</dd>
-        <dt>Duration</dt>
-        <dd>{seconds(boot.finished_at)}</dd>
-        <dt>Valid</dt>
-        <dd>{validityText(boot)}</dd>
-        <dt>Console</dt>
-        <dd>{bytes(boot.console_bytes)}</dd>
-        {failure && (
-          <>
-            <dt>Failure</dt>
-            <dd>
+      <Facts
+        of={{
+          Boot: (
+            <>
+              {boot.arm} of block {boot.block + 1}, attempt {boot.attempt + 1}, on {boot.device}
+            </>
+          ),
+          Started: <RelativeTime at={boot.started_at} />,
+          "Kernel verified": <>{boot.verified_at ? `after ${seconds(boot.verified_at)}` : "no"}</>,
+          Duration: seconds(boot.finished_at),
+          Valid: validityText(boot),
+          Console: bytes(boot.console_bytes),
+          Failure: failure && (
+            <>
               {oneLine(failure.summary)}
               {failure.advice && <> What to do: {oneLine(failure.advice)}</>}
-            </dd>
-          </>
-        )}
-      </dl>
+            </>
+          ),
+        }}
+      />
     </section>
   );
 }

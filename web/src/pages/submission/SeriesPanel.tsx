@@ -15,6 +15,7 @@ import { count } from "@/lib/numbers";
 import { clean, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
 import { EmptyState } from "@/parts/EmptyState";
+import { Facts } from "@/parts/Facts";
 import { FailureCard } from "@/parts/FailureCard";
 import { Scroll } from "@/parts/Scroll";
 import { Skeleton } from "@/parts/Skeleton";
@@ -77,62 +78,42 @@ function SeriesDetails({ id, request, apply, series }: SeriesDetailsProps) {
   const git = request.series?.git;
   return (
     <>
-      <dl className="facts">
-        <dt>Tree</dt>
-        <dd>{request.tree}</dd>
-        {git && (
-          <>
-            <dt>Branch</dt>
-            <dd>
+      <Facts
+        of={{
+          Tree: request.tree,
+          Branch: git && (
+            <>
               <code>{clean(git.ref)}</code> of <code className={classes.long}>{clean(git.url)}</code>
-            </dd>
-          </>
-        )}
-        {request.series?.thread && (
-          <>
-            <dt>Mail or series</dt>
-            <dd>
+            </>
+          ),
+          "Mail or series": request.series?.thread && (
+            <>
               <code className={classes.long}>{clean(request.series.thread.message_id)}</code>
               {request.series.thread.revision ? `, v${request.series.thread.revision}` : ", latest revision"}
-            </dd>
-          </>
-        )}
-        {apply.thread && (
-          <>
-            <dt>Mails</dt>
-            <dd>
-              <a href={`/api/v1/submissions/${id}/mbox`} download>
-                as taken
-              </a>
-            </dd>
-          </>
-        )}
-        {request.series?.mbox && (
-          <>
-            <dt>Mails</dt>
-            <dd>
-              <a href={`/api/v1/submissions/${id}/mbox`} download>
-                as submitted
-              </a>
-            </dd>
-          </>
-        )}
-        <dt>Priority</dt>
-        <dd>{request.priority}</dd>
-        <dt>Base</dt>
-        <dd>
-          {apply.base_commit ? (
-            <>
-              <code className={classes.long}>{apply.base_commit}</code>{" "}
-              {apply.release && `(${oneLine(apply.release)})`}
             </>
-          ) : apply.state === "finished" ? (
-            "unknown"
-          ) : (
-            "not resolved yet"
-          )}
-        </dd>
-      </dl>
+          ),
+          Mails: (apply.thread || request.series?.mbox) && (
+            <a href={`/api/v1/submissions/${id}/mbox`} download>
+              {apply.thread ? "as taken" : "as submitted"}
+            </a>
+          ),
+          Priority: request.priority,
+          Base: (
+            <>
+              {apply.base_commit ? (
+                <>
+                  <code className={classes.long}>{apply.base_commit}</code>{" "}
+                  {apply.release && `(${oneLine(apply.release)})`}
+                </>
+              ) : apply.state === "finished" ? (
+                "unknown"
+              ) : (
+                "not resolved yet"
+              )}
+            </>
+          ),
+        }}
+      />
       {apply.thread && <TakenMails of={apply.thread} />}
       {!series && <p className="muted">Settings study: the tree's kernel under several settings.</p>}
       {series && apply.state === "finished" && apply.outcome === "passed" && (

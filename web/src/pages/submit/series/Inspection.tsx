@@ -1,6 +1,7 @@
 import type { FileChange, SeriesInspection, SeriesPatch } from "@/api/types";
 import { count, grouped } from "@/lib/numbers";
 import { clean, oneLine } from "@/lib/words";
+import { Facts } from "@/parts/Facts";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Scroll } from "@/parts/Scroll";
 import classes from "./Inspection.module.css";
@@ -29,18 +30,12 @@ export function Inspection({ of, from = "mbox" }: { of: SeriesInspection; from?:
               {from === "mbox" && of.mails > of.patches.length && ` · ${count(of.mails, "mail")} in the mbox`}
             </p>
           </div>
-          <dl className="facts">
-            <dt>{of.authors.length === 1 ? "Author" : "Authors"}</dt>
-            <dd>{of.authors.map(oneLine).join(", ")}</dd>
-            {of.base_commit && (
-              <>
-                <dt>Base commit</dt>
-                <dd className={classes.hash}>
-                  <code>{of.base_commit}</code>
-                </dd>
-              </>
-            )}
-          </dl>
+          <Facts
+            of={{
+              [of.authors.length === 1 ? "Author" : "Authors"]: of.authors.map(oneLine).join(", "),
+              "Base commit": of.base_commit && <code>{of.base_commit}</code>,
+            }}
+          />
           <details open={of.patches.length === 1 && !of.cover}>
             <summary>{of.cover ? "Cover letter and patches" : "Patches"}</summary>
             {of.cover && (
