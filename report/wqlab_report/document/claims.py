@@ -187,9 +187,7 @@ def checks(report: Report) -> list[tuple[bool, str]]:
         found.insert(0, (True, "same device, boots alternate"))
     if report.config_compared:
         differing = len(report.config_diff)
-        found.append(
-            (not differing, f"{words.count(differing, 'option')} differ" if differing else "same configuration")
-        )
+        found.append((not differing, words.count(differing, "different option") if differing else "same configuration"))
     if differences := sum(len(each.environment.differences) for each in measured if each.environment):
         found.append((False, f"{words.count(differences, 'difference')} of environments"))
     if emulated := sum(each.emulated for each in measured):
