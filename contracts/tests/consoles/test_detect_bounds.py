@@ -11,6 +11,7 @@ from console_logs import EVERYTHING, PANIC, STALL, reports, seen
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wqlab_contracts.consoles.console_reading import read_console
 from wqlab_contracts.consoles.detect import LINE_LIMIT, Detector, Report
 from wqlab_contracts.enums import FindingKind
 from wqlab_contracts.messages import EXCERPT_LIMIT
@@ -72,3 +73,26 @@ def test_empty_lines_in_a_large_chunk_take_linear_time() -> None:
         return min(timeit.repeat(lambda: Detector().feed(b"\n" * size), number=1, repeat=3, timer=time.process_time))
 
     assert seconds(1 << 18) < 8 * (1 << 8) * seconds(1 << 10)
+
+
+def test_long_title_is_not_continued_on_the_next_line() -> None:
+    """Before, the title grew by each piece of a line, and was searched as a whole."""
+
+    def seconds(size: int) -> float:
+        line = b"[    1.0] BUG: KASAN: " + b"," * size
+        return min(timeit.repeat(lambda: Detector().feed(line), number=1, repeat=2, timer=time.process_time))
+
+    assert seconds(1 << 18) < 20 * seconds(1 << 15)
+
+
+def test_cause_is_found_among_thousands_of_reports() -> None:
+    """Before, the log was searched from its beginning for each pair of reports."""
+    bugs = b"".join(b"[    1.0] BUG: Bad rss-counter state mm:%d type:MM val:1\n" % number for number in range(3000))
+    warning = b"[    1.0] WARNING: CPU: 1 PID: 2 at mm/a.c:1 f+0x1/0x2\n[    1.0] ---[ end trace 0 ]---\n"
+    panic = b"[    1.1] Kernel panic - not syncing: kernel: panic_on_warn set ...\n"
+    begin = time.process_time()
+    found = read_console(bugs + warning + bugs + panic + b"[    0.0] Linux version 7.3\n" + panic).reports
+    assert [each.kind for each in found[3000::3001]] == ["warning", "panic"]
+    assert [(each.first_line, each.caused_by) for each in found[-2:]] == [(6003, 6000), (6005, None)]
+    assert found[3000].charged and not found[-2].charged and found[-1].charged
+    assert time.process_time() - begin < 60

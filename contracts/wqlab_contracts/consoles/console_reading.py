@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 
 from ..consequences import cause_of
 from ..enums import FindingKind
@@ -55,31 +56,53 @@ def read_console(data: bytes) -> ReadConsole:
         if isinstance(each, Report)
     ]
     found.sort(key=lambda report: report.offset)
-    lines = [read_line(clean(line)) for line in data.split(b"\n")]
-    return ReadConsole(
-        reports=[_read(data, report, found) for report in found], hardware_errors=hardware_error_lines(lines)
-    )
+    lines = data.split(b"\n")
+    begins = [0, *accumulate(len(line) + 1 for line in lines)]
+    kernels = [begin for begin, line in zip(begins, lines, strict=False) if _KERNEL_BEGINS in line]
+    reports: list[ReadReport] = []
+    numbers: dict[int, int] = {}
+    earlier = _Earlier()
+    kernel = 0
+    for number, report in enumerate(found):
+        if (last := bisect_left(kernels, report.offset)) != kernel:
+            kernel, earlier = last, _Earlier()
+        cause = cause_of(report, earlier.reports)
+        first_line, last_line = (bisect_right(begins, each) for each in (report.offset, report.last_offset))
+        reports.append(_read(report, first_line, last_line, numbers[id(cause)] if cause else None))
+        numbers[id(report)] = number
+        if not report.of_hardware:
+            earlier.add(report)
+    return ReadConsole(reports=reports, hardware_errors=hardware_error_lines(read_line(clean(line)) for line in lines))
 
 
-def _read(data: bytes, report: Report, found: Sequence[Report]) -> ReadReport:
-    kernel = data.count(_KERNEL_BEGINS, 0, report.offset)
-    earlier = [
-        each
-        for each in found[: found.index(report)]
-        if not each.of_hardware and data.count(_KERNEL_BEGINS, 0, each.offset) == kernel
-    ]
-    cause = cause_of(report, earlier)
+class _Earlier:
+    """The reports of a kernel that may have caused a later one: the first and the newest of each kind, up to a panic.
+
+    There may be thousands of reports, and each is compared with the earlier ones.
+    """
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+
+    def add(self, report: Report) -> None:
+        if any(each.kind is FindingKind.PANIC for each in self.reports):
+            return
+        same = [each for each in self.reports if (each.kind, each.fatal) == (report.kind, report.fatal)]
+        self.reports = [each for each in self.reports if each not in same[1:]] + [report]
+
+
+def _read(report: Report, first_line: int, last_line: int, cause: int | None) -> ReadReport:
     return ReadReport(
         kind=report.kind,
         fatal=report.fatal,
         title=report.title,
-        first_line=data.count(b"\n", 0, report.offset) + 1,
-        last_line=data.count(b"\n", 0, report.last_offset) + 1,
+        first_line=first_line,
+        last_line=last_line,
         excerpt=report.excerpt,
         stack=[frame.function for frame in report.stack],
         defect=report.defect,
         defect_key=defect_key(report.defect),
         of_hardware=report.of_hardware,
-        caused_by=found.index(cause) if cause else None,
+        caused_by=cause,
         charged=cause is None and not report.of_hardware,
     )

@@ -38,6 +38,8 @@ _SEPARATOR_LINES = 5
 """Most lines between a separator and the line that names the kind."""
 _PIECES = 3
 """Most lines of one title."""
+_TITLE_LENGTH = 1_000
+"""A title of more characters is not continued on the next line."""
 
 _CRASH = {FindingKind.OOPS, FindingKind.BUG}
 _REPEATED = {FindingKind.PANIC, FindingKind.WORKQUEUE_STALL, FindingKind.RCU_STALL}
@@ -116,7 +118,8 @@ class OpenReport:
 
     def add(self, line: ConsoleLine, message: str, offset: int) -> None:
         """Add a line; `message` is the title so far if the line continues one."""
-        if (self.kind is None or self._may_go_on) and is_cut_off(message, complete=self.kind is not None):
+        may_go_on = (self.kind is None or self._may_go_on) and len(message) <= _TITLE_LENGTH
+        if may_go_on and is_cut_off(message, complete=self.kind is not None):
             self.allowed_lines = self.allowed_lines if self._pieces else self.count + _PIECES
             self._begins_with_title = self._begins_with_title or not self.count
             self._pieces = message
