@@ -163,6 +163,18 @@ def test_replies_are_not_patches() -> None:
     assert (found.mails, len(found.patches)) == (2, 1)
 
 
+@pytest.mark.parametrize(
+    "subject",
+    ['Patch "wq: faster" has been added to the 6.12-stable tree', "run fewer works, was: Re: [PATCH v2] wq: faster"],
+)
+def test_diff_in_a_mail_that_answers_a_patch_is_left_out(subject: str) -> None:
+    patch = mail("[PATCH v2] wq: faster", id_="2@x")
+    found = inspect(patch + mail(subject, id_="3@x", reply_to="2@x", author="Bob <bob@example.org>", day=6))
+    assert (found.version, [each.subject for each in found.patches], errors(found)) == (2, ["wq: faster"], set())
+    assert subject[:20] in defects(found)[SeriesDefect.SEVERAL_SERIES]
+    assert [each.subject for each in inspect(mail(subject, id_="3@x")).patches] == [subject]
+
+
 def test_odd_sender_of_a_reply_is_read() -> None:
     """Anybody can reply to a patch, with groups of addresses in which Python's parser recurses."""
     patches = mail("[PATCH 1/2] a", id_="1") + mail("[PATCH 2/2] b", id_="2", reply_to="1")

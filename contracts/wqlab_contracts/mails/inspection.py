@@ -21,7 +21,7 @@ from ..diffstat import changed_files
 from ..messages import normalised_subject
 from . import mbox
 from .canonical_mails import ChosenMails
-from .mail_threads import address_of, ancestors_of, find_sent_again, with_roles
+from .mail_threads import address_of, ancestors_of, find_sent_again, parent_of, with_roles
 from .mbox import Mail
 from .split_series import lists_others
 
@@ -85,7 +85,8 @@ def choose_patches(text: str, *, escaped: bool = False, version: int | None = No
         if not mail.readable:
             detail = f"{_quoted(mail.subject)} has more than {mbox.PART_LIMIT} MIME parts; send patches as plain text"
             findings.error(SeriesDefect.UNREADABLE_MAIL, detail)
-    patches = [mail for mail in mails if mail.is_patch] or [patch for mail in mails if (patch := mail.patch_in_reply)]
+    patches = _without_comments([mail for mail in mails if mail.is_patch], mails, findings)
+    patches = patches or [patch for mail in mails if (patch := mail.patch_in_reply)]
     if not patches:
         replies = sum(mail.has_patch for mail in mails)
         hint = (
@@ -119,6 +120,24 @@ def _without_duplicates(mails: Sequence[Mail]) -> list[Mail]:
 
 
 # --- selection of the patches -----------------------------------------------------------------------------------
+
+
+def _without_comments(patches: list[Mail], mails: Sequence[Mail], findings: _Findings) -> list[Mail]:
+    """Return the patches without diffs in mails that answer others and whose subjects name no patch.
+
+    Such are proposals of reviewers who have changed the subject, and the mails that tell that a patch is in a tree.
+    """
+    by_id = {mail.effective_message_id: mail for mail in mails}
+    named = [
+        mail
+        for mail in patches
+        if mail.counter or mail.parsed.names_patch or mail.parsed.version or parent_of(mail, by_id) is None
+    ]
+    if named and len(named) < len(patches):
+        names = _list_names([_quoted(mail.title) for mail in patches if mail not in named])
+        detail = f"left out, because it answers another mail and its subject names no patch: {names}"
+        findings.warning(SeriesDefect.SEVERAL_SERIES, detail)
+    return named or patches
 
 
 def _newest_version(patches: Sequence[Mail]) -> int:

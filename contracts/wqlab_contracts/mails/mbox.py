@@ -118,8 +118,10 @@ class Mail:
 
     @property
     def is_cover(self) -> bool:
-        """Return True for a cover letter, which may show a diff of the whole series."""
-        return not self.is_reply and self.counter is not None and self.counter[0] == 0
+        """Return True for a cover letter, which may show a diff of the whole series. A reply without `Re:` is none."""
+        if self.is_reply or self.counter is None or self.counter[0] != 0:
+            return False
+        return not ((self.in_reply_to or self.references) and self.begins_with_quotation)
 
     @property
     def is_reply(self) -> bool:

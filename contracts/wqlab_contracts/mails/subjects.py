@@ -11,14 +11,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_BRACKET = re.compile(r"\s*\[([^\]]*)\]\s*")
+_BRACKET = re.compile(r"\s*\[((?:[^\[\]]*\[[^\[\]]*\]){1,3}[^\[\]]*|[^\]]*)\]\s*")
+"""A bracket may contain others: `[[PATCH v3] 1/4]`."""
 _REPLY = re.compile(r"(?:re|aw|fwd?):|\w{2,3}:\s*\[", re.IGNORECASE)
 """The rule of b4."""
 _REPLY_BEHIND_LIST = re.compile(r"(?:re|aw|fwd?):", re.IGNORECASE)
 _REPLIES = re.compile(r"(?:\s*(?:\[[^\]]{0,80}\]\s*){0,3}(?:re|aw|fwd?):\s*){1,20}", re.IGNORECASE)
 _LEADING = re.compile(r"(?:re:|[\s:]){1,50}", re.IGNORECASE)
 """What git removes at the beginning of a title."""
-_SEPARATORS = re.compile(r"[\s,;:\[()]+")
+_SEPARATORS = re.compile(r"[\s,;:\[\]()]+")
 _SPACED = re.compile(r"\b(v|version) {1,3}(?=\d)|(?<=\d) {0,3}(/|\bof\b) {0,3}(?=\d)", re.IGNORECASE)
 """Space in a version or a counter, and the `1 of 3` of Mercurial."""
 _COUNTER = re.compile(r"(?:patch)?(\d{1,4})/(\d{1,4})", re.IGNORECASE)
@@ -67,7 +68,7 @@ def parse_subject(subject: str) -> Subject:
     while (bracket := _BRACKET.match(subject, end)) is not None:
         words += [word for each in _SEPARATORS.split(_SPACED.sub(_unspaced, bracket[1])) if (word := each.rstrip("."))]
         end = bracket.end()
-        if not _is_patch(words) and _REPLY_BEHIND_LIST.match(subject, end):
+        if _REPLY_BEHIND_LIST.match(subject, end) and not _is_patch(words):
             return Subject(subject, is_reply=True)
     counters = [(int(found[1]), int(found[2])) for word in words if (found := _COUNTER.fullmatch(word))]
     version, reroll = _version(words)

@@ -133,6 +133,13 @@ def test_patch_with_a_version_of_its_own_replaces_the_first(prefix: str) -> None
     ]
 
 
+def test_reply_to_a_cover_letter_without_re_is_a_reply() -> None:
+    text = "On Monday, Bo wrote:\n> Why?\n\nIt is faster.\n"
+    reply = mail("[PATCH 0/2] workqueue: lock less", "r@x", to="less-v1-0@x", body=text)
+    for message_id in ("r@x", "less-v1-0@x"):
+        assert ids(select(thread([*V1, reply]), message_id, None)) == ["less-v1-0@x", "less-v1-1@x", "less-v1-2@x"]
+
+
 def test_reply_without_re_replaces_no_patch() -> None:
     body = f"On 5 Jan 2026, Bo wrote:\n> Can you show it?\n\nWith this:\n{V1[2].partition(chr(10) * 2)[2]}"
     reply_of = mail("[PATCH 2/2] workqueue: lock less: part 2", "again@x", to="less-v1-2@x", day=6, body=body)
