@@ -20,6 +20,7 @@ def lines_of(hunk: str) -> list[tuple[str, str]]:
 NOTHING = {
     "words of a comment in a function": " \t/*\n-\t * recieve\n+\t * receive\n \t */\n \tx();",
     "hunk within a comment": "  * The first line\n- * old\n+ * new\n  *\n  * last",
+    "table in a comment": "- * the old\n+ * the new\n  * words:\n  *\tone - any node\n  *\ttwo - any node",
     "hunk that ends a comment": "- * @cpu: the CPU's number\n  */\n int f(int x)\n {",
     "hunk that begins a comment": " }\n \n+/**\n+ * f - it's new\n+ * @x: what\n+ */\n int f(int x)",
     "comment behind code": "-\tx = 1;\t/* one */\n+\tx = 1;\t/* first */",

@@ -78,6 +78,7 @@ def test_symbols_of_the_repositorys_series(series: str, symbols: list[list[str]]
         ("static void", None),
         ("", None),
         ("((((", None),
+        ("static struct {", None),
     ],
 )
 def test_defined_symbol(line: str, name: str | None) -> None:

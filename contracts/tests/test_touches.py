@@ -109,6 +109,15 @@ def test_what_files_around_the_workloads_touch(lab: DataFolder, paths: list[str]
         assert {f"{each.target.plan}@{each.target.device_type}" for each in found} == targets, path
 
 
+@pytest.mark.parametrize(
+    ("symbol", "plans"),
+    [("update_prstate", {"isolation"}), ("isolated_cpus_update", {"isolation"}), ("cpuset_can_attach", set())],
+)
+def test_a_change_of_cpusets_touches_isolation_by_its_symbols(lab: DataFolder, symbol: str, plans: set[str]) -> None:
+    found = propose([TouchedFile(path="kernel/cgroup/cpuset.c", symbols=[symbol])], lab).proposals
+    assert {each.target.plan for each in found} == plans
+
+
 def test_files_of_an_architecture_are_measured_on_it(lab: DataFolder) -> None:
     for row in lab.touches:
         for path in row.paths:

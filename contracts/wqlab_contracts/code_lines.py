@@ -101,9 +101,13 @@ def _begins_in_comment(text: str) -> bool:
     if end >= 0:
         return text.find("/*", 0, end) < 0
     if "/*" in text:
-        return text[: text.index("/*")].lstrip().startswith("* ") and text.lstrip().startswith("* ")
+        return _is_of_comment(text.lstrip())
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    return bool(lines) and all(line == "*" or line.startswith("* ") for line in lines)
+    return bool(lines) and all(line == "*" or _is_of_comment(line) for line in lines)
+
+
+def _is_of_comment(line: str) -> bool:
+    return line.startswith(("* ", "*\t"))
 
 
 def _split_parameters(text: str) -> list[str]:

@@ -33,6 +33,7 @@ _END_OF_NAME = re.compile(r"[(=;\[{]")
 _PER_CPU = re.compile(r"(?:DEFINE|DECLARE)_PER_CPU", re.ASCII)
 _REGISTRATION = re.compile(r"[A-Z][A-Z0-9_]*|\w+_initcall|module_(?:init|exit|param\w*)", re.ASCII)
 """Macros whose argument is the symbol: `SYSCALL_DEFINE3(io_submit, ...)`, `core_initcall(wq_sysfs_init)`."""
+_TYPES = ("struct", "union", "enum")
 _INSIGNIFICANT = frozenset({"", "{", "}", "};", "*/"})
 
 
@@ -67,9 +68,9 @@ def _variable(names: list[str]) -> str | None:
     """Return the variable in `struct workqueue_struct *system_wq __ro_after_init`."""
     while len(names) > 2 and names[-1].startswith("__"):
         names.pop()
-    if len(names) == 2 and names[0] in ("struct", "union", "enum"):
+    if len(names) == 2 and names[0] in _TYPES:
         return names[1]  # a forward declaration
-    return names[-1] if len(names) > 1 else None
+    return names[-1] if len(names) > 1 and names[-1] not in _TYPES else None
 
 
 def _argument(macro: str, arguments: str) -> str | None:
