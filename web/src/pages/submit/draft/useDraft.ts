@@ -89,7 +89,7 @@ export function useMbox(): MboxState {
   return { mbox, persistent, problem, load, change };
 }
 
-/** Read a file as UTF-8. Other encodings are rejected, as by `wqlab submit`, because patches must not be altered. */
+/** Read a file as UTF-8. Other encodings are rejected, because patches must not be altered; `wqlab submit` reads some. */
 async function readText(file: File): Promise<string> {
   if (file.size > MAX_MBOX_BYTES)
     throw new Error(`${file.name} is too large: the limit for an mbox is 20 MB.`);
@@ -102,6 +102,8 @@ async function readText(file: File): Promise<string> {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
   } catch {
-    throw new Error(`${file.name} is not UTF-8 text. Create it with git format-patch --stdout.`);
+    throw new Error(
+      `${file.name} is not UTF-8 text. Create it with git format-patch --stdout, or submit it with wqlab submit --mbox, which reads the character set of each mail.`,
+    );
   }
 }
