@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.mails.inspection import choose_patches, inspect, texts_of
+from wqlab_contracts.mails.mail_threads import DEPTH_LIMIT, ancestors_of
 
 SEPARATOR = "From mboxrd@z Thu Jan  1 00:00:00 1970\n"
 BASE = "a" * 40
@@ -105,3 +107,10 @@ def test_base_of_the_answered_cover_letter_is_inherited() -> None:
     found = choose_patches(FIRST + two("PATCH v2 ", "c", "b", day=8))
     assert found.inspection.base_commit == BASE
     assert found.chosen is not None and any(BASE in text for text in texts_of(found.chosen))
+
+
+def test_a_chain_of_replies_is_followed_to_a_limit() -> None:
+    """Before, ten thousand mails, each of which answered the one before, took minutes."""
+    mails = mbox.parse_mails("".join(mail("[PATCH 1/2] x", f"m{i}", f"m{i - 1}") for i in range(DEPTH_LIMIT + 50)))
+    found = list(ancestors_of(mails[-1], {each.effective_message_id: each for each in mails}))
+    assert [each.message_id for each in found] == [f"m{DEPTH_LIMIT + 48 - i}" for i in range(DEPTH_LIMIT)]

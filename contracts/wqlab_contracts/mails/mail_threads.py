@@ -17,6 +17,9 @@ from ..messages import normalised_subject
 from .mbox import Mail, Role
 from .subjects import split_version
 
+DEPTH_LIMIT = 200
+"""Maximum number of mails that are followed upwards from each mail."""
+
 
 def parent_of(mail: Mail, mails: Mapping[str, Mail]) -> Mail | None:
     """Return the nearest known mail that a mail answers, by In-Reply-To or References."""
@@ -27,10 +30,10 @@ def parent_of(mail: Mail, mails: Mapping[str, Mail]) -> Mail | None:
 
 
 def ancestors_of(mail: Mail, mails: Mapping[str, Mail]) -> Iterator[Mail]:
-    """Yield parent, grandparent and so on; ends at a loop."""
+    """Yield parent, grandparent and so on, at most DEPTH_LIMIT mails; ends at a loop."""
     seen = {mail.effective_message_id}
     found = parent_of(mail, mails)
-    while found is not None and found.effective_message_id not in seen:
+    while found is not None and found.effective_message_id not in seen and len(seen) <= DEPTH_LIMIT:
         yield found
         seen.add(found.effective_message_id)
         found = parent_of(found, mails)
