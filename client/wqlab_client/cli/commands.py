@@ -48,7 +48,7 @@ COMMANDS = {
     "devices": ("devices", "List the lab's devices; take one out of the pool or put it back."),
     "plans": ("plans", "List test plans, show one (`wqlab plans NAME`), or create one."),
     "lab": ("labs", "Invite, join, list and remove labs on other machines."),
-    "watches": ("watches", "Measure series of mailing lists and new heads of trees."),
+    "watches": ("watches", "Add watches of mailing lists and trees from files."),
     "bisection": ("bisections", "Follow searches for a commit (`wqlab bisect`)."),
     "device": ("device_add", "Add a device, or check one."),
 }

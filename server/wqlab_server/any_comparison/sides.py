@@ -101,7 +101,7 @@ def sources(session: Session, selector: Selector) -> list[Source]:
         .order_by(WatchedHead.id)
     ).all()
     if not heads:
-        raise not_found("head", f"{selector.tree}@{selector.commit}", "`wqlab watches show` lists the heads")
+        raise not_found("head", f"{selector.tree}@{selector.commit}", "the page of its watch lists the heads")
     ids = [head.id for head in heads]
     own = [Source(head.submission_id, Arm.CANDIDATE) for head in heads if head.submission_id is not None]
     children = session.scalars(
