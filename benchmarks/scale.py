@@ -10,33 +10,36 @@ its run, as happens in three seconds when runs take ten minutes. One submitter h
 import argparse
 import shutil
 import statistics
+import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import yaml
-from list_submissions import database
 from sqlalchemy import Engine, Table, select, text
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages import ApplyResult, Source, Target
+from wqlab_server import migrations
 from wqlab_server.estimates import lab_snapshot
 from wqlab_server.models import Apply, Job, Run, Submission
 from wqlab_server.pipeline import assign_devices
 from wqlab_server.pipeline.due import due_submissions
 from wqlab_server.settings import Settings
-from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
+from wqlab_server.storage.db import Message, SessionFactory, make_engine, make_factory, transaction
 from wqlab_server.storage.live_data import LiveData
 from wqlab_server.submissions import service as submissions
 from wqlab_server.tick import tick
 
 ROOT = Path(__file__).resolve().parents[1]
+POSTGRES_BIN = Path("/usr/lib/postgresql/15/bin")
 TYPES = 5
 SUBMITTERS = 50
 HEAVY = "submitter0"
@@ -49,6 +52,33 @@ class Size:
     devices: int
     labs: int
     rounds: int
+
+
+@contextmanager
+def database() -> Iterator[Engine]:
+    """Start a separate PostgreSQL server with an empty, migrated database."""
+    with tempfile.TemporaryDirectory(prefix="wqlab-bench-") as folder:
+        data = Path(folder) / "data"
+        subprocess.run(
+            [POSTGRES_BIN / "initdb", "-D", data, "-U", "wqlab", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8"],
+            check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        options = f"-k {folder} -h '' -c fsync=off -c shared_buffers=256MB"
+        log = Path(folder) / "log"
+        subprocess.run(
+            [POSTGRES_BIN / "pg_ctl", "-D", data, "-o", options, "-l", log, "-w", "start"],
+            check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            engine = make_engine(f"postgresql+psycopg://wqlab@/postgres?host={folder}")
+            migrations.upgrade(engine)
+            yield engine
+            engine.dispose()
+        finally:
+            subprocess.run(
+                [POSTGRES_BIN / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop"],
+                check=True, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
 
 
 def data_folder(folder: Path, devices: int, labs: int) -> Path:
