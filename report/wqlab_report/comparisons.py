@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from wqlab_comparison import conclude, words
 from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api.report import Comparison
-from wqlab_contracts.enums import SEEDED, Question, Role, Scale, Verdict
+from wqlab_contracts.enums import Question, Role, Scale
 
 from .content import cells
 from .plain_text import GAP, INTERVAL, WIDTH, fitted, printable, wrapped
@@ -22,10 +22,11 @@ def comparisons_text(comparisons: Sequence[Comparison]) -> str:
     lines: list[str] = []
     for (plan, device_type), group in targets.items():
         conclusion = conclude(group)
-        lines += ["", *verdict_lines(f"{plan} on {device_type}", conclusion.verdict, conclusion.headline)]
+        verdict = words.VERDICT[conclusion.verdict].upper()
+        lines += ["", *wrapped(f"{plan} on {device_type}: {verdict}", indent="  "), *wrapped(conclusion.headline, "  ")]
         for table in (kernel_tables(group), setting_tables(group)):
             lines += ["", *table] if table else []
-        why = notes(group)
+        why = [line for reason in reasons(group) for line in wrapped(reason, "* ")]
         lines += ["", "Notes:", *why] if why else []
     return "\n".join(printable(line) for line in lines[1:])
 
@@ -44,11 +45,8 @@ def kernel_tables(comparisons: Sequence[Comparison]) -> list[str]:
     return lines[1:]
 
 
-def setting_tables(comparisons: Sequence[Comparison], summaries: Mapping[str, str] | None = None) -> list[str]:
-    """Format settings against the reference setting, per kernel and scenario: a row per setting.
-
-    `summaries` describes each scenario.
-    """
+def setting_tables(comparisons: Sequence[Comparison]) -> list[str]:
+    """Format settings against the reference setting, per kernel and scenario: a row per setting."""
     selected = [comparison for comparison in comparisons if comparison.question is Question.SETTING]
     if not any(map(cells.is_measured, selected)):
         return []
@@ -61,18 +59,12 @@ def setting_tables(comparisons: Sequence[Comparison], summaries: Mapping[str, st
         rows = list(group)
         boots = max((c.candidate.n for c in rows if c.candidate), default=0)
         of = f" on the {kernel} kernel" if len(kernels) > 1 else ""
-        what = f": {summary}" if (summary := (summaries or {}).get(scenario)) else ""
-        lines += ["", *wrapped(f"{number}. {scenario}{of} (n={boots}){what}", indent="   ")]
+        lines += ["", *wrapped(f"{number}. {scenario}{of} (n={boots})", indent="   ")]
         for _, judged in _by_metric(cells.judged(rows)):
             lines += ["", *_setting_table(judged)] if any(map(cells.is_measured, judged)) else []
         lines += _side_by_side(cells.explanatory(rows), "explanatory, no verdict")
         lines += _side_by_side(cells.values_only(rows), "no evidence, values only")
     return lines[1:]
-
-
-def notes(comparisons: Sequence[Comparison]) -> list[str]:
-    """Format the reasons of verdicts, one bullet per reason."""
-    return [line for reason in reasons(comparisons) for line in wrapped(reason, "* ")]
 
 
 def setting_labels(settings: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -96,11 +88,9 @@ def _by_metric(comparisons: Sequence[Comparison]) -> list[tuple[str, list[Compar
     return list(groups.items())
 
 
-def _title(first: Comparison, boots: Iterable[int]) -> str:
+def _title(first: Comparison, sample: str = "") -> str:
     unit = f" ({first.unit})" if first.unit else ""
-    seen = sorted(set(boots))
-    n = "" if not seen else f", n={seen[0]}" if len(seen) == 1 else f", n={seen[0]}-{seen[-1]}"
-    n += " seeds" if n and first.evidence in SEEDED else ""
+    n = f", {sample}" if sample else ""
     role = "" if first.role is Role.PRIMARY else f", {first.role}"
     difference = first.scale is Scale.DIFFERENCE and bool(first.unit)
     change = f", change in {first.effect_unit}" if difference else ""
@@ -121,11 +111,8 @@ def _kernel_table(compared: list[Comparison]) -> list[str]:
         ]
         for cell in compared
     ]
-    title = _title(compared[0], (cell.candidate.n for cell in compared if cell.candidate))
-    return [
-        *wrapped(title),
-        *fitted(["", "baseline", "candidate", "change", INTERVAL, "verdict"], rows, (0, 5)),
-    ]
+    header = ["", *cells.sides(Question.KERNEL), "change", INTERVAL, "verdict"]
+    return [*wrapped(_title(compared[0], cells.sample(compared))), *fitted(header, rows, (0, 5))]
 
 
 def _setting_table(compared: list[Comparison]) -> list[str]:
@@ -145,7 +132,7 @@ def _setting_table(compared: list[Comparison]) -> list[str]:
         ]
         for cell in compared
     ]
-    return [*wrapped(_title(first, ())), *fitted(header, rows, (0, 4))]
+    return [*wrapped(_title(first)), *fitted(header, rows, (0, 4))]
 
 
 def _side_by_side(compared: Sequence[Comparison], title: str) -> list[str]:
@@ -199,8 +186,3 @@ def _row_name(cell: Comparison, cells: Sequence[Comparison]) -> str:
 
 def _decimals(cells: Iterable[Comparison]) -> int:
     return words.decimals(arm for cell in cells for arm in (cell.baseline, cell.candidate))
-
-
-def verdict_lines(name: str, verdict: Verdict, headline: str) -> list[str]:
-    """Format `xfs-fsync on xeon-2s: IMPROVEMENT` and the sentence with the figures under it."""
-    return [*wrapped(f"{name}: {words.VERDICT[verdict].upper()}", indent="  "), *wrapped(headline, "  ")]

@@ -32,7 +32,7 @@ from .letters.evidence import evidence
 from .letters.regression import Lab
 from .writers.text import LINES, listed, wrapped
 
-SIGNATURE = ("-- ", "wqlab, a machine: it measures and does not review.")
+SIGNATURE = ("-- ", "wqlab measures kernels automatically; it does not review patches.")
 _CHANGES = 6
 """Most lines of a correction about what has changed."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from wqlab_comparison import words
+from wqlab_comparison import is_regression, words
 from wqlab_contracts.api.report import ArmSummary, Comparison
-from wqlab_contracts.enums import Evidence, Role, Scale
+from wqlab_contracts.enums import SEEDED, VERDICT_ORDER, Evidence, Question, Role, Scale, Verdict
 
-from ..plain_text import NOTHING
+from ..plain_text import INTERVAL, NOTHING
+
+DECIDED = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.BELOW_THRESHOLD})
 
 
 def judged(cells: Iterable[Comparison]) -> list[Comparison]:
@@ -34,6 +36,37 @@ def without_models(cells: Iterable[Comparison]) -> list[Comparison]:
 def is_measured(cell: Comparison) -> bool:
     """Return True if one side of the comparison has figures."""
     return cell.baseline is not None or cell.candidate is not None
+
+
+def important(found: Sequence[Comparison], most: int) -> list[Comparison]:
+    """Return at most `most` comparisons, in their order: primary ones and regressions, then severe verdicts."""
+
+    def rank(cell: Comparison) -> tuple[bool, int]:
+        order = VERDICT_ORDER.index(cell.verdict) if cell.verdict else len(VERDICT_ORDER)
+        return cell.role is not Role.PRIMARY and not is_regression(cell), order
+
+    chosen = sorted(found, key=rank)[:most]
+    return [cell for cell in found if any(cell is each for each in chosen)]
+
+
+def sample(found: Sequence[Comparison]) -> str:
+    """Return the number of boots or seeds of the comparisons: `n=6 seeds`, `n=5 to 6`."""
+    numbers = sorted({cell.candidate.n for cell in found if cell.candidate})
+    n = "" if not numbers else f"n={numbers[0]}" if len(numbers) == 1 else f"n={numbers[0]} to {numbers[-1]}"
+    return f"{n} seeds" if n and found[0].evidence in SEEDED else n
+
+
+def sides(question: Question) -> list[str]:
+    """Return the names of both sides of a comparison."""
+    return ["baseline", "candidate"] if question is Question.KERNEL else ["reference", "setting"]
+
+
+def columns(header: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Return a table without its column of intervals if there are none, as of exact counts."""
+    at = header.index(INTERVAL)
+    if all(row[at] in {"", "exact"} for row in rows):
+        header, *rows = [row[:at] + row[at + 1 :] for row in (header, *rows)]
+    return header, rows
 
 
 def name(cell: Comparison) -> str:

@@ -18,7 +18,7 @@ from wqlab_contracts.keys import defect_key
 from wqlab_contracts.messages import Failure
 
 from . import system_text
-from .shared_text import folder, is_local, joined
+from .shared_text import folder, is_local, joined, kind
 
 _ADVICE = {
     ErrorKind.USER: "Correct the series or the request, and submit again.",
@@ -67,6 +67,10 @@ class FindingGroup:
     """`candidate, block 1, attempts 1 to 3`."""
     finding: FindingView
 
+    @property
+    def title(self) -> str:
+        return f"{kind(self.finding)} on {self.place}: {self.finding.title}"
+
 
 def main_failure(report: Report) -> MainFailure | None:
     """Return the submission's failure with all places where it occurred; None if it has none."""
@@ -94,6 +98,16 @@ def other_attempts(report: Report) -> list[Group]:
             text = attempt.failure.defect or attempt.failure.summary
             groups.setdefault((attempt.failure.kind, text), []).append(attempt)
     return [Group(_attempt_places(report, group), group[0].failure) for group in groups.values()]
+
+
+def attempt_sentences(report: Report) -> list[str]:
+    """Return the places, kind and summary of each failed attempt that is not the submission's failure."""
+    groups = other_attempts(report)
+    return [f"{'; '.join(each.places)}: {each.failure.kind}: {each.failure.summary}" for each in groups]
+
+
+def attempts_title(report: Report) -> str:
+    return f"{'Other failed' if report.submission.failure else 'Failed'} attempts"
 
 
 def other_findings(report: Report, target: TargetReport) -> list[FindingGroup]:

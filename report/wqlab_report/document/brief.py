@@ -32,7 +32,7 @@ from .blocks import (
     Table,
     Verdicts,
 )
-from .shell import shell_lines
+from .shell import workload
 from .verdicts import not_finished, of_submission, of_target
 
 VERDICT_LINES = 12
@@ -42,8 +42,6 @@ EXCERPT_LINES = 20
 """Most lines of the excerpt of the submission's failure."""
 WARNING_LINES = 6
 ATTEMPT_LINES = 8
-COMMAND_LINES = 6
-"""Most lines of the workload's command; a longer one is behind the link."""
 SWEEP_TABLES = 2
 """Curves of a sweep with a table; of the others the sentence is enough."""
 
@@ -181,12 +179,9 @@ def _builds(report: Report) -> list[Section]:
 
 
 def _attempts(report: Report) -> list[Section]:
-    groups = failures.other_attempts(report)
-    if not groups:
-        return []
-    title = Paragraph(f"{'Other failed' if report.submission.failure else 'Failed'} attempts:")
-    found = [f"{'; '.join(group.places)}: {group.failure.kind}: {group.failure.summary}" for group in groups]
-    return [Section([Part([title, Bullets(found, ATTEMPT_LINES, 3)])])]
+    found = Bullets(failures.attempt_sentences(report), ATTEMPT_LINES, 3)
+    title = Paragraph(f"{failures.attempts_title(report)}:")
+    return [Section([Part([title, found])])] if found.items else []
 
 
 def _reproduce(report: Report) -> list[Block]:
@@ -204,11 +199,8 @@ def _reproduce(report: Report) -> list[Block]:
         f"wqlab bundle {number} -o {number}.zip",
         f"wqlab replay {number}.zip          # the verdicts again, offline",
         f"wqlab replay {number}.zip --run    # the measurements again, in another lab",
+        *workload(report.targets),
     ]
-    environment = report.targets[0].environment if report.targets else None
-    for command in list(environment.commands.values() if environment else ())[:1]:
-        workload = shell_lines(command)
-        commands += workload if len(workload) <= COMMAND_LINES else []
     return [
         Paragraph(""),
         Paragraph("To reproduce (how to build the kernels is behind the link):"),

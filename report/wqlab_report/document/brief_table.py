@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wqlab_comparison import is_regression, words
+from wqlab_comparison import words
 from wqlab_comparison.reasons import reasons as all_reasons
 from wqlab_contracts.api.report import Comparison, TargetReport
-from wqlab_contracts.enums import SEEDED, VERDICT_ORDER, Evidence, Question, Role
+from wqlab_contracts.enums import Evidence, Question
 
 from .. import comparisons, plain_text
 from ..content import cells
@@ -26,11 +26,11 @@ def blocks(comparisons: Sequence[Comparison], most: int) -> list[Block]:
     found = judged(comparisons)
     if not found:
         return []
-    important = sorted(found, key=_importance)[:most]
-    missing = len(found) - len(important)
+    shown = cells.important(found, most)
+    missing = len(found) - len(shown)
     return [
         Paragraph(_title(found)),
-        _table([cell for cell in found if any(cell is each for each in important)], found),
+        _table(shown, found),
         *([Paragraph(f"and {words.count(missing, 'more comparison')} behind the link")] if missing else []),
     ]
 
@@ -61,36 +61,26 @@ def reasons(comparisons: Sequence[Comparison]) -> list[str]:
     return all_reasons(about)
 
 
-def _importance(cell: Comparison) -> tuple[int, int]:
-    verdict = VERDICT_ORDER.index(cell.verdict) if cell.verdict else len(VERDICT_ORDER)
-    return 0 if cell.role is Role.PRIMARY or is_regression(cell) else 1, verdict
-
-
 def _table(shown: Sequence[Comparison], of: Sequence[Comparison]) -> Table:
     """Return the table of `shown`; its title has what all cells `of` have in common."""
     knobs, labels = comparisons.setting_labels([cell.setting for cell in of])
     names = [_name(cell, of, labels) for cell in shown]
     rows = [[name, *_figures(cell)] for name, cell in zip(names, shown, strict=True)]
-    arms = ["baseline", "candidate"] if of[0].question is Question.KERNEL else ["reference", "setting"]
     several = len({cell.setting for cell in of}) > 1
-    header = [knobs if several else "", *arms, "change", plain_text.INTERVAL, "verdict"]
-    if all(row[4] in {"", "exact"} for row in rows):  # exact counts have no interval
-        header, rows = [*header[:4], header[5]], [[*row[:4], row[5]] for row in rows]
+    header = [knobs if several else "", *cells.sides(of[0].question), "change", plain_text.INTERVAL, "verdict"]
+    header, rows = cells.columns(header, rows)
     return Table(header, rows, left=(0, len(header) - 1))
 
 
 def _title(of: Sequence[Comparison]) -> str:
     """Return the metric, scenario and reference that all cells have in common, and the number of boots or seeds."""
     first = of[0]
-    seen = sorted({cell.candidate.n for cell in of if cell.candidate})
-    n = f"n={seen[0]}" if len(seen) == 1 else f"n={seen[0]} to {seen[-1]}" if seen else ""
-    n += " seeds" if n and first.evidence in SEEDED else ""
     setting = first.question is Question.SETTING and len({cell.reference for cell in of}) == 1
     parts = [
         first.scenario if len({cell.scenario for cell in of}) == 1 else "",
         cells.metric(first) if len({cell.metric for cell in of}) == 1 else "",
         f"against {first.reference}" if setting else "",
-        n,
+        cells.sample(of),
     ]
     return f"{', '.join(filter(None, parts))}:"
 

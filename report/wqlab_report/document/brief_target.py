@@ -221,12 +221,10 @@ def _caveat(report: Report, target: TargetReport) -> Text:
 
 def _findings(groups: Sequence[failures.FindingGroup]) -> list[Part]:
     """Return the first finding with its excerpt, and the titles of the others."""
-    titles = [f"{shared_text.kind(group.finding)} on {group.place}: {group.finding.title}" for group in groups]
     first = [
-        Part([Paragraph(title, lines=3), Excerpt(group.finding.excerpt, EXCERPT_LINES)])
-        for title, group in zip(titles[:1], groups[:1], strict=True)
+        Part([Paragraph(group.title, lines=3), Excerpt(group.finding.excerpt, EXCERPT_LINES)]) for group in groups[:1]
     ]
-    others = Bullets(titles[1:], LIST_LINES, 3, "and {n} more finding{s}", mark="")
+    others = Bullets([group.title for group in groups[1:]], LIST_LINES, 3, "and {n} more finding{s}", mark="")
     return [*first, *([Part([others])] if others.items else [])]
 
 

@@ -12,7 +12,6 @@ from wqlab_contracts.enums import VERDICT_ORDER, Arm, ErrorKind, Question, Role,
 
 from ..content import cells, failures, shared_text, system_text
 
-_DECIDED = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.BELOW_THRESHOLD})
 _OPEN = frozenset({Verdict.INCONCLUSIVE, Verdict.WITHHELD, Verdict.NOT_EXERCISED})
 _PAIRED = frozenset({"hardware", "emulated"})
 """Kinds of devices on which boots of both kernels alternate."""
@@ -77,7 +76,7 @@ def claims_of(report: Report) -> Claims:
         better=_with_verdict(judged, {Verdict.IMPROVEMENT}),
         open=_with_verdict(judged, _OPEN),
         judged=len(judged),
-        decided=sum(cell.of.verdict in _DECIDED for cell in judged),
+        decided=sum(cell.of.verdict in cells.DECIDED for cell in judged),
         failed=[each for each in report.targets if each.verdict is Verdict.FAILED and not _is_missing(each)],
         missing=[each for each in report.targets if _is_missing(each)],
         values=list(dict.fromkeys(words.metric_name(of.metric) for of in without if of.metric not in evident)),

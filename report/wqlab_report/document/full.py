@@ -41,11 +41,12 @@ def full(report: Report) -> list[Section]:
     """Return the sections of the whole report."""
     report = readable(report)
     shown = [target for target in report.targets if failures.is_shown(report, target)]
+    attempts = failures.attempt_sentences(report)
     sections = [
         _summary(report),
         *([_sweep(report, report.sweep)] if report.sweep is not None else []),
         *(full_target.section(report, target) for target in shown),
-        _attempts(report),
+        *([_section(failures.attempts_title(report), [Bullets(attempts)])] if attempts else []),
         _kernels(report),
         _method(report),
     ]
@@ -90,13 +91,6 @@ def _sweep(report: Report, sweep: SweepReport) -> Section:
     blocks.append(Drawing(lambda: sweep_figures(report), tables))
     blocks.append(Paragraph(sweep_tables.NOTE if sweep.curves else sweep_tables.NO_FIGURES, style=Style.NOTE))
     return _section(sweep_tables.title(sweep), blocks, "sweep")
-
-
-def _attempts(report: Report) -> Section:
-    groups = failures.other_attempts(report)
-    items = [f"{'; '.join(group.places)}: {group.failure.kind}: {group.failure.summary}" for group in groups]
-    title = "Other failed attempts" if report.submission.failure else "Failed attempts (all)"
-    return _section(title, [Bullets(items)] if items else [])
 
 
 def _kernels(report: Report) -> Section:

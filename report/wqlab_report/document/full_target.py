@@ -131,9 +131,8 @@ def _figures(target: TargetReport, compared: Sequence[Comparison]) -> list[Block
         asked = [cell for cell in judged if cell.question is question]
         if not asked:
             continue
-        sides = ["baseline", "candidate"] if question is Question.KERNEL else ["reference", "setting"]
         counted = ["noise floor", "seeds"] if target.plan.is_instrumented else ["boots"]
-        header = ["", "verdict", *sides, "unit", "change", "95 % interval", *counted]
+        header = ["", "verdict", *cells.sides(question), "unit", "change", "95 % interval", *counted]
         several = len({cell.kernel for cell in asked}) > 1
         rows = [_row(target, cell, several=several) for cell in asked]
         blocks += [Heading(title), Table(header, rows, left=(0, 1, 4))]
@@ -263,9 +262,8 @@ def _published(target: TargetReport) -> list[Block]:
 def _findings(report: Report, target: TargetReport) -> list[Block]:
     blocks: list[Block] = []
     for group in failures.other_findings(report, target):
-        title = Heading(f"{shared_text.kind(group.finding)} on {group.place}: {group.finding.title}")
         excerpt = [Excerpt(group.finding.excerpt)] if group.finding.excerpt else []
-        blocks.append(Box("finding", [title, *excerpt]))
+        blocks.append(Box("finding", [Heading(group.title), *excerpt]))
     return blocks
 
 

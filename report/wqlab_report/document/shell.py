@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from wqlab_contracts.api.report import TargetReport
 
 from ..plain_text import printable, wrapped
 
 WIDTH = 72
 """Maximum length of a line, without its indentation."""
+COMMAND_LINES = 6
+"""Most lines of the workload's command."""
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""")
 _OPERATORS = frozenset({"&&", "||", "|", ";"})
 
@@ -24,6 +29,15 @@ def shell_lines(command: str, indent: str = "", width: int = WIDTH) -> list[str]
         if statement.strip() and not statement.lstrip().startswith("#"):
             lines += _statement(printable(statement.strip()), width)
     return [f"{indent}{line}" for line in lines]
+
+
+def workload(targets: Sequence[TargetReport], indent: str = "", width: int = WIDTH) -> list[str]:
+    """Return the first command of the first target; nothing if it takes more than COMMAND_LINES."""
+    environment = targets[0].environment if targets else None
+    for command in environment.commands.values() if environment else ():
+        found = shell_lines(command, indent, width)
+        return found if len(found) <= COMMAND_LINES else []
+    return []
 
 
 def _statement(text: str, width: int) -> list[str]:

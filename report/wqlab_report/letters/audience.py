@@ -12,8 +12,7 @@ from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.enums import ErrorKind, Verdict
 
 from ..content import failures
-
-DECIDED = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.BELOW_THRESHOLD})
+from ..content.cells import DECIDED
 
 
 class Audience(StrEnum):

@@ -11,10 +11,14 @@ from . import lines
 
 SENTENCES = 6
 """Most lines about the code that counts come from."""
-COUNTS = "Exact counts of instructions and cache lines: no times, and no contention, prefetch or bandwidth."
+COUNTS = (
+    "Exact counts of instructions and cache lines, no times: contention, prefetch and bandwidth do not show. Both "
+    "boots of a pair have one seed, which shifts addresses."
+)
 MODEL = (
-    "Figures in virtual time, from stated costs of cache lines and waiting. What the costs leave out, a model cannot "
-    "tell; never quote them as measured."
+    "times that instructions, cache lines, interrupts and wakeups are stated to take. What they leave out does not "
+    "show: do not quote a modelled figure as measured. Both boots of a pair have one seed, which shifts addresses and "
+    "starts."
 )
 
 
@@ -25,7 +29,7 @@ def section(target: TargetReport) -> list[str]:
     what = [*lines.paragraph(COUNTS)]
     if target.plan.is_modelled:
         costs = model_text.costs(target)
-        what = [*lines.paragraph(f"{costs[:1].upper()}{costs[1:]}."), *lines.paragraph(MODEL)]
+        what = lines.paragraph(f"{costs[:1].upper()}{costs[1:]}, the {MODEL}", 5)
     found = instrument_tables.by_change(target)
     where = list(found[0].sentences) if found else []
     heading = lines.paragraph(f"{instrument_tables.HEADING} ({instrument_tables.basis(found[0])}):") if where else []
@@ -33,7 +37,7 @@ def section(target: TargetReport) -> list[str]:
 
 
 def _floors(target: TargetReport) -> str:
-    """Return the noise floor of each judged count or modelled figure."""
+    """Return by how much a series that only adds nops changes each judged count or modelled figure."""
     judged = [cell for cell in cells.judged(target.comparisons) if cell.role is Role.PRIMARY]
     kernels = [cell for cell in judged if cell.question is Question.KERNEL]
     floors = {
@@ -41,4 +45,4 @@ def _floors(target: TargetReport) -> str:
         for cell in kernels
         if (floor := instrument_tables.noise_floor(target, cell))
     }
-    return f"Noise floor, a control series of nops: {', '.join(floors)}." if floors else ""
+    return f"Noise floor (the change by a series that only adds nops): {', '.join(floors)}." if floors else ""

@@ -10,7 +10,7 @@ from wqlab_comparison import words
 from wqlab_contracts.api.report import Report, TargetReport
 from wqlab_contracts.excerpts import shorten_lines
 
-from ..content import failures, ladder_tables, shared_text, sweep_tables, system_text
+from ..content import failures, ladder_tables, sweep_tables, system_text
 from ..document.verdicts import not_finished
 from ..units import readable
 from ..writers.text import lines_of
@@ -128,8 +128,7 @@ def _ladder(target: TargetReport) -> list[str]:
 def _kernel_reports(report: Report, target: TargetReport) -> list[str]:
     """Return the titles of what the kernel reported on the console, besides the submission's failure."""
     groups = failures.other_findings(report, target)
-    titles = [f"{shared_text.kind(each.finding)} on {each.place}: {each.finding.title}" for each in groups]
-    return ["Kernel reports:", *lines.bullets(titles, KERNEL_REPORTS)] if titles else []
+    return ["Kernel reports:", *lines.bullets([each.title for each in groups], KERNEL_REPORTS)] if groups else []
 
 
 def _sweep(report: Report) -> list[str]:

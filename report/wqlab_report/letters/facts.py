@@ -9,12 +9,10 @@ from wqlab_contracts.api.report import Report, TargetReport
 from wqlab_contracts.enums import Outcome, SubmissionState
 
 from ..content import failures, shared_text, system_text
-from ..document.shell import shell_lines
+from ..document.shell import workload
 from . import lines
 
 INDENT = "    "
-COMMAND_LINES = 6
-"""Most lines of the workload's command; a longer one is only in the raw data."""
 TARGETS = 2
 """Most targets whose machines are described."""
 DIFFERENCES = 4
@@ -73,16 +71,12 @@ def reproduce(report: Report, targets: Sequence[TargetReport]) -> list[str]:
     number = report.submission.id
     if report.submission.state is not SubmissionState.FINISHED or not failures.applies_rebuilding(report):
         return []
-    found = [
-        "To reproduce (without --run: the verdicts again, offline):",
+    return [
+        "To reproduce; without --run it computes the verdicts again, offline:",
         f"{INDENT}wqlab --url {report.lab_url.rstrip('/')} bundle {number} -o {number}.zip",
         f"{INDENT}wqlab replay {number}.zip --run",
+        *workload(targets, INDENT, lines.WIDTH - len(INDENT)),
     ]
-    environment = targets[0].environment if targets else None
-    for command in list(environment.commands.values() if environment else ())[:1]:
-        workload = shell_lines(command, INDENT, lines.WIDTH - len(INDENT))
-        found += workload if len(workload) <= COMMAND_LINES else []
-    return found
 
 
 def raw_data(report: Report) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wqlab_comparison import words
 from wqlab_contracts.api.report import Comparison, TargetReport
-from wqlab_contracts.enums import SEEDED, VERDICT_ORDER, Arm, Question, Role, Verdict
+from wqlab_contracts.enums import SEEDED, Arm, Question
 
 from ..content import cells
 from ..plain_text import INTERVAL
@@ -23,12 +23,9 @@ def table(target: TargetReport, audience: Audience, most: int) -> list[str]:
     told = _told(target, audience)
     if not told:
         return []
-    shown = sorted(told, key=_importance)[:most]
-    rows = [_row(target, cell, told) for cell in told if any(cell is each for each in shown)]
-    sides = ["baseline", "candidate"] if told[0].question is Question.KERNEL else ["reference", "setting"]
-    header = ["", *sides, "change", INTERVAL]
-    if all(row[4] in {"", "exact"} for row in rows):
-        header, rows = header[:4], [row[:4] for row in rows]
+    shown = cells.important(told, most)
+    rows = [_row(target, cell, told) for cell in shown]
+    header, rows = cells.columns(["", *cells.sides(told[0].question), "change", INTERVAL], rows)
     return [
         *lines.paragraph(_title(target, told)),
         *lines.table(header, rows),
@@ -44,28 +41,20 @@ def _told(target: TargetReport, audience: Audience) -> list[Comparison]:
     return [cell for cell in kernels or judged if is_told(cell, audience)]
 
 
-def _importance(cell: Comparison) -> tuple[bool, int]:
-    """Return the rank of a row: primary metrics and every regression first."""
-    severity = VERDICT_ORDER.index(cell.verdict) if cell.verdict else len(VERDICT_ORDER)
-    return cell.role is not Role.PRIMARY and cell.verdict is not Verdict.REGRESSION, severity
-
-
 def _title(target: TargetReport, told: Sequence[Comparison]) -> str:
-    numbers = sorted({cell.candidate.n for cell in told if cell.candidate})
-    n = "" if not numbers else f", n={numbers[0]}" if len(numbers) == 1 else f", n={numbers[0]} to {numbers[-1]}"
-    boots = " boots of each kernel" if told[0].question is Question.KERNEL else " boots"
-    unit = " seeds" if told[0].evidence in SEEDED else boots
-    shape = "mean and standard deviation"
-    if numbers and numbers[-1] <= EVERY_BOOT and told[0].question is Question.KERNEL:
-        shape = "every boot"
+    kernels = told[0].question is Question.KERNEL
+    n = "" if told[0].evidence in SEEDED else " boots of each kernel" if kernels else " boots"
+    few = kernels and all(cell.candidate is None or cell.candidate.n <= EVERY_BOOT for cell in told)
+    shape = "every value" if few else "mean and standard deviation"
     scenarios = {cell.scenario for cell in told}
-    scenario = f" {scenarios.pop()}" if len(scenarios) == 1 else ""
-    return f"{target.plan.name}{scenario} on {target.device_type}{n}{unit}; {shape}:"
+    scenario = f" {scenarios.pop()}" if len(scenarios) == 1 and len(target.plan.scenarios) > 1 else ""
+    per_op = f"; op: {target.instrument[0].operation}" if target.instrument else ""
+    return f"{target.plan.name}{scenario} on {target.device_type}, {cells.sample(told)}{n}{per_op}; {shape}:"
 
 
 def _row(target: TargetReport, cell: Comparison, told: Sequence[Comparison]) -> list[str]:
     name = [
-        cells.metric(cell) if len({each.metric for each in told}) > 1 or len(told) == 1 else "",
+        cells.metric(cell),
         cell.scenario if len({each.scenario for each in told}) > 1 else "",
         cell.setting if len({each.setting for each in told}) > 1 else "",
     ]
@@ -96,8 +85,8 @@ def _left_out(target: TargetReport, told: Sequence[Comparison], rows: int) -> st
     explaining = dict.fromkeys(cell.metric for cell in cells.explanatory(rest))
     parts = [
         words.count(rows, "more row") if rows > 0 else "",
-        f"not decided: {_names(undecided)}" if undecided else "",
-        f"of the emulated clock, no evidence: {_names(values)}" if values else "",
+        f"{_names(undecided)} (not decided)" if undecided else "",
+        f"{_names(values)} (no evidence: the clock is emulated)" if values else "",
         words.count(len(explaining), "explanatory metric") if explaining else "",
     ]
     known = "; ".join(filter(None, parts))

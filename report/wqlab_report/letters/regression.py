@@ -16,7 +16,6 @@ from wqlab_contracts.enums import BisectionState, BisectionStepState, Evidence, 
 from ..content import cells, shared_text
 from ..units import readable
 from . import lines
-from .audience import DECIDED
 from .facts import facts, raw_data, reproduce
 
 ROWS = 8
@@ -135,7 +134,7 @@ def _confidence(bisection: Bisection, target: TargetReport, cell: Comparison) ->
     return [
         *lines.paragraph(
             f"95 % interval of the change {words.ci(cell)} {cell.effect_unit}, {words.tests(cell)}; parent and commit "
-            f"booted in turn on this one machine: {shared_text.block_counts(target)}.",
+            "booted in turn on this one machine.",
             4,
         ),
         *lines.paragraph(f"Noise: {' '.join([noise, *floors])}", 4),
@@ -203,7 +202,7 @@ def _others(target: TargetReport, cell: Comparison) -> Sequence[Comparison]:
     found = [
         each
         for each in cells.judged(target.comparisons)
-        if each is not cell and each.question is Question.KERNEL and each.verdict in DECIDED
+        if each is not cell and each.question is Question.KERNEL and each.verdict in cells.DECIDED
     ]
     return sorted(found, key=lambda each: each.role is not Role.PRIMARY)
 

@@ -94,7 +94,7 @@ def test_a_reply_waits_for_a_maintainer_and_then_threads(lab: LabUnderTest) -> N
     lines = mail.get_content().splitlines()
     assert lines[0] == "33 to 5 lock acquisitions per flush, on an emulated 4-CPU guest"
     assert len(lines) <= 60
-    assert lines[-1] == "wqlab, a machine: it measures and does not review."
+    assert lines[-1] == "wqlab measures kernels automatically; it does not review patches."
     assert "Report:    http://lab.test/r/1" in lines
     assert not [line for line in lines if line.lower().startswith("tested-by")]
     assert stored(lab)[0].state is DeliveryState.DELIVERED

@@ -48,7 +48,7 @@ def test_owner_gets_one_mail(lab: LabUnderTest) -> None:
     assert len(lines) <= 60
     assert lines[-4:] == [
         "-- ",
-        "wqlab, a machine: it measures and does not review.",
+        "wqlab measures kernels automatically; it does not review patches.",
         "You own this submission, or wrote its series. Switch these mails off:",
         "https://lab.test/account#mail",
     ]

@@ -29,7 +29,7 @@ LINK = "(the link is only in the mail itself)"
 """Line of a confirmation that is replaced by its link when the mail is sent."""
 LINK_LIFE = timedelta(hours=48)
 TOKEN_PATTERN = r"^[1-9][0-9]{0,9}-[0-9a-f]{64}$"  # noqa: S105
-SIGNATURE = ("-- ", "wqlab, a machine: it measures and does not review.")
+SIGNATURE = ("-- ", "wqlab measures kernels automatically; it does not review patches.")
 
 
 @dataclass(frozen=True)
