@@ -40,8 +40,8 @@ def test_lines_that_did_not_run_are_named_as_places() -> None:
     assert found is not None
     assert (found.measured, found.outside, found.never, found.not_exercised) == (10, 2, 5, "")
     assert found.sentences == [
-        "the plan executed 10 of 17 changed lines with code, and 2 more only while the kernel booted or the plan "
-        f"prepared its runs; the figures say nothing about lines 24 to 30 of {FILE} (f), line 60 of {FILE} (f), "
+        "the plan executed 10 of 17 changed lines with code; 2 of the others ran only while the kernel booted or the "
+        f"plan prepared its runs; the figures say nothing about lines 24 to 30 of {FILE} (f), line 60 of {FILE} (f), "
         f"removed line 7 of {FILE} (g)"
     ]
 

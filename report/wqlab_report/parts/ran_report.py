@@ -52,8 +52,8 @@ def _of_lines(lines: Sequence[RanLines], number: Mapping[Ran, int]) -> Iterator[
     with_code = number[Ran.MEASURED] + number[Ran.OUTSIDE] + number[Ran.NEVER]
     if with_code:
         text = f"the plan executed {number[Ran.MEASURED]} of {count(with_code, 'changed line')} with code"
-        outside = f"{text}, and {number[Ran.OUTSIDE]} more only while the kernel booted or the plan prepared its runs"
-        text = outside if number[Ran.OUTSIDE] else text
+        if outside := number[Ran.OUTSIDE]:
+            text += f"; {outside} of the others ran only while the kernel booted or the plan prepared its runs"
         never = [place for each in lines if each.ran is Ran.NEVER for place in _places(each)]
         yield f"{text}; the figures say nothing about {_list(never)}" if never else text
     if elsewhere := sorted({each.file for each in lines if each.ran is Ran.UNKNOWN and each.lines}):
