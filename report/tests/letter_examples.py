@@ -1,4 +1,4 @@
-"""Two letters of docs/, each with a line that says what its figures are, and reports of measured devices."""
+"""A letter of docs/, with a line that says what its figures are, and reports of measured devices."""
 
 from __future__ import annotations
 
@@ -165,10 +165,6 @@ LETTERS: dict[str, Callable[[], str]] = {
     "example-letter-count.txt": lambda: _written(
         "An example. Its counts, title, base and topology are those of example-report.txt, which a lab has written.",
         preview(demo_count(), None, SENDER),
-    ),
-    "example-letter-model.txt": lambda: _written(
-        "An example. Its figures are made up for the lab's tests: no model has computed them.",
-        preview(model(), None, SENDER),
     ),
 }
 """File in docs/ -> its content."""
