@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
 from modelled_examples import modelled
 from report_parts import PATCH, RYZEN, build, report, ryzen, samples, target
 
@@ -27,14 +26,17 @@ from wqlab_contracts.enums import (
 )
 from wqlab_contracts.mail import OutgoingMail, ReplyTo
 from wqlab_contracts.messages import MeasuredTopology
+from wqlab_contracts.plan_file import read_plan
 from wqlab_contracts.specs import TestPlan
 from wqlab_report.letters.regression import Lab
 from wqlab_report.mail import Sender, preview
 
 ROOT = Path(__file__).parents[2]
 PLANS = ROOT / "testplans"
-XFS_FSYNC = TestPlan.model_validate(yaml.safe_load((PLANS / "xfs-fsync/plan.yaml").read_text()))
-DM_CRYPT = TestPlan.model_validate(yaml.safe_load((PLANS / "dm-crypt-affinity/plan.yaml").read_text()))
+XFS_FSYNC, DM_CRYPT = (
+    read_plan(PLANS / name / "plan.yaml", name).validate_as(TestPlan) for name in ("xfs-fsync", "dm-crypt-affinity")
+)
+assert XFS_FSYNC is not None and DM_CRYPT is not None
 URL = "https://lab.example.org"
 SENDER = Sender("wqlab <wqlab@lab.example.org>", ReplyTo.ALL)
 LAB = Lab("wqlab <wqlab@lab.example.org>", "Ada Lovelace <ada@lab.example.org>", regzbot=True)
