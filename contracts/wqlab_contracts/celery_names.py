@@ -63,12 +63,18 @@ def lab_grants(lab: str) -> tuple[str, ...]:
     return ("resetkeys", f"~{lab_queue(lab)}", "resetchannels", "-@all", "+ping", "+brpop")
 
 
+TRANSPORT_OPTIONS: dict[str, object] = {
+    # No copy of each message under keys that every worker shares: a lost message is sent again. If Redis does not answer
+    # in time when such a copy is deleted, kombu 5.7 takes no further message and stays connected.
+    "ack_emulation": False,
+}
+"""Options of the broker's connection that every program has."""
+
 LAB_CELERY_CONFIG: dict[str, object] = {
     # Commands to workers travel through keys and channels that every worker shares.
     "worker_enable_remote_control": False,
     "broker_transport_options": {
-        # Kombu would keep a copy of each message under keys that every worker shares. A lost message is sent again.
-        "ack_emulation": False,
+        **TRANSPORT_OPTIONS,
         # One key per queue, not one per priority.
         "priority_steps": [0],
         # Notice a dead connection within a minute.
@@ -91,6 +97,7 @@ CELERY_CONFIG: dict[str, object] = {
     "worker_prefetch_multiplier": 1,
     "worker_disable_prefetch": True,
     "task_ignore_result": True,
+    "broker_transport_options": TRANSPORT_OPTIONS,
     "broker_connection_retry_on_startup": True,
     "worker_hijack_root_logger": False,
     "task_default_queue": SERVER_QUEUE,

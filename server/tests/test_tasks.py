@@ -88,6 +88,27 @@ def test_celery_worker_advances_and_ticks(
     assert queues.llen(SERVER_QUEUE) == 0
 
 
+def test_worker_goes_on_after_redis_did_not_answer_in_time(
+    lab: LabUnderTest, redis: str, queues: redis_client.Redis
+) -> None:
+    sender, most = Sender(celery_app(redis)), 100
+    for _ in range(most):
+        sender(Message(ADVANCE, 0, SERVER_QUEUE))
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "celery", "-A", "wqlab_server.tasks", "worker", "-Q", SERVER_QUEUE, "-c", "1", "-l", "ERROR"],
+        env=environment(lab.settings, redis),
+        cwd=lab.settings.data_dir,
+    )
+    try:
+        until(lambda: queues.llen(SERVER_QUEUE) < most)
+        # Longer than `socket_timeout`, while messages are received.
+        queues.execute_command("CLIENT", "PAUSE", "3000")
+        until(lambda: queues.llen(SERVER_QUEUE) == 0)
+    finally:
+        worker.terminate()
+        worker.wait()
+
+
 def outbox_worker(settings: Settings, broker: str, host: str) -> subprocess.Popen[bytes]:
     """Start the program `outbox`, with threads as in a lab."""
     return subprocess.Popen(

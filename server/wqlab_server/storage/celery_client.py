@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 from celery import Celery
 
-from wqlab_contracts.celery_names import CELERY_CONFIG
+from wqlab_contracts.celery_names import CELERY_CONFIG, TRANSPORT_OPTIONS
 
 from .db import Message
 
@@ -20,7 +20,8 @@ def celery_app(broker_url: str) -> Celery:
     app.conf.update(CELERY_CONFIG)
     app.conf.update(
         broker_connection_timeout=_TIMEOUT_S,
-        broker_transport_options={"socket_connect_timeout": _TIMEOUT_S, "socket_timeout": _TIMEOUT_S},
+        broker_transport_options=TRANSPORT_OPTIONS
+        | {"socket_connect_timeout": _TIMEOUT_S, "socket_timeout": _TIMEOUT_S},
     )
     return app
 
