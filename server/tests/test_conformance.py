@@ -72,7 +72,7 @@ WITHOUT_SUCCESS = {
     "finish_oidc_sign_in",  # redirects, after a sign-in with the provider
 }
 """Operations that answer no generated request with 2xx."""
-READ_ONLY = {"create_quote", "inspect_series", "propose_targets"}
+READ_ONLY = {"create_quote", "decode_series", "inspect_series", "propose_targets"}
 """Operations without GET that change nothing."""
 CHANGING_GET = {"finish_oidc_sign_in"}
 """Operations with GET that change something: the provider redirects the browser to them. tests/accounts/oidc/ covers

@@ -14,7 +14,7 @@ from wqlab_server.storage.db import SessionFactory, transaction
 from ..support.live_server import Live
 from ..support.people import add_user
 
-CALCULATES = {"/api/v1/quotes", "/api/v1/touches", "/api/v1/series/inspect"}
+CALCULATES = {"/api/v1/quotes", "/api/v1/touches", "/api/v1/series/decode", "/api/v1/series/inspect"}
 """Requests other than GET that store nothing and start nothing."""
 STARTS_A_JOB = (
     "watches/wq/preview", "git/branches?url=https://git.example/x", "archives/thread?message_id=a@b",

@@ -9,13 +9,14 @@ import pytest
 
 from wqlab_contracts.api.series import SeriesInspection
 from wqlab_contracts.enums import Scope
+from wqlab_contracts.mails.mbox import decode
 from wqlab_server.http import inspection_process
 
 from ..support.live_server import Live
 from ..support.scene import MBOX, long_series
 
 pytestmark = pytest.mark.integration
-INSPECT, BRANCHES = "/api/v1/series/inspect", "/api/v1/git/branches"
+DECODE, INSPECT, BRANCHES = "/api/v1/series/decode", "/api/v1/series/inspect", "/api/v1/git/branches"
 
 
 def test_mbox_is_inspected(client: httpx.Client) -> None:
@@ -23,6 +24,27 @@ def test_mbox_is_inspected(client: httpx.Client) -> None:
     assert answer.status_code == 200, answer.text
     found = SeriesInspection.model_validate_json(answer.content)
     assert (found.subject, found.usable) == ("wq: faster", True)
+
+
+def test_mails_of_a_file_are_read_in_their_character_sets(client: httpx.Client) -> None:
+    names = {"iso-8859-1": "Koutn\u00fd", "gb18030": "\u90ed\u8d85", "utf-8": "\u0418\u0432\u0430\u043d"}
+    data = b"".join(
+        MBOX.replace("[PATCH]", f"[PATCH {number}/3]")
+        .replace(
+            "\n\n", f"\nContent-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: 8bit\n\n{name}\n\n", 1
+        )
+        .encode(charset)
+        for number, (charset, name) in enumerate(names.items(), 1)
+    )
+    answer = client.post(DECODE, content=data)
+    assert answer.status_code == 200, answer.text
+    assert answer.text == decode(data)
+    assert all(name in answer.text for name in names.values())
+    found = SeriesInspection.model_validate_json(client.post(INSPECT, json={"text": answer.text}).content)
+    assert (len(found.patches), found.usable) == (3, True)
+    unnamed = client.post(DECODE, content=MBOX.replace("\n\n", "\n\nKoutn\u00fd\n\n", 1).encode("iso-8859-1"))
+    assert unnamed.status_code == 422
+    assert "patch 'wq: faster' is not UTF-8" in unnamed.json()["detail"]
 
 
 def test_inspections_of_one_client_are_limited(live: Live) -> None:

@@ -45,7 +45,7 @@ async def inspect_in_process(text: str) -> SeriesInspection:
     return await run_in_process(inspect, text)
 
 
-async def run_in_process(function: Callable[..., T], *texts: str) -> T:
+async def run_in_process(function: Callable[..., T], *texts: str | bytes) -> T:
     """Return what a function of mboxes returns; waits while _PROCESSES others run. Raises InspectionFailed."""
     limiter = _limiter.get(None)
     if limiter is None:
@@ -83,7 +83,7 @@ class RequestInspection:
 BoundedInspect = Annotated[Inspect, Depends(RequestInspection)]
 
 
-def _limited(function: Callable[..., T], texts: Sequence[str], cpu_s: int) -> T:
+def _limited(function: Callable[..., T], texts: Sequence[str | bytes], cpu_s: int) -> T:
     """Call a function with limits: the kernel kills the process after `cpu_s` more seconds of CPU time."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     used, (_, most) = int(time.process_time()), resource.getrlimit(resource.RLIMIT_CPU)

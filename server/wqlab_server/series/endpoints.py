@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from fastapi.responses import PlainTextResponse
 from pydantic import WithJsonSchema
 
 from wqlab_contracts.api.series import BranchInspection, GitBranches, SeriesInspection
+from wqlab_contracts.mails import mbox
 from wqlab_contracts.messages import GitSeries, MboxSeries
 
 from ..http import long_poll
 from ..http.auth import Reader, Submitter
 from ..http.deps import AppSettings, Data
-from ..http.inspection_process import InspectionFailed, inspect_in_process
+from ..http.inspection_process import InspectionFailed, inspect_in_process, run_in_process
 from ..http.limits import slow_responses
 from ..http.paging import plain_text
 from ..http.problems import ApiProblem, documented
@@ -23,6 +25,13 @@ router = APIRouter(tags=["series"], responses=documented(401, 403, 422, 429))
 
 _Url = Annotated[str, WithJsonSchema({"type": "string", "maxLength": 2000, "pattern": r"^(https://|git://|/)\S+$"})]
 """The server checks URLs itself, because its refusals say what to write instead."""
+_FILE = {
+    "requestBody": {
+        "description": "An mbox file",
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
 
 
 @router.post("/series/inspect", responses=documented(400, 413, 503))
@@ -32,6 +41,20 @@ async def inspect_series(body: MboxSeries, request: Request, _: Reader) -> Serie
         try:
             return await inspect_in_process(body.text)
         except InspectionFailed as error:
+            raise ApiProblem(422, str(error)) from error
+
+
+@router.post(
+    "/series/decode", openapi_extra=_FILE, response_class=PlainTextResponse, responses=documented(400, 413, 503)
+)
+async def decode_series(request: Request, _: Reader) -> PlainTextResponse:
+    """Return the text of an mbox file, each mail read in the character set that it names, as `wqlab submit --mbox`
+    does. The file is not stored. A patch in an unknown character set is refused."""
+    data = await request.body()
+    with slow_responses(request).inspections.use(request):
+        try:
+            return PlainTextResponse(await run_in_process(mbox.decode, data))
+        except (InspectionFailed, ValueError) as error:
             raise ApiProblem(422, str(error)) from error
 
 

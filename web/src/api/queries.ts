@@ -226,6 +226,17 @@ export const quoteQuery = (request: SubmissionRequest, key: string) =>
     refetchInterval: 20_000,
   });
 
+/** Text of an mbox file that is not UTF-8. */
+export const decodeMbox = (file: ArrayBuffer) =>
+  dataOf(
+    api.POST("/api/v1/series/decode", {
+      body: file as unknown as string,
+      bodySerializer: bytes => bytes,
+      headers: { "Content-Type": "application/octet-stream" },
+      parseAs: "text",
+    }),
+  );
+
 /** The patches of an mbox. `key` identifies the mbox. */
 export const inspectionQuery = (text: string, key: string) =>
   queryOptions({

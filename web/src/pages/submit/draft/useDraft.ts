@@ -1,5 +1,6 @@
 import { getRouteApi, type SearchSchemaInput } from "@tanstack/react-router";
 import { useCallback, useEffect, useRef, useState } from "react";
+import { decodeMbox } from "@/api/queries";
 import { submitSearch } from "../search";
 import type { Draft, Mbox } from "./draft";
 import { loadDraft, loadMbox, saveDraft, saveMbox } from "./draftStorage";
@@ -89,7 +90,7 @@ export function useMbox(): MboxState {
   return { mbox, persistent, problem, load, change };
 }
 
-/** Read a file as UTF-8. Other encodings are rejected, because patches must not be altered; `wqlab submit` reads some. */
+/** Read a file as UTF-8. Of any other file, the lab reads each mail in its own character set. */
 async function readText(file: File): Promise<string> {
   if (file.size > MAX_MBOX_BYTES)
     throw new Error(`${file.name} is too large: the limit for an mbox is 20 MB.`);
@@ -102,8 +103,8 @@ async function readText(file: File): Promise<string> {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
   } catch {
-    throw new Error(
-      `${file.name} is not UTF-8 text. Create it with git format-patch --stdout, or submit it with wqlab submit --mbox, which reads the character set of each mail.`,
-    );
+    return decodeMbox(data).catch((error: Error) => {
+      throw new Error(`${file.name}: ${error.message}`);
+    });
   }
 }
