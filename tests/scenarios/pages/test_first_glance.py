@@ -11,7 +11,7 @@ from server.tests.support.live_server import Live
 from server.tests.support.scene import TINY, Scene
 from wqlab_contracts.enums import Arm
 
-from ..browser import Person
+from ..browser import THEME_RULES, Person
 from .conftest import MakePerson
 
 pytestmark = [pytest.mark.scenario, pytest.mark.nightly]
@@ -115,6 +115,14 @@ def test_submit_is_in_the_window_with_three_targets(person: MakePerson, scene: S
           return button.contains(document.elementFromPoint(left + width / 2, top + height / 2));
         }"""
     ), "nothing covers the button"
+
+
+def test_filled_button_is_readable_below_the_pointer(person: MakePerson, scene: Scene) -> None:
+    number = measured(scene)
+    reader = person("read")
+    reader.open(f"/submissions/{number}")
+    reader.page.get_by_role("link", name="View report").hover()
+    assert reader.axe(THEME_RULES) == []
 
 
 @pytest.mark.parametrize("path", PAGES)
