@@ -21,7 +21,7 @@ pytestmark = pytest.mark.scenario
 
 
 def choose_target(page: Page, plan: str, device_type: str) -> None:
-    others = page.locator("details", has=page.get_by_text("Other plans and devices"))
+    others = page.locator("details", has=page.get_by_text(re.compile("plans and devices", re.I)))
     if others.get_attribute("open") is None:
         others.locator("summary").first.click()
     others.get_by_label("Filter").fill(f"{plan} {device_type}")

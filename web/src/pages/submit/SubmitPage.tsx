@@ -35,8 +35,10 @@ export function SubmitPage() {
   const mbox = useMbox();
   const [presses, setPresses] = useState(0);
   const tried = presses > 0;
-  // Open without a series, for which nothing is proposed.
-  const [chosen, setChosen] = useState(draft.plan.length === 0 && draft.source === "settings");
+  const proposes = draft.source !== "settings" && draft.vary === "";
+  // Until the user opens or closes it, the table is open where nothing is proposed.
+  const [opened, setOpened] = useState<boolean>();
+  const open = opened ?? !proposes;
 
   const standard = trees.find(each => each.default) ?? trees[0];
   const request = useMemo(
@@ -84,7 +86,7 @@ export function SubmitPage() {
             <Section id="tree" title="Tree">
               <TreeField trees={trees} value={request.tree} onChange={tree => change({ tree })} />
             </Section>
-            {draft.source !== "settings" && draft.vary === "" && (
+            {proposes && (
               <Section id="touches" title="What to measure">
                 <ProposedTargets
                   request={request}
@@ -104,9 +106,14 @@ export function SubmitPage() {
             targets={countTargets(draft)}
           />
           <div className={classes.fields}>
-            <details open={chosen} onToggle={event => setChosen(event.currentTarget.open)}>
-              <summary>
-                Other plans and devices{" "}
+            <details open={open}>
+              <summary
+                onClick={event => {
+                  event.preventDefault();
+                  setOpened(!open);
+                }}
+              >
+                {proposes ? "Other plans and devices" : "Plans and devices"}{" "}
                 <span className="muted">
                   ({count(plans.length, "plan")}, {count(types.length, "device type")})
                 </span>
