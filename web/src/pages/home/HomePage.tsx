@@ -130,9 +130,7 @@ function Lab() {
         </p>
         <p>{queueText(queue)}</p>
         {kinds.length > 0 && kinds.every(type => type.emulated) && <p className="muted">{ALL_EMULATED}</p>}
-        <div className={classes.reasons}>
-          <OutOfService devices={devices} most={REASONS} />
-        </div>
+        <OutOfService devices={devices} most={REASONS} />
       </div>
     </Section>
   );
