@@ -288,7 +288,7 @@ def test_a_lab_without_history_says_how_to_get_one(person: MakePerson, sessions:
     reader = person("read")
     reader.open("/history")
     expect(reader.page.get_by_text("No tree is watched")).to_be_visible()
-    expect(reader.page.get_by_text("wqlab watches add tree.yaml")).to_be_visible()
+    expect(reader.page.get_by_role("article").get_by_role("link", name="Watched trees")).to_be_visible()
     with transaction(sessions) as session:
         write_tree(session)
     reader.open("/history")

@@ -34,12 +34,7 @@ export function BisectionsPage() {
           <a href="/docs/bisect/">How a commit is found</a>
         </>
       }
-      actions={
-        <>
-          <Link to="/history">History</Link>
-          <BisectLink of={{}}>Begin a bisection</BisectLink>
-        </>
-      }
+      actions={<BisectLink of={{}}>Begin a bisection</BisectLink>}
     >
       <PagedTable
         page={page}
@@ -50,7 +45,7 @@ export function BisectionsPage() {
         columns={COLUMNS}
         rowKey={of => of.id}
         none={
-          <EmptyState title="No bisections" action={<BisectLink of={{}}>Begin one</BisectLink>}>
+          <EmptyState title="No bisections">
             <p>A confirmed shift of a watched tree begins one by itself. From the command line:</p>
             <CommandBlock commands={[{ name: "wqlab", text: COMMAND }]} />
           </EmptyState>

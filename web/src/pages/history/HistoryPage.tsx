@@ -7,7 +7,6 @@ import { usePaged } from "@/api/paged";
 import { namesQuery } from "@/api/queries";
 import { treeWatchesQuery } from "@/api/watchQueries";
 import { count, metricName } from "@/lib/numbers";
-import { CommandBlock } from "@/parts/CommandBlock";
 import { DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterBar, SelectFilter } from "@/parts/FilterBar";
@@ -58,7 +57,6 @@ export function HistoryPage() {
           <a href="/docs/history/">How shifts are found and confirmed</a>
         </>
       }
-      actions={<Link to="/bisections">Bisections</Link>}
     >
       {loading ? (
         <Skeleton lines={24} height="1.8rem" />
@@ -95,13 +93,15 @@ function NoHistory() {
   return (
     <EmptyState
       title="No tree is watched"
-      action={<a href="/docs/intake/#watched-trees">Fields of a watch</a>}
+      action={
+        <>
+          <Link to="/watches">Watched trees</Link>
+          <a href="/docs/intake/#watched-trees">How to watch one</a>
+        </>
+      }
     >
-      <p>
-        The lab follows the branches and tags of a watched tree and measures each new head against the one
-        before. An administrator adds a watch of a tree:
-      </p>
-      <CommandBlock commands={[{ name: "wqlab", text: "wqlab watches add tree.yaml" }]} />
+      The lab follows the branches and tags of a watched tree and measures each new head against the one
+      before. An administrator adds a tree.
     </EmptyState>
   );
 }

@@ -8,40 +8,33 @@ import classes from "./panels.module.css";
 import { allRuns, toBoot, toBuild, toRun, toSeries } from "./selection";
 import { attemptName } from "./steps";
 
-/** All failed attempts, retried or not, latest first. */
+/** All failed attempts, retried or not, latest first; nothing if there are none. */
 export function Attempts({ steps }: { steps: SubmissionSteps }) {
   const { attempts } = steps;
+  if (attempts.length === 0) return null;
   return (
     <Section
       id="failures"
       title="Failed attempts"
-      lead={
-        attempts.length > 0
-          ? `${count(attempts.length, "failed attempt")}, latest first, including those that were retried successfully.`
-          : undefined
-      }
+      lead={`${count(attempts.length, "failed attempt")}, latest first, including those that were retried successfully.`}
     >
-      {attempts.length === 0 ? (
-        <p className="muted">No failed attempts.</p>
-      ) : (
-        <ol className={classes.attempts}>
-          {attempts.toReversed().map((attempt, at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: counted from the oldest, which never changes
-            <li key={attempts.length - at}>
-              <FailureCard
-                failure={attempt.failure}
-                what={
-                  <>
-                    {attemptName(attempt)}, <RelativeTime at={attempt.at} absent="unknown time" />
-                  </>
-                }
-                actions={<Source attempt={attempt} steps={steps} />}
-                mainFailure={steps.submission.failure}
-              />
-            </li>
-          ))}
-        </ol>
-      )}
+      <ol className={classes.attempts}>
+        {attempts.toReversed().map((attempt, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: counted from the oldest, which never changes
+          <li key={attempts.length - at}>
+            <FailureCard
+              failure={attempt.failure}
+              what={
+                <>
+                  {attemptName(attempt)}, <RelativeTime at={attempt.at} absent="unknown time" />
+                </>
+              }
+              actions={<Source attempt={attempt} steps={steps} />}
+              mainFailure={steps.submission.failure}
+            />
+          </li>
+        ))}
+      </ol>
     </Section>
   );
 }

@@ -251,7 +251,7 @@ function BootFacts({ boot, known }: { boot: BootStep; known: string | undefined 
           ),
           Started: <RelativeTime at={boot.started_at} />,
           "Kernel verified": <>{boot.verified_at ? `after ${seconds(boot.verified_at)}` : "no"}</>,
-          Duration: seconds(boot.finished_at),
+          Duration: boot.finished_at && seconds(boot.finished_at),
           Valid: validityText(boot),
           Console: bytes(boot.console_bytes),
           Failure: failure && (

@@ -57,7 +57,7 @@ export function WatchesPage() {
       actions={link}
     >
       {watches.length === 0 ? (
-        <EmptyState title="No watches" action={link}>
+        <EmptyState title="No watches">
           An administrator adds one here, with <code>wqlab watches add FILE</code>, or as a file in{" "}
           <code>intake/watches/</code> of the data folder.
         </EmptyState>
