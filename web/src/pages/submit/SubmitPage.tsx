@@ -106,13 +106,8 @@ export function SubmitPage() {
             targets={countTargets(draft)}
           />
           <div className={classes.fields}>
-            <details open={open}>
-              <summary
-                onClick={event => {
-                  event.preventDefault();
-                  setOpened(!open);
-                }}
-              >
+            <details open={open} onToggle={event => event.currentTarget.open !== open && setOpened(!open)}>
+              <summary>
                 {proposes ? "Other plans and devices" : "Plans and devices"}{" "}
                 <span className="muted">
                   ({count(plans.length, "plan")}, {count(types.length, "device type")})
