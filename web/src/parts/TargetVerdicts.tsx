@@ -1,6 +1,4 @@
 import type { TargetSummary } from "@/api/types";
-import { toneOf } from "@/lib/words";
-import { StateBadge } from "./StateBadge";
 import classes from "./TargetVerdicts.module.css";
 import { VerdictBadge } from "./VerdictBadge";
 
@@ -17,16 +15,14 @@ export function TargetVerdicts({ targets }: { targets: readonly TargetSummary[] 
           </span>{" "}
           {isCanceled(target) ? (
             <span className="muted">canceled</span>
-          ) : target.verdict ? (
-            <VerdictBadge verdict={target.verdict} />
+          ) : target.verdict || target.outcome === "failed" ? (
+            <VerdictBadge verdict={target.verdict ?? "failed"} />
           ) : target.state === "running" && target.total_boots > 0 ? (
             <span className="muted">
               {target.done_boots}/{target.total_boots} boots
             </span>
-          ) : toneOf(target.outcome ?? "") === "none" ? (
-            <span className="muted">{target.outcome ?? target.state}</span>
           ) : (
-            <StateBadge state={target.state} outcome={target.outcome} />
+            <span className="muted">{target.outcome ?? target.state}</span>
           )}
         </li>
       ))}

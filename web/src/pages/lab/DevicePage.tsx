@@ -14,7 +14,7 @@ import { PagedTable } from "@/parts/PagedTable";
 import { Skeleton } from "@/parts/Skeleton";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import { BootLog } from "./BootLog";
-import { compareWithDescription } from "./compareLayouts";
+import { compareWithDescription, differences } from "./compareLayouts";
 import { DeviceActions } from "./DeviceActions";
 import { DeviceCheckSteps } from "./DeviceCheckSteps";
 import { ConditionText, Holder } from "./Devices";
@@ -137,6 +137,7 @@ function untestedText({ rehearsed }: DeviceTypeView): string {
 
 function Topologies({ device, described }: { device: DeviceView; described: CpuLayout | null }) {
   const measured = device.layout?.basis === "measured" ? device.layout : null;
+  const differs = described && (!measured || differences(described, measured).length > 0);
   return (
     <>
       {described && (
@@ -152,7 +153,7 @@ function Topologies({ device, described }: { device: DeviceView; described: CpuL
         </p>
       )}
       <div className={classes.drawings}>
-        {described && (
+        {differs && (
           <div className={classes.drawing}>
             <h3>Described by {device.device_type}</h3>
             <TopologyDrawing layout={described} name={`${device.device_type}, as described`} words />
