@@ -61,9 +61,9 @@ def cells_of(report: Report) -> list[Cell]:
 
 def claims_of(report: Report) -> Claims:
     """Return the claims about the kernels; of a study those about its settings, where a worse setting is no claim."""
-    cells = cells_of(report)
-    study = all(cell.of.question is not Question.KERNEL for cell in cells)
-    asked = [cell for cell in cells if study or cell.of.question is Question.KERNEL]
+    found = cells_of(report)
+    study = all(cell.of.question is not Question.KERNEL for cell in found)
+    asked = [cell for cell in found if study or cell.of.question is Question.KERNEL]
     judged = [
         cell
         for cell in asked
