@@ -137,7 +137,7 @@ function untestedText({ rehearsed }: DeviceTypeView): string {
 
 function Topologies({ device, described }: { device: DeviceView; described: CpuLayout | null }) {
   const measured = device.layout?.basis === "measured" ? device.layout : null;
-  const differs = described && (!measured || differences(described, measured).length > 0);
+  const same = described && measured && differences(described, measured).length === 0;
   return (
     <>
       {described && (
@@ -153,7 +153,7 @@ function Topologies({ device, described }: { device: DeviceView; described: CpuL
         </p>
       )}
       <div className={classes.drawings}>
-        {differs && (
+        {described && !same && (
           <div className={classes.drawing}>
             <h3>Described by {device.device_type}</h3>
             <TopologyDrawing layout={described} name={`${device.device_type}, as described`} words />
