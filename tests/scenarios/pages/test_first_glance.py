@@ -120,7 +120,7 @@ def test_submit_is_in_the_window_with_three_targets(person: MakePerson, scene: S
 def test_filled_button_is_readable_below_the_pointer(person: MakePerson, scene: Scene) -> None:
     number = measured(scene)
     reader = person("read")
-    reader.open(f"/submissions/{number}")
+    reader.page.goto(f"/submissions/{number}")
     reader.page.get_by_role("link", name="View report").hover()
     assert reader.axe(THEME_RULES) == []
 
