@@ -64,8 +64,8 @@ def lab_grants(lab: str) -> tuple[str, ...]:
 
 
 TRANSPORT_OPTIONS: dict[str, object] = {
-    # No copy of each message under keys that every worker shares: a lost message is sent again. If Redis does not answer
-    # in time when such a copy is deleted, kombu 5.7 takes no further message and stays connected.
+    # No copy of each message under keys that every worker shares: a lost message is sent again. If Redis does not
+    # answer in time when such a copy is deleted, kombu 5.7 takes no further message and stays connected.
     "ack_emulation": False,
 }
 """Options of the broker's connection that every program has."""

@@ -33,10 +33,15 @@ from wqlab_report.mail import Sender, preview
 
 ROOT = Path(__file__).parents[2]
 PLANS = ROOT / "testplans"
-XFS_FSYNC, DM_CRYPT = (
-    read_plan(PLANS / name / "plan.yaml", name).validate_as(TestPlan) for name in ("xfs-fsync", "dm-crypt-affinity")
-)
-assert XFS_FSYNC is not None and DM_CRYPT is not None
+
+
+def plan(name: str) -> TestPlan:
+    found = read_plan(PLANS / name / "plan.yaml", name).validate_as(TestPlan)
+    assert found is not None
+    return found
+
+
+XFS_FSYNC, DM_CRYPT = plan("xfs-fsync"), plan("dm-crypt-affinity")
 URL = "https://lab.example.org"
 SENDER = Sender("wqlab <wqlab@lab.example.org>", ReplyTo.ALL)
 LAB = Lab("wqlab <wqlab@lab.example.org>", "Ada Lovelace <ada@lab.example.org>", regzbot=True)

@@ -95,7 +95,7 @@ def test_worker_goes_on_after_redis_did_not_answer_in_time(
     for _ in range(most):
         sender(Message(ADVANCE, 0, SERVER_QUEUE))
     worker = subprocess.Popen(
-        [sys.executable, "-m", "celery", "-A", "wqlab_server.tasks", "worker", "-Q", SERVER_QUEUE, "-c", "1", "-l", "ERROR"],
+        [sys.executable, "-m", "celery", "-A", "wqlab_server.tasks", "worker", "-Q", SERVER_QUEUE, "-c", "1"],
         env=environment(lab.settings, redis),
         cwd=lab.settings.data_dir,
     )
