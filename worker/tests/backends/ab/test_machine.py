@@ -214,7 +214,7 @@ def test_run_does_not_wait_for_a_machine_that_never_answered(rehearsal: Rehearsa
 
 
 def test_user_who_logged_in_since_a_restart_ends_the_run(rehearsal: Rehearsal) -> None:
-    """Those whom the user was asked about lose their work."""
+    """Users of whom the command has asked are left out."""
     accepted = [f"logged in: {each}, who loses their work" for each in ("root", "jane")]
     object.__setattr__(rehearsal.access._machine, "warnings", accepted)
     rehearsal.set(logins="login=jane")
