@@ -45,7 +45,6 @@ CONNECTION = {"httpx", "pydantic", "wqlab_contracts.messages", "wqlab_contracts.
     [
         ([], NUMERIC | CONNECTION),  # help, version and completion
         (sorted(COMMANDS), NUMERIC),
-        (["history"], {"wqlab_contracts.api.submissions", "wqlab_contracts.api.report"}),
         (["list"], {"wqlab_contracts.api.report", "wqlab_contracts.api.webhooks", "yaml"}),
         (["submit"], {"wqlab_contracts.api.report", "wqlab_contracts.api.history"}),
     ],

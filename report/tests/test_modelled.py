@@ -89,7 +89,7 @@ def test_kcidb_gets_the_counts_and_no_modelled_figure() -> None:
 def test_author_and_owner_get_what_is_modelled(audience: Audience) -> None:
     text = flat(mail.body(modelled(), audience))
     assert COSTS.lower() in text.lower()
-    assert "never quote them as measured" in text
+    assert "do not quote a modelled figure as measured" in text
 
 
 def test_a_withheld_figure_is_not_mailed_to_the_author() -> None:

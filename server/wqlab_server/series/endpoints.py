@@ -45,7 +45,10 @@ async def inspect_series(body: MboxSeries, request: Request, _: Reader) -> Serie
 
 
 @router.post(
-    "/series/decode", openapi_extra=_FILE, response_class=PlainTextResponse, responses=documented(400, 413, 503)
+    "/series/decode",
+    openapi_extra=_FILE,
+    response_class=PlainTextResponse,
+    responses=documented(400, 413, 503, rules="a patch is in an unknown character set"),
 )
 async def decode_series(request: Request, _: Reader) -> PlainTextResponse:
     """Return the text of an mbox file, each mail read in the character set that it names, as `wqlab submit --mbox`
