@@ -161,7 +161,7 @@ def fewer_or_more(comparison: Comparison) -> str:
 
 
 def metric_name(metric: str) -> str:
-    """Return a metric's name without the unit of a time, which is beside each figure: `wait_p99` of `wait_p99_us`."""
+    """Return a metric's name without its unit of time: `wait_p99` for `wait_p99_us`. Each figure has its own unit."""
     name, _, ending = metric.rpartition("_")
     return metric if ending not in TIMES or name.endswith("_per") else name
 

@@ -31,7 +31,7 @@ from .state import INITRAMFS, ROOTFS, MachineNote, Plan, StateFolder
 RESTART_S = 600
 """Longest time of a restart in seconds; the firmware of a server takes minutes."""
 LEAST_IMAGE_KIB = 30 << 10
-"""Smallest size of kernel and root filesystem, while they are not built yet."""
+"""Lower limit in KiB for the size of a kernel with its root filesystem, used before both are built."""
 CONNECT_S = 20.0
 LOOK_S = 60.0
 ALWAYS = ("watchdog.stop_on_reboot=0", "console=tty0")

@@ -1,4 +1,4 @@
-"""REST endpoints: steps of a submission, versions of its series, and the range-diff of two versions."""
+"""REST endpoints for the steps of a submission, the versions of its series, and the range-diff between two of them."""
 
 from __future__ import annotations
 

@@ -280,15 +280,15 @@ class SshConnection:
 
 
 def is_key_refused(reason: str) -> bool:
-    """Return True if a connection failed because the server does not let the key in.
+    """Return True if `reason`, the error of ssh(1), says that the server refused the key.
 
-    The list of methods in brackets is the server's. Without it the system call failed, as behind some firewalls.
+    The server's refusal lists its methods in brackets. Without them, connect(2) failed, for example by a firewall.
     """
     return "Permission denied (" in reason or "Too many authentication failures" in reason
 
 
 def is_refused(reason: str) -> bool:
-    """Return True if a connection failed because server or client does not accept the other's key."""
+    """Return True if `reason`, the error of ssh(1), says that server or client refused the other's key."""
     return is_key_refused(reason) or HOST_KEY_REFUSED in reason
 
 

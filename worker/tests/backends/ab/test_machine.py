@@ -214,15 +214,16 @@ def test_run_does_not_wait_for_a_machine_that_never_answered(rehearsal: Rehearsa
 
 
 def test_user_who_logged_in_since_a_restart_ends_the_run(rehearsal: Rehearsal) -> None:
-    """Users of whom the command has asked are left out."""
+    """The user of the command has agreed that the sessions in `accepted` end; the session of `later` is new."""
     accepted = [f"logged in: {each}, who loses their work" for each in ("root", "jane")]
     object.__setattr__(rehearsal.access._machine, "warnings", accepted)
     rehearsal.set(logins="login=jane")
     rehearsal.access.boot_variant(KEYS[0], rehearsal.image)
-    rehearsal.set(running="own", after="lab", logins="login=jane on pts/1")
+    later = "jane on pts/1"
+    rehearsal.set(running="own", after="lab", logins=f"login={later}")
     rehearsal.access.end_boot()
     failure = rehearsal.failure(KEYS[1]).failure
-    assert failure.kind is ErrorKind.INFRASTRUCTURE and "logged in: jane on pts/1" in failure.summary
+    assert failure.kind is ErrorKind.INFRASTRUCTURE and f"logged in: {later}" in failure.summary
     assert (rehearsal.folder / "running").read_text() == "own"
 
 

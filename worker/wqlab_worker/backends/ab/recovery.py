@@ -36,7 +36,7 @@ _LIST = "find /sys/fs/pstore /var/lib/systemd/pstore -type f -name 'dmesg*' 2>/d
 
 
 def arm_watchdog(ssh: SshConnection, wakeup: Wakeup, modules: Sequence[str]) -> tuple[str, str]:
-    """Start a hardware watchdog that keeps running during kexec.
+    """Start a hardware watchdog on the distribution. It keeps running during kexec, and resets a machine that hangs.
 
     `modules`: drivers that the kernels under test have too, because those kernels must feed the watchdog. Return the
     driver and an empty text, or an empty text and the reason why no watchdog runs.
